@@ -1,0 +1,39 @@
+# Everything runs in a virtual environment of its own; only Python, pip and make are needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help demo test lint soak bench clean
+
+help:
+	@echo "make demo   install, index examples/notes and search it three times"
+	@echo "make test   lint, types and tests (a few minutes)"
+	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"
+	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@bash examples/demo.sh $(BIN)/memwell
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not soak"
+
+soak: $(STAMP)
+	$(BIN)/python -m pytest -m soak -s
+
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

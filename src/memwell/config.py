@@ -1,0 +1,224 @@
+"""Every setting in one table, and where its value comes from.
+
+From weakest to strongest: the default, the user's ``memwell.toml``, the workspace's
+``memwell.toml``, the environment (``MEMWELL_SEARCH_K`` for ``search.k``). ``${NAME}`` in a
+value is taken from the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memwell.errors import ConfigError
+
+FILE_NAME = "memwell.toml"
+Value = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: its name, default, why that is the default, and what it may be."""
+
+    name: str
+    default: Value
+    reason: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "MEMWELL_" + self.name.replace(".", "_").upper()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("agent", "main", "Whose index: each agent has one of its own under the home folder."),
+    Setting("scan.extra", (), "Paths and globs of the workspace to take besides the conventional"
+            " ones when no path is named; none, so that nothing is indexed by surprise."),
+    Setting("scan.max_file_mb", 10.0, "A larger file is hardly a note, and would crowd the results.",
+            least=0.001),
+    Setting("chunk.size", 400, "Tokens of a chunk: about one idea, and cheap to put into a prompt.",
+            least=16, most=8192),
+    Setting("chunk.overlap", 80, "Tokens a chunk repeats of the one before, so that a thought that"
+            " straddles the cut is whole in one of them.", least=0, most=4096),
+    Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
+    Setting("search.min_score", 0.0, "Hits below this relevance are dropped; BM25 alone cannot tell"
+            " a weak match from a wrong one, so nothing is.", least=0, most=1),
+    Setting("sync.on_search", True, "Bring the index up to date before a search when that is cheap."),
+    Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a quarter"
+            " of a second); more, and it says how stale it is.", least=0),
+    Setting("sync.cheap_files", 5000, "Notes in a workspace up to which a search looks for changes"
+            " at all (about a tenth of a second).", least=0),
+    Setting("note.folder", "memory", "Where `memwell note` keeps its daily logs, as agents do."),
+)  # fmt: skip
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The value of every setting, and where each came from."""
+
+    values: Mapping[str, Value]
+    origins: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Config:
+    """Read the settings that hold for a workspace (or for none)."""
+    environment = os.environ if environment is None else environment
+    values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
+    origins = dict.fromkeys(values, "default")
+    for file in config_files(workspace, environment):
+        for name, value in _file_values(file, environment):
+            values[name], origins[name] = value, str(file)
+    for setting in SETTINGS:
+        if (text := environment.get(setting.variable)) is not None:
+            values[setting.name] = _from_text(setting, text, f"${setting.variable}")
+            origins[setting.name] = f"${setting.variable}"
+    if values["chunk.overlap"] * 2 > values["chunk.size"]:  # type: ignore[operator]
+        raise ConfigError(
+            f"chunk.overlap = {values['chunk.overlap']} is more than half of chunk.size ="
+            f" {values['chunk.size']} ({origins['chunk.overlap']})",
+            "Lower the one or raise the other",
+        )
+    return Config(values, origins)
+
+
+def config_files(workspace: Path | None, environment: Mapping[str, str]) -> list[Path]:
+    """Return the files that are read, weakest first."""
+    files = [user_config_folder(environment) / FILE_NAME]
+    files += [workspace / FILE_NAME] if workspace else []
+    return [file for file in files if file.is_file()]
+
+
+def user_config_folder(environment: Mapping[str, str]) -> Path:
+    """Return the user's configuration folder: MEMWELL_CONFIG, else the platform's."""
+    if named := environment.get("MEMWELL_CONFIG"):
+        return Path(named).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("memwell", appauthor=False))
+
+
+def home_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder all data lives in: MEMWELL_HOME, else the platform's data folder."""
+    environment = os.environ if environment is None else environment
+    if named := environment.get("MEMWELL_HOME"):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("memwell", appauthor=False))
+
+
+def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
+    import tomllib
+
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}", "Mend the line it names") from error
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "Check its permissions") from error
+    for name, value in _flattened(tables):
+        setting = _BY_NAME.get(name)
+        if setting is None:
+            raise ConfigError(f"{file} sets {name}, which is no setting", _nearest(name))
+        yield name, _checked(setting, _expanded(value, environment, file, name), f"{file}")
+
+
+def _flattened(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping) and name not in _BY_NAME:
+            yield from _flattened(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.5)
+    suggestion = f"Did you mean {near[0]}? " if near else ""
+    return f"{suggestion}`memwell config` lists them all"
+
+
+def _expanded(value: Any, environment: Mapping[str, str], file: Path, name: str) -> Any:
+    """Put the environment's values in place of ${NAME}."""
+    if isinstance(value, list):
+        return [_expanded(item, environment, file, name) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        if match.group(1) not in environment:
+            raise ConfigError(
+                f"{name} in {file} refers to ${{{match.group(1)}}}, which is not set",
+                f"Set {match.group(1)} in the environment, or write the value itself",
+            )
+        return environment[match.group(1)]
+
+    return _REFERENCE.sub(replaced, value)
+
+
+def _from_text(setting: Setting, text: str, origin: str) -> Value:
+    """Read a setting's value from the environment, where everything is text."""
+    if isinstance(setting.default, bool):
+        words = {"1": True, "true": True, "yes": True, "on": True,
+                 "0": False, "false": False, "no": False, "off": False}  # fmt: skip
+        return _checked(setting, words.get(text.strip().lower(), text), origin)
+    if isinstance(setting.default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(setting.default, int | float):
+        try:
+            return _checked(setting, float(text) if "." in text or "e" in text else int(text), origin)
+        except ValueError:
+            return _checked(setting, text, origin)
+    return text
+
+
+def _checked(setting: Setting, value: Any, origin: str) -> Value:
+    """Return the value in the setting's type, or say what it should have been."""
+    expected, right = _type_of(setting.default), False
+    if isinstance(setting.default, bool):
+        right = isinstance(value, bool)
+    elif isinstance(setting.default, tuple):
+        right = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        value = tuple(value) if right else value
+    elif isinstance(setting.default, int | float):
+        whole = isinstance(setting.default, int)
+        right = not isinstance(value, bool) and isinstance(value, int if whole else int | float)
+    else:
+        right = isinstance(value, str)
+    if not right:
+        raise ConfigError(
+            f"{setting.name} = {value!r} ({origin}) should be {expected}", f"The default is {_shown(setting.default)}"
+        )
+    low, high = setting.least, setting.most
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        limits = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+        raise ConfigError(
+            f"{setting.name} = {value!r} ({origin}) should be {limits}", f"The default is {_shown(setting.default)}"
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def _type_of(default: Value) -> str:
+    if isinstance(default, bool):
+        return "true or false"
+    if isinstance(default, tuple):
+        return "a list of strings"
+    return {int: "a whole number", float: "a number"}.get(type(default), "a string")
+
+
+def _shown(default: Value) -> str:
+    return str(list(default)) if isinstance(default, tuple) else str(default)

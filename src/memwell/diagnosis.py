@@ -1,0 +1,80 @@
+"""What `memwell doctor` looks at, each finding with its remedy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from memwell import config
+from memwell.errors import CorruptIndexError, MemwellError
+from memwell.model import Check
+from memwell.store.filesystem import unsafe_for_wal
+from memwell.store.index import Index
+from memwell.store.registry import Registry
+
+
+def warnings(index: Index) -> Iterator[str]:
+    """Yield what every `status` should mention."""
+    if unsafe := unsafe_for_wal(index.path.parent):
+        yield f"{index.path.parent} is {unsafe}: set MEMWELL_HOME to a folder on a local disk"
+    for aside in sorted(index.path.parent.glob("*.corrupt-????????-??????")):
+        yield f"{aside} is a damaged index that was set aside: delete it when you no longer want it"
+
+
+def examine(home: Path, index: Index, registry: Registry, place: Path | None) -> list[Check]:
+    """Run every check, none of which changes anything a user wrote."""
+    return [
+        *_settings(place),
+        *_home(home),
+        Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})"),
+        *_index(index),
+        *_workspaces(registry),
+        *(Check("warning", False, line) for line in warnings(index)),
+    ]
+
+
+def _settings(place: Path | None) -> Iterator[Check]:
+    try:
+        files = config.config_files(place, os.environ)
+        config.load(place)
+        yield Check("configuration", True, ", ".join(map(str, files)) or "defaults")
+    except MemwellError as error:
+        yield Check("configuration", False, error.what, error.remedy)
+
+
+def _home(home: Path) -> Iterator[Check]:
+    if not home.exists():
+        yield Check("home", True, f"{home} (not made yet)")
+        return
+    mode = home.stat().st_mode & 0o777
+    if not os.access(home, os.W_OK | os.X_OK):
+        yield Check("home", False, f"{home} cannot be written", f"chmod u+rwx {home}")
+    elif mode & 0o077:
+        yield Check("home", False, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
+    else:
+        yield Check("home", True, str(home))
+
+
+def _index(index: Index) -> Iterator[Check]:
+    try:
+        usable = index.ensure_words()
+        with index.reading() as reader:
+            reason = reader.words_unusable()
+        yield Check("words", usable, reason or "FTS5 is ready", "" if usable else "pip install -U apsw")
+        wrong = index.check()
+        remedy = "Run `memwell reset`: it is rebuilt from the notes"
+        yield Check("index", not wrong, "; ".join(wrong) or f"{index.path} is sound", wrong and remedy or "")
+    except CorruptIndexError as error:
+        yield Check("index", False, error.what, "Any search or `memwell index` rebuilds it")
+    except MemwellError as error:
+        yield Check("index", False, error.what, error.remedy)
+
+
+def _workspaces(registry: Registry) -> Iterator[Check]:
+    for entry in registry.entries():
+        there = entry.path.is_dir()
+        remedy = "" if there else f"memwell reset --workspace {entry.root}"
+        yield Check("workspace", there, entry.root if there else f"{entry.root} is not there", remedy)

@@ -1,0 +1,50 @@
+"""Every error memwell raises on purpose.
+
+    MemwellError                    anything that went wrong; the message ends with the remedy
+    ├── ConfigError                 a setting, or the file it stands in, cannot be used
+    ├── NotFoundError               a folder, note or passage that was named does not exist
+    ├── HomeError                   the home folder cannot be read or written
+    │   └── DiskFullError           there is no room left for the index
+    └── IndexDatabaseError          the index cannot be used as it is
+        ├── NewerIndexError         it was written by a newer memwell
+        └── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
+"""
+
+from __future__ import annotations
+
+
+class MemwellError(Exception):
+    """Base of all errors raised on purpose: `what` went wrong and the `remedy`."""
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(f"{what}. {remedy}" if remedy else what)
+        self.what = what
+        self.remedy = remedy
+
+
+class ConfigError(MemwellError):
+    """A setting, or the file it stands in, cannot be used."""
+
+
+class NotFoundError(MemwellError):
+    """A folder, note or passage that was named does not exist."""
+
+
+class HomeError(MemwellError):
+    """The home folder cannot be read or written."""
+
+
+class DiskFullError(HomeError):
+    """There is no room left for the index."""
+
+
+class IndexDatabaseError(MemwellError):
+    """The index cannot be used as it is."""
+
+
+class NewerIndexError(IndexDatabaseError):
+    """The index was written by a newer memwell."""
+
+
+class CorruptIndexError(IndexDatabaseError):
+    """The index is damaged; `Memory` sets it aside and rebuilds it."""

@@ -1,0 +1,163 @@
+"""Cut a note into chunks along its structure.
+
+1. A heading opens a section; a heading with nothing under it joins the next one.
+2. A section that fits is one chunk.
+3. A larger one is packed from its blocks; a block that alone is too large is divided at its
+   nested items or rows, then lines, sentences, words and at last anywhere.
+4. A chunk that continues a section repeats the end of the one before (the overlap).
+
+Sizes are in tokens, estimated: four characters are one, a CJK character is one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from memwell.ingest.markdown import Block, Kind, blocks
+from memwell.model import Chunk
+
+CHUNKER_VERSION = 1
+"""Raised whenever the same text gives other chunks; notes are then chunked again."""
+
+_QUARTERS = 4
+_CJK = re.compile("[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
+_FINER = (
+    re.compile(r"(?<=\n)(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])"),  # before a nested item
+    re.compile(r"(?<=\n)(?=[ \t]*\n)"),  # before a blank line
+    re.compile(r"(?<=\n)"),  # after a line
+    re.compile(r"(?<=[.!?])(?=[ \t])|(?<=[。！？；])"),  # after a sentence
+    re.compile(r"(?<=\s)(?=\S)"),  # before a word
+)
+
+
+def count_tokens(text: str) -> int:
+    """Estimate the tokens of `text`: four characters are one, a CJK character is one."""
+    return -(-_weight(text) // _QUARTERS)
+
+
+def chunk(text: str, *, size: int = 400, overlap: int = 80, first_line: int = 1,
+          rst: bool = False) -> list[Chunk]:
+    """Cut `text` into chunks of about `size` tokens; `first_line` is the number of its first."""
+    lines = text.split("\n")
+    lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    offsets = [0, *accumulate(map(len, lines))]
+    cutter = _Cutter(text, offsets, size * _QUARTERS, overlap * _QUARTERS, first_line)
+    return [
+        piece
+        for heading, section in _sections(blocks(lines, rst=rst))
+        for piece in cutter.cut(heading, section)
+    ]
+
+
+def _weight(text: str) -> int:
+    """Return the size of `text` in quarter tokens."""
+    return len(text) if text.isascii() else len(text) + 3 * len(_CJK.findall(text))
+
+
+def _sections(found: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
+    """Group blocks into sections, each with its heading path."""
+    path: list[Block] = []
+    section: list[Block] = []
+    for block in found:
+        if block.kind is Kind.HEADING:
+            if any(member.kind is not Kind.HEADING for member in section):
+                yield _titles(path), section
+                section = []
+            path = [*(above for above in path if above.level < block.level), block]
+        section.append(block)
+    if section:
+        yield _titles(path), section
+
+
+def _titles(path: Sequence[Block]) -> tuple[str, ...]:
+    return tuple(block.title for block in path if block.title)
+
+
+class _Cutter:
+    """Turns one section after another into chunks of a text."""
+
+    def __init__(self, text: str, offsets: list[int], limit: int, overlap: int, first_line: int):
+        self.text = text
+        self.offsets = offsets
+        self.limit = max(limit, _QUARTERS)
+        self.overlap = min(overlap, self.limit // 2)
+        self.first_line = first_line
+
+    def cut(self, heading: tuple[str, ...], section: Sequence[Block]) -> Iterator[Chunk]:
+        start, end = self.offsets[section[0].first], self.offsets[section[-1].end]
+        if _weight(self.text[start:end]) <= self.limit:
+            yield self._chunk(heading, start, start, end)
+            return
+        for own_start, own_end in self._packed(section):
+            repeated_from = own_start if own_start == start else self._overlap_start(start, own_start)
+            yield self._chunk(heading, repeated_from, own_start, own_end)
+
+    def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
+        """Pack the section's atoms greedily; what continues leaves room for its overlap."""
+        begin, filled, room = -1, 0, self.limit
+        end = self.offsets[section[0].first]
+        for atom_start, atom_end in self._atoms(section):
+            weight = _weight(self.text[atom_start:atom_end])
+            if begin >= 0 and filled + weight > room:
+                yield begin, end
+                begin, filled, room = -1, 0, self.limit - self.overlap
+            begin = atom_start if begin < 0 else begin
+            filled += weight
+            end = atom_end
+        yield begin, end
+
+    def _atoms(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
+        """Yield spans that are not to be cut; headings are part of the atom after them."""
+        room = self.limit - self.overlap
+        begin: int | None = None
+        for block in section:
+            start, end = self.offsets[block.first], self.offsets[block.end]
+            if block.kind is Kind.HEADING and end - start < room // 2 and block is not section[-1]:
+                begin = start if begin is None else begin
+                continue
+            for atom_start, atom_end in self._divided(start, end, room, 0):
+                yield (atom_start if begin is None else begin), atom_end
+                begin = None
+        if begin is not None:
+            yield begin, self.offsets[section[-1].end]
+
+    def _divided(self, start: int, end: int, room: int, finer: int) -> Iterator[tuple[int, int]]:
+        """Divide a span that is too large at ever finer boundaries."""
+        if _weight(self.text[start:end]) <= room:
+            yield start, end
+        elif finer == len(_FINER):
+            step = max(1, room // _QUARTERS)
+            for cut in range(start, end, step):
+                yield cut, min(cut + step, end)
+        else:
+            inner = (match.start() for match in _FINER[finer].finditer(self.text, start, end))
+            cuts = [start, *(cut for cut in inner if start < cut < end), end]
+            for piece in pairwise(cuts):
+                yield from self._divided(*piece, room, finer + 1)
+
+    def _overlap_start(self, section_start: int, own_start: int) -> int:
+        """Return where the overlap before `own_start` begins: at a line, sentence or word."""
+        earliest = max(section_start, own_start - self.overlap)
+        while earliest < own_start and _weight(self.text[earliest:own_start]) > self.overlap:
+            earliest += max(1, (own_start - earliest) // 4)
+        for boundary in _FINER[2:]:
+            for match in boundary.finditer(self.text, earliest, own_start):
+                if match.start() > earliest or earliest == section_start:
+                    return match.start()
+        return own_start
+
+    def _chunk(self, heading: tuple[str, ...], start: int, own_start: int, end: int) -> Chunk:
+        text = self.text[start:end]
+        lead = len(text) - len(text.lstrip())
+        first = start if lead == len(text) else start + lead
+        last = start + max(len(text.rstrip()) - 1, 0)
+        return Chunk(
+            text=text,
+            start_line=self.first_line + bisect_right(self.offsets, first) - 1,
+            end_line=self.first_line + bisect_right(self.offsets, last) - 1,
+            heading=heading,
+            overlap=own_start - start,
+        )

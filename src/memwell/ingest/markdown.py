@@ -1,0 +1,154 @@
+"""Markdown as a sequence of blocks: just enough of its structure to cut it well.
+
+One pass over the lines, no syntax tree: a full parser spends most of its time on what is
+inside a paragraph, which no cut depends on (docs/decisions/0003-chunking.md has figures).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a block is."""
+
+    HEADING = "heading"
+    FENCE = "fence"
+    TABLE = "table"
+    ITEM = "item"
+    PARAGRAPH = "paragraph"
+
+
+@dataclass(slots=True)
+class Block:
+    """Lines `first` up to `end` (exclusive, from 0), with the blank lines that follow them."""
+
+    kind: Kind
+    first: int
+    end: int
+    level: int = 0
+    title: str = ""
+
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?\n?$", re.S)
+_FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}(?=[^`]*$)|~{3,})")
+_ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?\n|$)")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})\r?\n?$")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?$")
+_RST_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}[ \t]*\r?\n?$")
+_TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\r?\n?$")
+_INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
+
+
+def blocks(lines: Sequence[str], *, rst: bool = False) -> list[Block]:
+    """Return the blocks of `lines` (each with its line end); together they cover them all."""
+    return _Scanner(lines, rst).run()
+
+
+class _Scanner:
+    """A pass over the lines that keeps the block it is in."""
+
+    def __init__(self, lines: Sequence[str], rst: bool) -> None:
+        self.lines = lines
+        self.rst = rst
+        self.found: list[Block] = []
+        self.open: Block | None = None
+        self.opened_at = 0
+        self.after_blank = False
+
+    def run(self) -> list[Block]:
+        number, total = 0, len(self.lines)
+        while number < total:
+            number = self._line(number)
+        if self.open:
+            self.open.end = total
+        return self.found
+
+    def _line(self, number: int) -> int:
+        """Take the line in (perhaps with those that belong to it); return the next one's number."""
+        line = self.lines[number]
+        if not line.strip():
+            self.after_blank = True
+            return number + 1
+        next_number = self._structured(number, line) if self._interesting(line) else None
+        if next_number is None:
+            self._text(number, line)
+            next_number = number + 1
+        self.after_blank = False
+        return next_number
+
+    def _interesting(self, line: str) -> bool:
+        return self.rst or "|" in line or _INTERESTING.match(line) is not None
+
+    def _structured(self, number: int, line: str) -> int | None:
+        if fence := _FENCE.match(line):
+            return self._fence(number, fence.group(1))
+        if heading := _ATX.match(line):
+            self._begin(Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip())
+            return number + 1
+        if self._underlines(number, line):
+            return number + 1
+        if not _RULE.match(line) and (item := _ITEM.match(line)):
+            return self._item(number, item)
+        if "|" in line and number + 1 < len(self.lines) and self._table_starts(number):
+            self._begin(Kind.TABLE, number)
+            return number + 2
+        return None
+
+    def _begin(self, kind: Kind, number: int, level: int = 0, title: str = "") -> None:
+        if self.open:
+            self.open.end = number
+        self.open = Block(kind, number if self.found else 0, number + 1, level, title)
+        self.opened_at = number
+        self.found.append(self.open)
+
+    def _text(self, number: int, line: str) -> None:
+        """A line without structure: it goes on with the block before, or opens a paragraph."""
+        block = self.open
+        if block and block.kind is Kind.ITEM and (not self.after_blank or line[0] in " \t"):
+            return
+        if block and not self.after_blank and block.kind in (Kind.PARAGRAPH, Kind.TABLE):
+            return
+        self._begin(Kind.PARAGRAPH, number)
+
+    def _fence(self, number: int, marker: str) -> int:
+        """Take in a fenced block up to its closing fence, or to the end of the note."""
+        inside_item = self.open and self.open.kind is Kind.ITEM and self.lines[number][0] in " \t"
+        if not inside_item:
+            self._begin(Kind.FENCE, number)
+        closing = re.compile(rf"[ \t]*(?:>[ \t]?)*{re.escape(marker[0])}{{{len(marker)},}}[ \t]*\r?\n?$")
+        for later in range(number + 1, len(self.lines)):
+            if closing.match(self.lines[later]):
+                return later + 1
+        return len(self.lines)
+
+    def _item(self, number: int, item: re.Match[str]) -> int:
+        """An item nested in the one above belongs to it; any other opens a block."""
+        block = self.open
+        indent = len(item.group(1))
+        if not (block and block.kind is Kind.ITEM and indent > block.level):
+            self._begin(Kind.ITEM, number, indent)
+        return number + 1
+
+    def _underlines(self, number: int, line: str) -> bool:
+        """Whether the line turns the paragraph above into a heading.
+
+        Only one of a single line: three dashes under a longer text are meant as a rule.
+        """
+        block = self.open
+        if not block or block.kind is not Kind.PARAGRAPH or self.after_blank:
+            return False
+        title = self.lines[number - 1].strip()
+        match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
+        if self.opened_at != number - 1 or not match or (self.rst and len(line.strip()) < len(title)):
+            return False
+        level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
+        block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title
+        return True
+
+    def _table_starts(self, number: int) -> bool:
+        below = self.lines[number + 1]
+        return "|" in below and "-" in below and _TABLE_RULE.match(below) is not None

@@ -1,0 +1,266 @@
+"""Which files of a workspace are notes: walk it, honour ignore files, look at nothing twice."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memwell.model import Problem
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
+CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
+"""What an agent's workspace is known by, and what is taken of it when no path is named."""
+
+SKIPPED_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv",
+     ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".obsidian", ".trash"}
+)  # fmt: skip
+IGNORE_FILES = (".gitignore", ".memwellignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of a workspace is taken.
+
+    `include` holds paths and globs relative to `root`; "." is all of it. `conventional` adds
+    the files agents keep their memory in.
+    """
+
+    root: Path
+    conventional: bool = False
+    include: tuple[str, ...] = (".",)
+    max_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that is a note, as its folder lists it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a walk found, and where it could not look."""
+
+    files: dict[str, FoundFile] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    """Paths that exist but could not be looked at: their notes are kept as they are."""
+
+    def could_not_see(self, path: str) -> bool:
+        """Whether `path` lies where the walk could not look."""
+        return any(path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unseen)
+
+
+def scan(selection: Selection) -> Scan:
+    """Walk the workspace and return the files that are notes."""
+    return _Walk(selection).run()
+
+
+class _Walk:
+    """One walk over one workspace."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.root = str(selection.root)
+        self.result = Scan()
+        self.seen_folders: set[tuple[int, int]] = set()
+        self.links: list[str] = []
+
+    def run(self) -> Scan:
+        everything = "." in self.selection.include
+        wanted = [] if everything else [*self.selection.include]
+        if self.selection.conventional and not everything:
+            wanted = [*CONVENTIONAL, *wanted]
+        rules = _inherited_rules(self.root, self.result.problems)
+        if everything:
+            self._folder("", rules)
+        for name in wanted:
+            self._wanted(name.strip("/"), rules)
+        for link in self.links:
+            self._linked_file(link)
+        return self.result
+
+    def _wanted(self, name: str, rules: list[_Rules]) -> None:
+        """Take a named file or folder, or all files that a glob names."""
+        if any(mark in name for mark in "*?["):
+            fixed = name.split("*")[0].split("?")[0].split("[")[0].rpartition("/")[0]
+            inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
+            inner._folder(fixed, rules)
+            for path, found in inner.result.files.items():
+                if _glob(path, name):
+                    self.result.files[path] = found
+            self.result.unseen += inner.result.unseen
+            return
+        full = os.path.join(self.root, name)
+        if os.path.isdir(full):
+            if self._inside(full):
+                self._folder(name, rules)
+        elif os.path.islink(full):
+            self.links.append(name)
+        elif os.path.lexists(full):
+            self._file(name, None)
+
+    def _folder(self, folder: str, rules: list[_Rules]) -> None:
+        """Take the notes below `folder`; a folder reached a second time (a loop) is left."""
+        full = os.path.join(self.root, folder) if folder else self.root
+        try:
+            status = os.stat(full)
+            entries = sorted(os.scandir(full), key=lambda entry: entry.name)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self._blind(folder, error)
+            return
+        if (status.st_dev, status.st_ino) in self.seen_folders:
+            return
+        self.seen_folders.add((status.st_dev, status.st_ino))
+        names = {entry.name for entry in entries}
+        if folder and "pyvenv.cfg" in names:
+            return
+        own = [_read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names]
+        rules = [*rules, *(rule for rule in own if rule)]
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            self._entry(path, entry, rules)
+
+    def _entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
+        is_note = entry.name.lower().endswith(SUFFIXES)
+        try:
+            is_folder = entry.is_dir()
+            is_link = entry.is_symlink()
+        except OSError as error:
+            self._blind(path, error)
+            return
+        if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
+            return
+        if rules and _ignored(os.path.join(self.root, path), is_folder, rules):
+            return
+        if is_folder:
+            if not is_link or self._inside(entry.path):
+                self._folder(path, rules)
+        elif is_link:
+            self.links.append(path)
+        else:
+            self._file(path, entry)
+
+    def _file(self, path: str, entry: os.DirEntry[str] | None) -> None:
+        try:
+            status = entry.stat() if entry else os.stat(os.path.join(self.root, path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._blind(path, error)
+            return
+        if not stat.S_ISREG(status.st_mode):
+            return
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            shown = path.encode("utf-8", "backslashreplace").decode()
+            self.result.problems.append(Problem(shown, "its name is not valid UTF-8", "rename it"))
+            return
+        if status.st_size > self.selection.max_bytes:
+            megabytes, limit = status.st_size / 1e6, self.selection.max_bytes / 1e6
+            self.result.problems.append(
+                Problem(path, f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
+                        "raise scan.max_file_mb to take it")  # fmt: skip
+            )
+            return
+        self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
+
+    def _linked_file(self, path: str) -> None:
+        """Take a link to a file inside the workspace, unless that file was taken itself."""
+        real = os.path.realpath(os.path.join(self.root, path))
+        if not self._inside(real):
+            return
+        if os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/") not in self.result.files:
+            self._file(path, None)
+
+    def _inside(self, full: str) -> bool:
+        real, root = os.path.realpath(full), os.path.realpath(self.root)
+        return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+    def _blind(self, path: str, error: OSError) -> None:
+        self.result.unseen.append(path)
+        reason = error.strerror or str(error)
+        self.result.problems.append(
+            Problem(path or self.root, f"cannot be read: {reason}", "check its permissions")
+        )
+
+
+def _glob(path: str, pattern: str) -> bool:
+    """Match a path against a glob where ** also stands for no folder at all."""
+    return fnmatch(path, pattern) or fnmatch(path, pattern.replace("**/", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The patterns of one ignore file, and the folder they are relative to."""
+
+    base: str
+    spec: GitIgnoreSpec
+
+
+def _ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
+    """Whether the innermost rule that speaks of a path excludes it."""
+    for rule in reversed(rules):
+        relative = os.path.relpath(full, rule.base).replace(os.sep, "/")
+        verdict = rule.spec.check_file(relative + "/" if is_folder else relative)
+        if verdict.include is not None:
+            return verdict.include
+    return False
+
+
+def _inherited_rules(root: str, problems: list[Problem]) -> list[_Rules]:
+    """Return the ignore rules of the folders above `root`, up to the top of its repository."""
+    above: list[str] = []
+    if not os.path.exists(os.path.join(root, ".git")):
+        folder = os.path.dirname(root)
+        while folder != os.path.dirname(folder):
+            above.insert(0, folder)
+            if os.path.exists(os.path.join(folder, ".git")):
+                break
+            folder = os.path.dirname(folder)
+        else:
+            return []
+    found = [_read_rules(folder, ".gitignore", problems) for folder in above]
+    return [rule for rule in found if rule]
+
+
+def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | None:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    patterns = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+            patterns.append(line)
+        except ValueError as error:
+            where = os.path.join(folder, name)
+            problems.append(Problem(where, f"pattern {line!r} is not valid: {error}", "mend the line"))
+    return _Rules(folder, GitIgnoreSpec.from_lines(patterns)) if patterns else None
+
+
+def find_workspace(start: Path) -> Path | None:
+    """Return the nearest folder around `start` that looks like an agent's workspace."""
+    for folder in (start, *start.parents):
+        if (folder / "memwell.toml").is_file() or any((folder / name).exists() for name in CONVENTIONAL):
+            return folder
+    return None
+
+

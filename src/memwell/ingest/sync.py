@@ -1,0 +1,215 @@
+"""Bring the index in step with the files of a workspace.
+
+1. Scan: what is there (size and mtime, no content).
+2. Compare with the stamps in the index: what is new, suspect, gone.
+3. Read what is new or suspect; equal content is only restamped, the same content under
+   another path is a move, anything else is written anew.
+4. Delete what is gone.
+
+Notes are written in batches, each one transaction: killed at any moment, the index holds whole
+notes, and the next sync goes on from there. Two syncs at once do the same work twice and agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from memwell.ingest.read import NotText, Recipe, decode, parse_note
+from memwell.ingest.scan import FoundFile, Scan, Selection, scan
+from memwell.model import IndexReport, Note, Problem
+from memwell.store.notes import NoteFile, Notes, Stamp
+
+BATCH_NOTES = 200
+BATCH_BYTES = 4_000_000
+_RACY_NS = 2_000_000_000
+"""A file changed this short before it was read may change again within the same mtime."""
+
+Writing = Callable[[], AbstractContextManager[Notes]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a sync would do."""
+
+    scan: Scan
+    new: list[FoundFile] = field(default_factory=list)
+    suspect: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
+    gone: dict[str, Stamp] = field(default_factory=dict)
+    unchanged: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many notes would be looked at or removed."""
+        return len(self.new) + len(self.suspect) + len(self.gone)
+
+    @property
+    def bytes(self) -> int:
+        """How much would be read."""
+        return sum(file.size for file in self.new) + sum(file.size for file, _ in self.suspect)
+
+    def only_deletions(self) -> Plan:
+        """The part that costs nothing: notes that are gone and cannot have moved."""
+        sizes = {file.size for file in self.new}
+        gone = {path: stamp for path, stamp in self.gone.items() if stamp.size not in sizes}
+        return Plan(self.scan, gone=gone, unchanged=self.unchanged)
+
+
+def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan:
+    """Compare the files of a workspace with what the index says of them."""
+    result = Plan(scan(selection))
+    for path, file in result.scan.files.items():
+        stamp = stamps.get(path)
+        if stamp is None:
+            result.new.append(file)
+        elif _same(file, stamp, str(recipe)):
+            result.unchanged += 1
+        else:
+            result.suspect.append((file, stamp))
+    result.gone = {
+        path: stamp
+        for path, stamp in stamps.items()
+        if path not in result.scan.files and not result.scan.could_not_see(path)
+    }
+    return result
+
+
+def _same(file: FoundFile, stamp: Stamp, recipe: str) -> bool:
+    return (
+        (file.size, file.mtime_ns, recipe) == (stamp.size, stamp.mtime_ns, stamp.recipe)
+        and stamp.mtime_ns < stamp.read_ns - _RACY_NS
+    )
+
+
+def carry_out(
+    todo: Plan,
+    root: Path,
+    workspace_id: int,
+    recipe: Recipe,
+    writing: Writing,
+    progress: Progress = lambda done, total: None,
+) -> IndexReport:
+    """Do what the plan says and report it."""
+    work = _Work(todo, root, workspace_id, recipe, progress)
+    for batch in _batches(work.read()):
+        with writing() as notes:
+            work.write(batch, notes)
+    if todo.gone:
+        with writing() as notes:
+            notes.delete([stamp.note_id for stamp in todo.gone.values()])
+    return replace(
+        work.report,
+        deleted=len(todo.gone),
+        unchanged=todo.unchanged + work.unchanged,
+        problems=tuple([*todo.scan.problems, *work.problems]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file that was read: the same as before (`note` is None) or to be written."""
+
+    file: NoteFile
+    note: Note | None
+    stamp: Stamp | None
+
+
+def _batches(items: Iterator[_Read]) -> Iterator[list[_Read]]:
+    batch: list[_Read] = []
+    weight = 0
+    for item in items:
+        batch.append(item)
+        weight += item.file.size
+        if len(batch) >= BATCH_NOTES or weight >= BATCH_BYTES:
+            yield batch
+            batch, weight = [], 0
+    if batch:
+        yield batch
+
+
+class _Work:
+    """The reading and writing of one sync, and its tally."""
+
+    def __init__(
+        self, todo: Plan, root: Path, workspace_id: int, recipe: Recipe, progress: Progress
+    ) -> None:
+        self.todo = todo
+        self.root = root
+        self.workspace_id = workspace_id
+        self.recipe = recipe
+        self.progress = progress
+        self.report = IndexReport(workspace=str(root))
+        self.problems: list[Problem] = []
+        self.unchanged = 0
+        self.gone_by_hash: dict[str, list[str]] = {}
+        for path, stamp in todo.gone.items():
+            self.gone_by_hash.setdefault(stamp.hash, []).append(path)
+
+    def read(self) -> Iterator[_Read]:
+        files: list[tuple[FoundFile, Stamp | None]] = [(file, None) for file in self.todo.new]
+        files += self.todo.suspect
+        for done, (file, stamp) in enumerate(files):
+            self.progress(done, len(files))
+            if item := self._read_one(file, stamp):
+                yield item
+        self.progress(len(files), len(files))
+
+    def _read_one(self, found: FoundFile, stamp: Stamp | None) -> _Read | None:
+        read_ns = time.time_ns()
+        try:
+            with open(os.path.join(self.root, found.path), "rb") as handle:
+                data = handle.read()
+                status = os.fstat(handle.fileno())
+        except FileNotFoundError:
+            return None  # gone since the scan: the next sync sees that
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self.problems.append(Problem(found.path, f"cannot be read: {reason}", "check its permissions"))
+            return None
+        file = NoteFile(
+            found.path, status.st_size, status.st_mtime_ns, read_ns,
+            hashlib.blake2b(data, digest_size=16).hexdigest(), str(self.recipe),
+        )  # fmt: skip
+        if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
+            return _Read(file, None, stamp)
+        try:
+            text, wrong_bytes = decode(data)
+        except NotText:
+            self.problems.append(Problem(found.path, "skipped, it holds binary data"))
+            text, wrong_bytes = "", ""
+        note, wrong_fields = parse_note(found.path, text, self.recipe)
+        self.problems += [Problem(found.path, what) for what in (wrong_bytes, wrong_fields) if what]
+        return _Read(file, note, stamp)
+
+    def write(self, batch: list[_Read], notes: Notes) -> None:
+        notes.restamp((item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note)
+        added = changed = moved = written = 0
+        for item in batch:
+            if item.note is None:
+                self.unchanged += 1
+                continue
+            origin = None if item.stamp else self._moved_from(item.file.hash)
+            written += notes.put(
+                self.workspace_id, item.file, item.note, moved_from=origin and origin.note_id
+            )
+            changed += item.stamp is not None
+            moved += origin is not None
+            added += item.stamp is None and origin is None
+        self.report = replace(
+            self.report,
+            added=self.report.added + added,
+            changed=self.report.changed + changed,
+            moved=self.report.moved + moved,
+            chunks_written=self.report.chunks_written + written,
+        )
+
+    def _moved_from(self, content_hash: str) -> Stamp | None:
+        """Take the note with this content off the list of those that are gone."""
+        paths = self.gone_by_hash.get(content_hash)
+        return self.todo.gone.pop(paths.pop()) if paths else None

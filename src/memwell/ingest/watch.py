@@ -1,0 +1,98 @@
+"""Keep workspaces in step with their files as they change.
+
+The system's notifications where they can be had, a look every second where not; a workspace
+that disappears is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from memwell.errors import MemwellError
+
+POLL_SECONDS = 1.0
+_SETTLE_MS = 200
+"""Changes this close together are one: an editor's write, rename and delete."""
+
+Sync = Callable[[Path], None]
+Say = Callable[[str], None]
+
+
+def watch(roots: Sequence[Path], sync: Sync, say: Say, stop: threading.Event) -> None:
+    """Watch each root until `stop` is set."""
+    threads = [
+        threading.Thread(target=_watch_root, args=(root, sync, say, stop), daemon=True)
+        for root in roots
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)
+
+
+def _watch_root(root: Path, sync: Sync, say: Say, stop: threading.Event) -> None:
+    notified = True
+    while not stop.is_set():
+        if not root.is_dir():
+            say(f"{root} is gone; waiting for it")
+            while not root.is_dir() and not stop.wait(POLL_SECONDS):
+                pass
+            if stop.is_set():
+                return
+            say(f"{root} is back")
+        _synced(root, sync, say)
+        if notified:
+            notified = _follow_notifications(root, sync, say, stop)
+        else:
+            stop.wait(POLL_SECONDS)
+
+
+def _follow_notifications(root: Path, sync: Sync, say: Say, stop: threading.Event) -> bool:
+    """Sync after each burst of changes until the root is gone; False if they cannot be had."""
+    from watchfiles import watch as notifications
+
+    inode = _inode(root)
+    try:
+        for changes in notifications(
+            root,
+            watch_filter=None,
+            debounce=_SETTLE_MS,
+            step=50,
+            rust_timeout=int(POLL_SECONDS * 1000),
+            yield_on_timeout=True,
+            stop_event=stop,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            if stop.is_set():
+                return True
+            if _inode(root) != inode:
+                return True  # deleted or replaced: begin again with what is there now
+            if changes:
+                _synced(root, sync, say)
+    except FileNotFoundError:
+        return True
+    except (OSError, RuntimeError) as error:
+        # inotify's limits (max_user_watches, max_user_instances) are met with ENOSPC or EMFILE.
+        say(f"The system's notifications cannot be had ({error}); looking every {POLL_SECONDS:g} s instead")
+        return False
+    return True
+
+
+def _synced(root: Path, sync: Sync, say: Say) -> None:
+    try:
+        sync(root)
+    except MemwellError as error:
+        say(str(error))
+
+
+def _inode(root: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(root)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,252 @@
+"""`Memory`: the one door to everything memwell does.
+
+The command line and every server call this class, so that they cannot disagree. It is
+synchronous and may be shared between threads.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from memwell import __version__, config, diagnosis
+from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.ingest.sync import Progress
+from memwell.model import Check, IndexReport, Passage, SearchResult, Status, WorkspaceStatus
+from memwell.passages import append_note, read_passage
+from memwell.search.pipeline import Options, search
+from memwell.store.index import Index
+from memwell.store.registry import Entry, Registry
+from memwell.workspaces import Workspaces
+
+T = TypeVar("T")
+
+
+def _silent(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+class Memory:
+    """An agent's memory.
+
+    Args:
+        home: where the data lives; default ``MEMWELL_HOME``, else the platform's data folder.
+        workspace: the folder (or one inside it) that searches are about; None is all the
+            agent's workspaces together.
+        agent: whose memory; default the setting ``agent``.
+    """
+
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        workspace: str | Path | None = None,
+        agent: str | None = None,
+    ) -> None:
+        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
+        self._place = Path(workspace).expanduser().resolve() if workspace else None
+        if self._place and not self._place.is_dir():
+            raise NotFoundError(f"The workspace {self._place} does not exist", "Name an existing folder")
+        self.agent = agent or config.load(None)["agent"]
+        _check_agent(self.agent)
+        folder = self.home / "agents" / self.agent
+        self._index = Index(folder / "index.db")
+        self._workspaces = Workspaces(Registry(folder), self._index)
+        self.notices: list[str] = []
+        """What happened on the way that the user should hear of."""
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the index; the next call opens it again."""
+        self._index.close()
+
+    @property
+    def workspace(self) -> Path | None:
+        """The folder of the workspace that searches are about, if they are about one."""
+        entry = self._entry()
+        return entry.path if entry else None
+
+    @property
+    def settings(self) -> config.Config:
+        """The settings that hold here."""
+        return config.load(self.workspace)
+
+    # -- the verbs -----------------------------------------------------------------------------
+
+    def index(self, *paths: str | Path, progress: Progress = _silent) -> tuple[IndexReport, ...]:
+        """Make or refresh the index of folders and single files; of the workspace if none is named.
+
+        A named folder is taken whole. Without a name, what agents keep by convention is taken
+        (MEMORY.md, memory/ and so on) and what ``scan.extra`` adds.
+        """
+        return self._mended(lambda: self._index_paths(paths, progress))
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        min_score: float | None = None,
+        progress: Progress = _silent,
+    ) -> SearchResult:
+        """Find the passages that answer `query`, best first."""
+        settings = self.settings
+        options = Options(
+            k=settings["search.k"] if k is None else k,
+            min_score=settings["search.min_score"] if min_score is None else min_score,
+        )
+        _check_options(options)
+        return self._mended(lambda: self._search(query, options, progress))
+
+    def get(self, reference: str) -> Passage:
+        """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
+        return read_passage(reference, [entry.path for entry in self._searched()])
+
+    def note(self, text: str, *, now: dt.datetime | None = None) -> Passage:
+        """Append `text` to today's log of the workspace and take it into the index."""
+        entry = self._entry()
+        if entry is None:
+            raise NotFoundError(
+                "There is no workspace here to keep the note in",
+                "Name one with --workspace, or run `memwell index .` to make this folder one",
+            )
+        now = now or dt.datetime.now().astimezone()
+        passage = append_note(text, entry.path, self.settings["note.folder"], now)
+        try:
+            self._mended(lambda: self._workspaces.sync(self._workspaces.remember(entry)))
+        except MemwellError as error:
+            self.notices.append(f"The note is written; the index will follow ({error.what})")
+        return passage
+
+    def status(self, *, deep: bool = False) -> Status:
+        """Return what the index holds; `deep` also checks every page of it."""
+        return self._mended(lambda: self._status(deep))
+
+    def doctor(self) -> list[Check]:
+        """Look for anything that is wrong or will go wrong, each with its remedy."""
+        return diagnosis.examine(self.home, self._index, self._workspaces.registry, self._place)
+
+    def reset(self, workspace: str | Path | None = None) -> None:
+        """Delete the index, which comes back by itself, or forget one workspace. No note is touched."""
+        if workspace is not None:
+            root = Path(workspace).expanduser().absolute()
+            self._mended(lambda: self._workspaces.forget(root))
+            return
+        self.close()
+        for file in self._index.path.parent.glob("index.db*"):
+            file.unlink(missing_ok=True)
+
+    def watch(
+        self, report: Callable[[IndexReport | str], None], stop: threading.Event | None = None
+    ) -> None:
+        """Keep the workspaces in step with their files until `stop` is set.
+
+        `report` is given each sync that changed something, and sentences about what happens.
+        """
+        from memwell.ingest.watch import watch
+
+        entries = self._searched(remember=True)
+        if not entries:
+            raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
+        by_root = {entry.path: entry for entry in entries}
+
+        def sync(root: Path) -> None:
+            done = self._mended(lambda: self._workspaces.sync(by_root[root]))
+            if done.touched or done.problems:
+                report(done)
+
+        watch([*by_root], sync, report, stop or threading.Event())
+
+    # -- how they do it ------------------------------------------------------------------------
+
+    def _index_paths(self, paths: tuple[str | Path, ...], progress: Progress) -> tuple[IndexReport, ...]:
+        if not paths:
+            entry = self._entry()
+            if entry is None:
+                raise NotFoundError(
+                    f"There is no workspace around {self._place or Path.cwd()}",
+                    "Run `memwell index .` to take all notes beneath this folder",
+                )
+            entries = [self._workspaces.remember(entry)]
+        else:
+            resolved = [Path(path).expanduser().resolve() for path in paths]
+            registered = [self._workspaces.register(path) for path in resolved]
+            entries = [*{entry.root: entry for entry in registered}.values()]
+        return tuple(self._workspaces.sync(entry, progress) for entry in entries)
+
+    def _search(self, query: str, options: Options, progress: Progress) -> SearchResult:
+        scope = self._workspaces.refreshed(self._searched(remember=True), progress)
+        self._index.ensure_words()
+        with self._index.reading() as reader:
+            return search(query, options, reader, scope.freshness, scope.ids)
+
+    def _status(self, deep: bool) -> Status:
+        self._index.ensure_words()
+        with self._index.reading() as reader:
+            known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
+            words = reader.words_unusable()
+            rows = []
+            for entry in self._workspaces.registry.entries():
+                key, at = known.get(entry.root, (None, None))
+                notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
+                rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
+        wrong = self._index.check() if deep else []
+        return Status(
+            version=__version__,
+            home=str(self.home),
+            agent=self.agent,
+            index=str(self._index.path),
+            bytes=sum(file.stat().st_size for file in self._index.path.parent.glob("index.db*")),
+            words=words or "ready",
+            workspaces=tuple(rows),
+            warnings=tuple([*diagnosis.warnings(self._index), *wrong]),
+            deep={"integrity": wrong or "ok"} if deep else {},
+        )
+
+    def _entry(self) -> Entry | None:
+        return self._workspaces.around(self._place) if self._place else None
+
+    def _searched(self, *, remember: bool = False) -> list[Entry]:
+        """Return the workspaces a search is about: the one at hand, else all."""
+        entry = self._entry()
+        if entry is None:
+            return self._workspaces.registry.entries()
+        return [self._workspaces.remember(entry) if remember else entry]
+
+    def _mended(self, operation: Callable[[], T]) -> T:
+        """Run an operation; if the index turns out damaged, set it aside, rebuild, run again."""
+        try:
+            return operation()
+        except CorruptIndexError as error:
+            aside = self._index.database.set_aside()
+            where = f"; the damaged file is kept as {aside}" if aside else ""
+            self.notices.append(f"{error.what}: it is being rebuilt from the notes{where}")
+            for entry in self._workspaces.registry.entries():
+                if entry.path.is_dir():
+                    self._workspaces.sync(entry)
+            return operation()
+
+
+def _check_agent(agent: str) -> None:
+    if not agent or agent in (".", "..") or any(sign in agent for sign in "/\\\0") or len(agent) > 100:
+        raise MemwellError(f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _")
+
+
+def _check_options(options: Options) -> None:
+    if options.k < 1:
+        raise MemwellError(f"k = {options.k} asks for no hits", "Ask for at least 1")
+    if not 0 <= options.min_score <= 1:
+        raise MemwellError(
+            f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"
+        )

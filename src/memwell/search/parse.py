@@ -1,0 +1,232 @@
+"""From what a person types to a query. Any text whatever is a valid query.
+
+    query  := clause*                 plain words rank, none of them is required
+    clause := all (OR all)*           `a OR b`
+    all    := one ((AND | NOT) one)*  `a AND b`, `a NOT b`: must match
+    one    := -one | "a phrase" | word* | word | ( query )
+
+Filters stand anywhere: path:glob  tag:x  after:2026-01-01  before:2026-02, and -path: -tag:.
+Operators are upper case; parentheses group only in a query that has operators. What makes no
+sense as syntax is taken as words.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass, replace
+
+from memwell.store.base import And, Filters, Node, Or, Phrase, Word, WordQuery
+
+_TOKEN = re.compile(
+    r"""
+    (?P<minus>(?<!\S)-(?=[\w"(]))?
+    (?: (?P<filter>(?:path|tag|after|before)):(?:"(?P<quoted_value>[^"]*)"|(?P<value>[^\s()"]+))
+      | "(?P<phrase>[^"]*)"
+      | (?P<paren>[()])
+      | (?P<word>[^\s()"]+)
+      | "
+    )
+    """,
+    re.X,
+)
+_OPERATORS = frozenset({"AND", "OR", "NOT"})
+_DEEPEST = 20
+_LONGEST = 20_000
+"""Characters of a query that are read; a pasted file is a query too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A query, and what the user should know about how it was read."""
+
+    query: WordQuery
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    """A part that must not match, while parsing."""
+
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    minus: bool = False
+
+
+def parse(text: str) -> Parsed:
+    """Read a query."""
+    filters, tokens, notices = _split(text[:_LONGEST].replace("\0", " "))
+    boolean = any(token.kind == "operator" for token in tokens)
+    if not boolean:
+        tokens = [token for token in tokens if token.kind != "paren"]
+    clauses = _Parser(tokens).clauses()
+    query = _sorted_out(clauses, filters)
+    if not query.has_words and query.none_of and not filters.by_content:
+        # Nothing but exclusions ranks nothing: they were meant as words.
+        words = [token for token in tokens if token.kind in ("word", "phrase")]
+        query = WordQuery(any_of=tuple(Word(token.text) for token in words), filters=filters)
+    return Parsed(query, tuple(notices))
+
+
+def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
+    filters, tokens, notices = Filters(), [], []
+    for match in _TOKEN.finditer(text):
+        minus = match["minus"] is not None
+        if match["filter"]:
+            value = match["quoted_value"] if match["value"] is None else match["value"]
+            updated = _filtered(filters, match["filter"], value, minus)
+            if updated is None:
+                notices.append(f"{match['filter']}:{value} is not a date like 2026-01-31; searched as words")
+                tokens.append(_Token("word", f"{match['filter']} {value}", minus))
+            else:
+                filters = updated
+        elif match["phrase"] is not None:
+            tokens.append(_Token("phrase", match["phrase"], minus))
+        elif match["paren"]:
+            tokens.append(_Token("paren", match["paren"], minus))
+        elif match["word"]:
+            kind = "operator" if match["word"] in _OPERATORS and not minus else "word"
+            tokens.append(_Token(kind, match["word"], minus))
+    return filters, tokens, notices
+
+
+def _filtered(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
+    """Return the filters with one more, or None if its value makes no sense."""
+    if name == "path":
+        field = "not_paths" if minus else "paths"
+        return replace(filters, **{field: (*getattr(filters, field), value)})
+    if name == "tag":
+        field = "not_tags" if minus else "tags"
+        return replace(filters, **{field: (*getattr(filters, field), value.lstrip("#"))})
+    date = _date(value)
+    return date and replace(filters, **{name: date})
+
+
+def _date(value: str) -> str | None:
+    """Read 2026, 2026-01 or 2026-01-31 as the first day it can mean."""
+    parts = value.split("-")
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > 3:
+        return None
+    try:
+        return dt.date(*[int(part) for part in (*parts, "1", "1")[:3]]).isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
+class _Parser:
+    """Recursive descent over the tokens; what does not fit is skipped, nothing is refused."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.depth = 0
+
+    def clauses(self) -> list[Node | _Not]:
+        found: list[Node | _Not] = []
+        while (token := self._peek()) and not (self.depth and token.text == ")" and token.kind == "paren"):
+            clause = self._either()
+            if clause is not None:
+                found.append(clause)
+        return found
+
+    def _either(self) -> Node | _Not | None:
+        parts = [self._all()]
+        while self._accept("OR"):
+            parts.append(self._all())
+        wanted = [part for part in parts if part is not None]
+        if len(wanted) < 2:
+            return wanted[0] if wanted else None
+        return Or(tuple(part for part in wanted if not isinstance(part, _Not)))
+
+    def _all(self) -> Node | _Not | None:
+        first = self._one()
+        parts, joined = [first], False
+        while True:
+            if self._accept("AND"):
+                parts.append(self._one())
+            elif first is not None and self._accept("NOT"):
+                negated = self._one()
+                parts.append(_Not(negated) if negated is not None and not isinstance(negated, _Not) else negated)
+            else:
+                break
+            joined = True
+        if not joined:
+            return first
+        wanted = tuple(part for part in parts if part is not None and not isinstance(part, _Not))
+        without = tuple(part.part for part in parts if isinstance(part, _Not))
+        if not wanted:
+            return _Not(Or(without)) if without else None
+        return And(wanted, without)
+
+    def _one(self) -> Node | _Not | None:
+        token = self._next()
+        if token is None:
+            return None
+        if token.kind == "operator":
+            if token.text != "NOT":
+                return None
+            part = self._one()
+            return _Not(part) if part is not None and not isinstance(part, _Not) else part
+        node = self._group() if token.text == "(" and token.kind == "paren" else _leaf(token)
+        return _Not(node) if token.minus and node is not None else node
+
+    def _group(self) -> Node | None:
+        if self.depth >= _DEEPEST:
+            return None
+        self.depth += 1
+        inside = self.clauses()
+        self.depth -= 1
+        self._next()  # the closing parenthesis, or the end
+        wanted = tuple(part for part in inside if not isinstance(part, _Not))
+        without = tuple(part.part for part in inside if isinstance(part, _Not))
+        if not wanted:
+            return None
+        group = wanted[0] if len(wanted) == 1 else Or(wanted)
+        return And((group,), without) if without else group
+
+    def _peek(self) -> _Token | None:
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
+
+    def _next(self) -> _Token | None:
+        token = self._peek()
+        self.position += 1
+        return token
+
+    def _accept(self, operator: str) -> bool:
+        token = self._peek()
+        if token and token.kind == "operator" and token.text == operator:
+            self.position += 1
+            return True
+        return False
+
+
+def _leaf(token: _Token) -> Node | None:
+    if token.kind == "phrase":
+        return Phrase(token.text) if token.text.strip() else None
+    if token.kind != "word":
+        return None
+    if token.text.endswith("*") and token.text.strip("*"):
+        return Word(token.text.rstrip("*"), prefix=True)
+    return Word(token.text)
+
+
+def _sorted_out(clauses: list[Node | _Not], filters: Filters) -> WordQuery:
+    """Words and alternatives rank; phrases and conjunctions must match; the rest must not."""
+    any_of: list[Node] = []
+    all_of: list[Node] = []
+    none_of: list[Node] = []
+    for clause in clauses:
+        if isinstance(clause, _Not):
+            none_of.append(clause.part)
+        elif isinstance(clause, Phrase | And):
+            all_of.append(clause)
+        elif isinstance(clause, Or):
+            any_of += clause.parts
+        else:
+            any_of.append(clause)
+    return WordQuery(tuple(any_of), tuple(all_of), tuple(none_of), filters)

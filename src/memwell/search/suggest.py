@@ -1,0 +1,42 @@
+"""Did you mean: words of the vocabulary that are nearly what was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+Vocabulary = Callable[[int, int], Iterable[tuple[str, int]]]
+"""Tokens whose length lies between two numbers, each with how many chunks hold it."""
+
+
+def nearest(word: str, vocabulary: Vocabulary, most: int = 3) -> list[str]:
+    """Return the tokens fewest edits away from `word`, the commonest first among equals."""
+    allowed = 1 if len(word) < 5 else 2
+    letters = set(word)
+    found = []
+    for token, rows in vocabulary(len(word) - allowed, len(word) + allowed):
+        if len(letters.symmetric_difference(token)) <= 2 * allowed:
+            edits = distance(word, token, allowed)
+            if 0 < edits <= allowed:
+                found.append((edits, -rows, token))
+    return [token for _, _, token in sorted(found)[:most]]
+
+
+def distance(a: str, b: str, limit: int) -> int:
+    """Count the edits from `a` to `b` (insert, delete, replace, swap neighbours).
+
+    Anything above `limit` is reported as ``limit + 1``.
+    """
+    if abs(len(a) - len(b)) > limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        before, above, row = row, before, [i]
+        for j, other in enumerate(b, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                cost = min(cost, above[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]

@@ -1,0 +1,63 @@
+"""The folder an index lies in: private, and whether a write-ahead log is safe there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "9p", "fuse.sshfs", "fuse.rclone", "davfs",
+     "fuse.s3fs", "fuse.glusterfs", "ceph", "afs", "ncpfs", "fuse.gcsfuse"}
+)  # fmt: skip
+_SYNCED = {
+    "dropbox": "Dropbox",
+    "onedrive": "OneDrive",
+    "google drive": "Google Drive",
+    "googledrive": "Google Drive",
+    "my drive": "Google Drive",
+    "mobile documents": "iCloud Drive",
+    "nextcloud": "Nextcloud",
+    "owncloud": "ownCloud",
+    "syncthing": "Syncthing",
+}
+
+
+def unsafe_for_wal(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
+    """Name the network or synced folder that `folder` is in, or None where all is well.
+
+    The log needs memory shared between processes, which a network file system does not give;
+    a synchroniser copies file and log at different moments. Both damage an index.
+    """
+    return _synced(folder) or _network(folder, mounts)
+
+
+def _synced(folder: Path) -> str | None:
+    for part in folder.parts:
+        for mark, name in _SYNCED.items():
+            if part.lower() == mark or part.lower().startswith((f"{mark} ", f"{mark}-")):
+                return f"a folder synced by {name}"
+    if any((parent / ".stfolder").exists() for parent in (folder, *folder.parents)):
+        return "a folder synced by Syncthing"
+    return None
+
+
+def _network(folder: Path, mounts: Path) -> str | None:
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    real = os.path.realpath(folder)
+    best, kind = "", ""
+    for line in lines:
+        _, where, fs_type, *_ = [*line.split(" "), "", "", ""]
+        where = where.replace("\\040", " ")
+        if len(where) >= len(best) and (real + "/").startswith(where.rstrip("/") + "/"):
+            best, kind = where, fs_type
+    return f"a network file system ({kind})" if kind in _NETWORK else None
+
+
+def private_folder(folder: Path) -> None:
+    """Make `folder` and what is missing above it, for this user alone."""
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)

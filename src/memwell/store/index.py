@@ -1,0 +1,139 @@
+"""index.db as a whole: one agent's notes, chunks and keyword index.
+
+`Index` is what `Memory` holds; `Reader` is what one search sees, a single state of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from memwell.errors import IndexDatabaseError
+from memwell.model import Hit
+from memwell.store import expressions, keyword
+from memwell.store.base import Match, Word, WordQuery
+from memwell.store.keyword import WordsUnavailable
+from memwell.store.lexicon import Lexicon
+from memwell.store.notes import Notes
+from memwell.store.sqlite import BUSY_TIMEOUT_MS, Database
+
+
+class Index:
+    """The index of one agent, open for reading and writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path)
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return self.database.path
+
+    @contextmanager
+    def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Notes]:
+        """Lend the tables for writing, inside one transaction."""
+        with self.database.writing(wait_ms) as connection:
+            yield Notes(connection, with_words=self._ensure_words(connection))
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """Lend one unchanging state of the index."""
+        with self.database.reading() as connection:
+            yield Reader(connection)
+
+    def ensure_words(self) -> bool:
+        """Build the keyword index where it is missing or old; return whether it can be had."""
+        with self.reading() as reader:
+            if not reader.words_unusable():
+                return True
+        with self.database.writing() as connection:
+            return self._ensure_words(connection)
+
+    def _ensure_words(self, connection: apsw.Connection) -> bool:
+        connection.execute("SAVEPOINT words")
+        try:
+            keyword.ensure(connection)
+        except WordsUnavailable:
+            connection.execute("ROLLBACK TO words")
+            return False
+        finally:
+            connection.execute("RELEASE words")
+        return True
+
+    def rebuild_words(self) -> None:
+        """Throw the keyword index away and build it again from the chunks."""
+        with self.database.writing() as connection:
+            keyword.leave_behind(connection)
+            self._ensure_words(connection)
+
+    def check(self) -> list[str]:
+        """Look at every page and every posting; return what is wrong."""
+        with self.database.reading() as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA quick_check")]
+        wrong = [line for line in found if line != "ok"]
+        with self.database.writing() as connection:
+            try:
+                connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+            except apsw.Error as error:
+                wrong.append(f"keyword index: {error}")
+        return wrong
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.close()
+
+
+class Reader:
+    """One state of the index."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._lexicon = Lexicon(connection)
+        self.notes = Notes(connection)
+
+    def words_unusable(self) -> str:
+        """Return "" if words can be searched, else why they cannot."""
+        return keyword.usable(self._connection)
+
+    def words(self, query: WordQuery, limit: int) -> list[Match]:
+        """Return the keyword leg's best matches."""
+        try:
+            return keyword.search(self._connection, query, limit)
+        except apsw.SQLError as error:
+            raise IndexDatabaseError(
+                f"The keyword index refused a query ({error})", "Run `memwell doctor`"
+            ) from error
+
+    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        """Turn chunk ids with their relevance into hits."""
+        return self.notes.hits(matches)
+
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        """Return each token of `text` as the index sees it, beside the letters it came from."""
+        return self._lexicon.tokens(text)
+
+    def unknown(self, words: Iterable[Word]) -> list[str]:
+        """Return those words that no chunk holds."""
+        return expressions.unknown_words(words, self._lexicon)
+
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+        """Yield the tokens of a length, each with how many chunks hold it."""
+        rows = self._connection.execute(
+            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
+        )
+        return ((str(term), int(rows)) for term, rows in rows)
+
+    def written(self, token: str, like: str) -> str:
+        """Return a word of the notes that `token` stands for: the index holds only stems."""
+        text = self._connection.execute(
+            "SELECT c.text FROM words w JOIN chunks c ON c.id = w.rowid WHERE w.words MATCH ? LIMIT 1",
+            (f'"{token}"',),
+        ).get
+        for word in re.findall(r"\w+", text or ""):
+            if any(found == token for found, _ in self.tokens(word)):
+                return word if like[:1].isupper() else word.lower()
+        return token

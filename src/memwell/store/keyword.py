@@ -1,0 +1,239 @@
+"""The keyword leg: FTS5 filled, kept in step with the chunks, and searched by BM25.
+
+The sign of FTS5's ``bm25()`` (negative, lower is better) is turned around here, once: every
+score that leaves this module is positive and higher is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memwell.store.base import Filters, Match, WordQuery
+from memwell.store.expressions import Unit, joined, required, units
+from memwell.store.filters import filter_sql
+from memwell.store.lexicon import Lexicon
+from memwell.store.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
+from memwell.store.words import WORDS_VERSION, indexed_parts, indexed_text
+
+COLUMN_WEIGHTS = {"content": 1.0, "heading": 1.0, "name": 1.0, "parts": 1.0}
+POOL = 100
+"""Matches a search always looks for, however few are asked for."""
+
+MOST_UNITS = 64
+"""Words of a query that are searched, rarest first."""
+
+# How words are chosen to select (see `_ranked`): at least these many postings, or this share
+# of all chunks, and exact down to this rank.
+_SELECT_ROWS = 2_000
+_SELECT_SHARE = 0.03
+_EXACT_RANK = 10
+_WIDEN = 4
+
+
+class WordsUnavailable(Exception):
+    """FTS5 cannot be had, or its tables are broken; the reason is the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordRow:
+    """What the keyword index is given of one chunk."""
+
+    chunk_id: int
+    text: str
+    heading: str
+    names: str
+    path: str
+
+    def columns(self) -> tuple[int, str, str, str, str]:
+        """Return the row as FTS5 indexes it; the same again to delete it."""
+        heading = "\n".join(dict.fromkeys([*self.names.split("\n"), *self.heading.split("\n")]))
+        everything = f"{self.text}\n{heading}\n{self.path}"
+        return (
+            self.chunk_id,
+            indexed_text(self.text),
+            indexed_text(heading),
+            indexed_text(self.path),
+            indexed_parts(everything),
+        )
+
+
+_WORD_ROWS = """
+    SELECT c.id, c.text, c.heading, n.names, n.path
+    FROM chunks c JOIN notes n ON n.id = c.note_id
+"""
+
+
+def ensure(connection: apsw.Connection) -> bool:
+    """Create or rebuild the keyword index where it is missing, old or was left behind.
+
+    Returns whether anything was built. Raises `WordsUnavailable` where FTS5 cannot be had.
+    """
+    if _built_version(connection) == str(WORDS_VERSION):
+        return False
+    try:
+        connection.execute(DROP_KEYWORD_TABLES)
+        connection.execute(KEYWORD_TABLES)
+        rows = connection.execute(_WORD_ROWS)
+        add(connection, (WordRow(*row) for row in rows))
+    except (apsw.SQLError, apsw.AuthError) as error:
+        raise WordsUnavailable(str(error)) from error
+    _set_version(connection, str(WORDS_VERSION))
+    return True
+
+
+def usable(connection: apsw.Connection) -> str:
+    """Return "" if words can be searched, else why they cannot."""
+    if _built_version(connection) != str(WORDS_VERSION):
+        return "the keyword index has not been built (SQLite's FTS5 was not available)"
+    try:
+        connection.execute("SELECT rowid FROM words LIMIT 0")
+    except (apsw.SQLError, apsw.AuthError) as error:
+        return str(error)
+    return ""
+
+
+def leave_behind(connection: apsw.Connection) -> None:
+    """Record that chunks changed without the keyword index, so that it is rebuilt."""
+    _set_version(connection, "")
+
+
+def _built_version(connection: apsw.Connection) -> str | None:
+    found = connection.execute("SELECT value FROM meta WHERE key = 'words_version'").get
+    return None if found is None else str(found)
+
+
+def _set_version(connection: apsw.Connection, version: str) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_version', ?)", (version,))
+
+
+def word_rows(connection: apsw.Connection, note_id: int) -> list[WordRow]:
+    """Return the rows the keyword index holds of a note, from the tables as they are now."""
+    return [WordRow(*row) for row in connection.execute(f"{_WORD_ROWS} WHERE n.id = ?", (note_id,))]
+
+
+def add(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
+    """Index chunks."""
+    connection.executemany(
+        "INSERT INTO words (rowid, content, heading, name, parts) VALUES (?, ?, ?, ?, ?)",
+        (row.columns() for row in rows),
+    )
+
+
+def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
+    """Take chunks out; FTS5 must be told again exactly what it was given."""
+    connection.executemany(
+        "INSERT INTO words (words, rowid, content, heading, name, parts)"
+        " VALUES ('delete', ?, ?, ?, ?, ?)",
+        (row.columns() for row in rows),
+    )
+
+
+def search(connection: apsw.Connection, query: WordQuery, limit: int) -> list[Match]:
+    """Return the best matches, best first; with no words to rank by, the newest notes' chunks."""
+    if not query.has_words:
+        return _listed(connection, query.filters, limit)
+    lexicon = Lexicon(connection)
+    runner = _Runner(connection, query, max(limit, POOL), lexicon)
+    must = joined("AND", (required(node, lexicon) for node in query.all_of))
+    ranking = sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)[:MOST_UNITS]
+    found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [Match(chunk_id, score) for chunk_id, score in ordered[:limit]]
+
+
+def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
+    """Rank chunks by the sum of their words' BM25, without looking at every chunk with "the".
+
+    After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
+    to the score of what was selected. A chunk of common words alone is missed, so the choice
+    stands only if such a chunk could hardly matter: if the tenth best score is at least what a
+    chunk of average length would get that holds each common word once. Otherwise more words
+    select, and so on, until all do.
+    """
+    budget = max(_SELECT_ROWS, _SELECT_SHARE * total)
+    weighty = words
+    if sum(word.rows for word in words) > budget:
+        # A word in over half of the chunks has no weight in FTS5's BM25.
+        weighty = [word for word in words if word.rows <= total / 2] or words[:1]
+    while True:
+        selecting, scoring = _split(weighty, budget)
+        found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
+        if not scoring or _settled(found, scoring, total):
+            return found
+        budget = max(budget * _WIDEN, sum(word.rows for word in weighty[: len(selecting) + 1]))
+
+
+def _split(words: Sequence[Unit], budget: float) -> tuple[Sequence[Unit], Sequence[Unit]]:
+    """Divide words, rarest first, where their postings exceed the budget."""
+    spent = 0
+    for position, word in enumerate(words):
+        spent += word.rows
+        if position and spent > budget:
+            return words[:position], words[position:]
+    return words, ()
+
+
+def _settled(found: dict[int, float], scoring: Sequence[Unit], total: int) -> bool:
+    if len(found) < POOL:
+        return False
+    could_matter = sum(math.log((total - word.rows + 0.5) / (word.rows + 0.5)) for word in scoring)
+    return sorted(found.values(), reverse=True)[_EXACT_RANK - 1] >= could_matter
+
+
+class _Runner:
+    """Runs FTS5 expressions under the exclusions and filters of one query."""
+
+    def __init__(
+        self, connection: apsw.Connection, query: WordQuery, limit: int, lexicon: Lexicon
+    ) -> None:
+        self.connection = connection
+        self.limit = limit
+        self.unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
+        self.filter, self.parameters = filter_sql(query.filters)
+        weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
+        self.statement = f"""
+            SELECT w.rowid, w.rank FROM words w
+            {"CROSS JOIN chunks c ON c.id = w.rowid CROSS JOIN notes n ON n.id = c.note_id" if self.filter else ""}
+            WHERE w.words MATCH ? AND w.rank MATCH 'bm25({weights})' {self.filter}
+            ORDER BY w.rank LIMIT ?
+        """
+
+    def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
+        """Score the chunks that `selecting` matches by it and by the words that only score.
+
+        Two queries, since FTS5 counts a phrase as often as it is written: chunks by what
+        selects, and those of them with any scoring word by both. The greater is the sum.
+        """
+        if not selecting:
+            return {}
+        found = self._scores(selecting)
+        if scoring:
+            adding = joined("OR", (word.expression for word in scoring))
+            for chunk_id, score in self._scores(f"({selecting} AND {adding})").items():
+                found[chunk_id] = max(score, found.get(chunk_id, 0.0))
+        return found
+
+    def _scores(self, expression: str) -> dict[int, float]:
+        if self.unwanted:
+            expression = f"({expression}) NOT {self.unwanted}"
+        rows = self.connection.execute(self.statement, (expression, *self.parameters, self.limit))
+        return {chunk_id: -rank for chunk_id, rank in rows}
+
+
+def _listed(connection: apsw.Connection, filters: Filters, limit: int) -> list[Match]:
+    """Return the chunks that only filters ask for, newest notes first."""
+    if not filters.by_content:
+        return []
+    condition, parameters = filter_sql(filters)
+    rows = connection.execute(
+        f"""
+        SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
+        ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
+        """,
+        (*parameters, limit),
+    )
+    return [Match(chunk_id, math.inf) for (chunk_id,) in rows]

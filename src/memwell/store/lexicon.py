@@ -1,0 +1,60 @@
+"""How the index sees words: its tokens, and how many chunks hold each of them."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cached_property
+
+import apsw
+
+from memwell.store.words import TOKENIZER, indexed_text
+
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class Lexicon:
+    """The vocabulary of one state of the index."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._rows: dict[str, int] = {}
+
+    @cached_property
+    def total(self) -> int:
+        """How many chunks there are."""
+        return int(self._connection.execute("SELECT count(*) FROM chunks").get)
+
+    @cached_property
+    def _tokenizer(self) -> apsw.FTS5Tokenizer:
+        name, *arguments = shlex.split(TOKENIZER)
+        return self._connection.fts5_tokenizer(name, arguments)
+
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        """Return each token of `text` as FTS5 indexes it, beside the letters it came from."""
+        data = indexed_text(text).encode("utf-8", "replace")
+        found = self._tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
+        return [(token, data[start:end].decode()) for start, end, token in found]
+
+    def rows(self, token: str) -> int:
+        """Return how many chunks hold `token`."""
+        if token not in self._rows:
+            found = self._connection.execute(
+                "SELECT doc FROM vocabulary WHERE term = ?", (token,)
+            ).get
+            self._rows[token] = int(found or 0)
+        return self._rows[token]
+
+    def rows_beginning(self, start: str) -> int:
+        """Return about how many chunks hold a token that begins with `start`."""
+        found = self._connection.execute(
+            "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
+            (start, start + _LAST_CHARACTER),
+        ).get
+        return int(found or 0)
+
+    def occurs(self, expression: str) -> bool:
+        """Whether any chunk matches an FTS5 expression."""
+        found = self._connection.execute(
+            "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (expression,)
+        ).get
+        return found is not None

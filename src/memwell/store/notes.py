@@ -1,0 +1,231 @@
+"""Rows of workspaces, notes and chunks. A note is always whole: one transaction writes it all.
+
+Chunks whose text and headings did not change keep their id, whatever happened around them, so
+that what later hangs on a chunk (its vectors) is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memwell.model import Chunk, Hit, Note
+from memwell.store import keyword
+from memwell.store.keyword import WordRow
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a sync compares of a note without reading the file."""
+
+    note_id: int
+    size: int
+    mtime_ns: int
+    read_ns: int
+    hash: str
+    recipe: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFile:
+    """A file as it was read: what `Stamp` will say of it next time."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    read_ns: int
+    hash: str
+    recipe: str
+
+
+class Notes:
+    """Reads and writes notes over one connection."""
+
+    def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
+        self._connection = connection
+        self._with_words = with_words
+        self._next_chunk: int | None = None
+
+    def workspace(self, root: str, folder_id: str | None = None) -> int:
+        """Return the id of the workspace at `root`, made if it is new."""
+        known = self.workspace_id(root)
+        if known is None:
+            self._connection.execute("INSERT INTO workspaces (root) VALUES (?)", (root,))
+            known = self._connection.last_insert_rowid()
+        if folder_id:
+            self._connection.execute(
+                "UPDATE workspaces SET folder_id = ? WHERE id = ? AND folder_id IS NOT ?",
+                (folder_id, known, folder_id),
+            )
+        return known
+
+    def workspace_id(self, root: str) -> int | None:
+        """Return the id of the workspace at `root`, or None."""
+        found = self._connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
+        return None if found is None else int(found)
+
+    def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
+        """Return id, root, folder id and time of the last sync of every workspace."""
+        rows = self._connection.execute(
+            "SELECT id, root, folder_id, synced_at FROM workspaces ORDER BY root"
+        )
+        return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
+
+    def move_workspace(self, workspace_id: int, root: str) -> None:
+        """Record that a workspace's folder now lies elsewhere."""
+        self._connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
+
+    def remove_workspace(self, workspace_id: int) -> None:
+        """Forget a workspace with all its notes."""
+        rows = self._connection.execute("SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,))
+        self.delete([note_id for (note_id,) in rows.fetchall()])
+        self._connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
+
+    def synced(self, workspace_id: int, at: str) -> None:
+        """Record when a workspace was last brought up to date."""
+        self._connection.execute("UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id))
+
+    def counts(self, workspace_id: int) -> tuple[int, int]:
+        """Return how many notes and chunks a workspace has."""
+        row = self._connection.execute(
+            """
+            SELECT (SELECT count(*) FROM notes WHERE workspace_id = ?1),
+                   (SELECT count(*) FROM chunks c JOIN notes n ON n.id = c.note_id
+                    WHERE n.workspace_id = ?1)
+            """,
+            (workspace_id,),
+        ).get
+        return int(row[0]), int(row[1])
+
+    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+        """Return the stamp of every note of a workspace, by path."""
+        rows = self._connection.execute(
+            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes WHERE workspace_id = ?",
+            (workspace_id,),
+        )
+        return {path: Stamp(*stamp) for path, *stamp in rows}
+
+    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+        """Record that notes were looked at again and are the same."""
+        self._connection.executemany(
+            "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
+            ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
+        )
+
+    def put(self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None) -> int:
+        """Write a note whole, over what stood at its path; return how many chunks are new.
+
+        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
+        """
+        old_id = self._note_id(workspace_id, file.path)
+        if old_id is None:
+            old_id = moved_from
+        before = keyword.word_rows(self._connection, old_id) if old_id is not None else []
+        note_id = self._put_row(workspace_id, file, note, old_id)
+        written = self._put_chunks(note_id, note.chunks, before)
+        self._put_labels("tags", "tag", note_id, {tag.casefold() for tag in note.tags})
+        self._put_labels("links", "target", note_id, set(note.links))
+        self._index_words(before, keyword.word_rows(self._connection, note_id))
+        return written
+
+    def delete(self, note_ids: Sequence[int]) -> None:
+        """Remove notes with everything that hangs on them."""
+        for note_id in note_ids:
+            self._index_words(keyword.word_rows(self._connection, note_id), [])
+            self._connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
+
+    def _note_id(self, workspace_id: int, path: str) -> int | None:
+        found = self._connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
+        ).get
+        return None if found is None else int(found)
+
+    def _put_row(self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None) -> int:
+        self._connection.execute(
+            """
+            INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
+                               title, names, date, meta)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+                workspace_id = excluded.workspace_id, path = excluded.path, size = excluded.size,
+                mtime_ns = excluded.mtime_ns, read_ns = excluded.read_ns, hash = excluded.hash,
+                recipe = excluded.recipe, title = excluded.title, names = excluded.names,
+                date = excluded.date, meta = excluded.meta
+            """,
+            (
+                *(old_id, workspace_id, file.path, file.size, file.mtime_ns, file.read_ns),
+                *(file.hash, file.recipe, note.title, "\n".join(note.names), note.date),
+                json.dumps(note.meta, ensure_ascii=False),
+            ),
+        )
+        return old_id if old_id is not None else self._connection.last_insert_rowid()
+
+    def _put_chunks(self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]) -> int:
+        """Replace a note's chunks, keeping the id of each that is still there; count the new."""
+        reusable: dict[tuple[str, str], list[int]] = {}
+        for row in reversed(before):
+            reusable.setdefault((row.text, row.heading), []).append(row.chunk_id)
+        kept, new = [], []
+        for seq, part in enumerate(chunks):
+            same = reusable.get((part.text, heading := "\n".join(part.heading)))
+            place = (seq, part.start_line, part.end_line, part.overlap)
+            if same:
+                kept.append((*place, same.pop()))
+            else:
+                new.append((self._new_chunk_id(), note_id, *place, heading, part.text))
+        gone = [key for keys in reusable.values() for key in keys]
+        execute, executemany = self._connection.execute, self._connection.executemany
+        executemany("DELETE FROM chunks WHERE id = ?", ((key,) for key in gone))
+        execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
+        executemany(
+            "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?", kept
+        )
+        executemany(
+            "INSERT INTO chunks (id, note_id, seq, start_line, end_line, overlap, heading, text)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            new,
+        )
+        return len(new)
+
+    def _new_chunk_id(self) -> int:
+        if self._next_chunk is None:
+            self._next_chunk = int(self._connection.execute("SELECT ifnull(max(id), 0) FROM chunks").get)
+        self._next_chunk += 1
+        return self._next_chunk
+
+    def _put_labels(self, table: str, column: str, note_id: int, labels: set[str]) -> None:
+        self._connection.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
+        self._connection.executemany(
+            f"INSERT INTO {table} ({column}, note_id) VALUES (?, ?)",
+            ((label, note_id) for label in sorted(labels)),
+        )
+
+    def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
+        if not self._with_words:
+            keyword.leave_behind(self._connection)
+            return
+        stay = {*before} & {*after}
+        keyword.remove(self._connection, [row for row in before if row not in stay])
+        keyword.add(self._connection, [row for row in after if row not in stay])
+
+    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        """Yield a hit for each chunk id and relevance, in the order given."""
+        for chunk_id, relevance in matches:
+            row = self._connection.execute(_HIT, (chunk_id,)).get
+            path, root, start, end, text, title, heading, date, tags = row
+            yield Hit(
+                path=path, workspace=root, start_line=start, end_line=end, score=relevance,
+                relevance=relevance, text=text, title=title, date=date,
+                heading=tuple(filter(None, heading.split("\n"))), tags=tuple(json.loads(tags)),
+            )  # fmt: skip
+
+
+_HIT = """
+    SELECT n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id)
+    FROM chunks c JOIN notes n ON n.id = c.note_id JOIN workspaces w ON w.id = n.workspace_id
+    WHERE c.id = ?
+"""

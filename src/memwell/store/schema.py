@@ -1,0 +1,103 @@
+"""The tables of index.db, as named steps from an empty file to the present shape.
+
+A file written by an older memwell takes the steps it lacks; a newer one is refused. The
+keyword index stands apart: when SQLite lacks FTS5 all other tables work without it.
+"""
+
+from __future__ import annotations
+
+from memwell.store.words import TOKENIZER
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    (
+        "keep workspaces, their notes and the chunks of each note",
+        """
+        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+
+        CREATE TABLE workspaces (
+            id INTEGER PRIMARY KEY,
+            root TEXT NOT NULL UNIQUE,
+            folder_id TEXT,                 -- device and inode, to know a folder that was renamed
+            synced_at TEXT
+        );
+
+        CREATE TABLE notes (
+            id INTEGER PRIMARY KEY,
+            workspace_id INTEGER NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+            path TEXT NOT NULL,             -- relative to the workspace, with forward slashes
+            size INTEGER NOT NULL,
+            mtime_ns INTEGER NOT NULL,
+            read_ns INTEGER NOT NULL,       -- when it was read, to distrust a younger mtime
+            hash TEXT NOT NULL,             -- of the file's bytes
+            recipe TEXT NOT NULL,           -- how it was cut; another recipe reads it again
+            title TEXT NOT NULL,
+            names TEXT NOT NULL,            -- title, aliases and tags, one a line
+            date TEXT,                      -- ISO; NULL is evergreen
+            meta TEXT NOT NULL,             -- front matter, as JSON
+            UNIQUE (workspace_id, path)
+        );
+        CREATE INDEX notes_by_hash ON notes (hash);
+
+        CREATE TABLE tags (
+            tag TEXT NOT NULL,              -- case-folded
+            note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
+            PRIMARY KEY (tag, note_id)
+        ) WITHOUT ROWID;
+        CREATE INDEX tags_by_note ON tags (note_id);
+
+        CREATE TABLE links (
+            target TEXT NOT NULL,           -- as written between [[ and ]]
+            note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
+            PRIMARY KEY (target, note_id)
+        ) WITHOUT ROWID;
+        CREATE INDEX links_by_note ON links (note_id);
+
+        CREATE TABLE chunks (
+            id INTEGER PRIMARY KEY,
+            note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
+            seq INTEGER NOT NULL,           -- 0, 1, 2 ... within the note
+            start_line INTEGER NOT NULL,
+            end_line INTEGER NOT NULL,
+            heading TEXT NOT NULL,          -- the heading path, one heading a line
+            overlap INTEGER NOT NULL,       -- leading characters that repeat the chunk before
+            text TEXT NOT NULL,
+            UNIQUE (note_id, seq)
+        );
+
+        CREATE VIEW memory_embeddings AS
+            SELECT c.id AS id, c.text AS content, NULL AS embedding, n.path AS source_file,
+                   c.seq AS chunk_index, n.read_ns / 1000000000 AS created_at, NULL AS model_name
+            FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE 0;                        -- no chunk has a vector yet
+        """,
+    ),
+)
+
+KEYWORD_TABLES = f"""
+    -- What FTS5 shows for a row. What it has indexed is richer: see words.py and keyword.py.
+    CREATE VIEW word_source AS
+        SELECT c.id AS id, c.text AS content, c.heading AS heading, n.path AS name, '' AS parts
+        FROM chunks c JOIN notes n ON n.id = c.note_id;
+
+    CREATE VIRTUAL TABLE words USING fts5 (
+        content, heading, name, parts,
+        content = 'word_source', content_rowid = 'id',
+        tokenize = "{TOKENIZER}"
+    );
+    CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
+
+    CREATE VIEW memory_fts AS
+        SELECT w.content AS content, n.path AS source_file, c.id AS chunk_id, w.rank AS rank
+        FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id;
+"""
+
+DROP_KEYWORD_TABLES = """
+    DROP VIEW IF EXISTS memory_fts;
+    DROP TABLE IF EXISTS vocabulary;
+    DROP TABLE IF EXISTS words;
+    DROP VIEW IF EXISTS word_source;
+"""
+
+SCHEMA_VERSION = len(MIGRATIONS)
+APPLICATION_ID = 0x6D656D77
+"""The letters "memw": what `file` and SQLite tools can know an index by."""
