@@ -72,6 +72,13 @@ class Config:
         return self.values[name]
 
 
+def setting_named(name: str) -> Setting:
+    """Return a setting, or say which name is nearest."""
+    if name not in _BY_NAME:
+        raise ConfigError(f"{name} is no setting", _nearest(name))
+    return _BY_NAME[name]
+
+
 def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the settings that hold for a workspace (or for none)."""
     environment = os.environ if environment is None else environment
@@ -201,13 +208,13 @@ def _checked(setting: Setting, value: Any, origin: str) -> Value:
         right = isinstance(value, str)
     if not right:
         raise ConfigError(
-            f"{setting.name} = {value!r} ({origin}) should be {expected}", f"The default is {_shown(setting.default)}"
+            f"{setting.name} = {value!r} ({origin}) should be {expected}", f"The default is {shown(setting.default)}"
         )
     low, high = setting.least, setting.most
     if (low is not None and not value >= low) or (high is not None and not value <= high):
         limits = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise ConfigError(
-            f"{setting.name} = {value!r} ({origin}) should be {limits}", f"The default is {_shown(setting.default)}"
+            f"{setting.name} = {value!r} ({origin}) should be {limits}", f"The default is {shown(setting.default)}"
         )
     return value  # type: ignore[no-any-return]
 
@@ -220,5 +227,10 @@ def _type_of(default: Value) -> str:
     return {int: "a whole number", float: "a number"}.get(type(default), "a string")
 
 
-def _shown(default: Value) -> str:
-    return str(list(default)) if isinstance(default, tuple) else str(default)
+def shown(value: Value) -> str:
+    """Return a value as it would stand in memwell.toml."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return str(list(value)).replace("'", '"')
+    return f'"{value}"' if isinstance(value, str) else str(value)

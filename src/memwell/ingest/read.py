@@ -16,7 +16,7 @@ from memwell.model import Note
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?)(?:(?<=\n)|\A)(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.S)
 _FENCED = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
-_INLINE_TAG = re.compile(r"(?:^|(?<=\s))#(?=[^\W\d_]|\w*[^\W\d])([\w/-]*\w)")
+_INLINE_TAG = re.compile(r"#(?<!\S#)(?=[\w/-]*[^\W\d])([\w/-]*\w)")
 _WIKI_LINK = re.compile(r"\[\[([^\]\[|#\n]+)[^\]\[\n]*\]\]")
 _PATH_DATE = re.compile(r"(?<!\d)(\d{4})(?:([-_/.])(\d{2})\2(\d{2})|(\d{2})(\d{2}))(?!\d)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -178,7 +178,7 @@ def _unique(items: Iterable[str]) -> tuple[str, ...]:
 
 def _prose(body: str) -> str:
     """Return `body` without code, where a # is no tag and [[ no link."""
-    if "#" not in body and "[[" not in body:
+    if not (_INLINE_TAG.search(body) or _WIKI_LINK.search(body)):
         return ""
     return _INLINE_CODE.sub("", _FENCED.sub("", body))
 

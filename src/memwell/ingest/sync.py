@@ -195,9 +195,10 @@ class _Work:
                 self.unchanged += 1
                 continue
             origin = None if item.stamp else self._moved_from(item.file.hash)
-            written += notes.put(
+            _, new_chunks = notes.put(
                 self.workspace_id, item.file, item.note, moved_from=origin and origin.note_id
             )
+            written += new_chunks
             changed += item.stamp is not None
             moved += origin is not None
             added += item.stamp is None and origin is None

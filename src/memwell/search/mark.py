@@ -4,54 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-
 from memwell.store.base import And, Node, Or, Phrase, Word, WordQuery
 from memwell.store.words import camel_parts, normalise, pairs, unspaced_runs
 
 Tokens = Callable[[str], list[tuple[str, str]]]
 """The index's own view of a text: each token, and the letters it came from."""
 
-_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]|[^\W_])*", re.U)
+Rows = Callable[[str], int]
+"""How many chunks hold a token."""
+
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
+_WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
+_TOO_COMMON = 0.25
+"""A word in more than this share of the chunks is not worth a mark, if another word is."""
 
 
-@dataclass(frozen=True, slots=True)
 class Marker:
-    """Finds the words of one query in any text."""
+    """Finds the words of one query in any text; excluded and too common ones are left out."""
 
-    tokens: frozenset[str]
-    prefixes: tuple[str, ...]
-    pairs: frozenset[str]
-    tokenize: Tokens
-
-    @classmethod
-    def of(cls, query: WordQuery, tokenize: Tokens) -> Marker:
-        """Collect what the query looks for, excluded words left out."""
+    def __init__(self, query: WordQuery, tokenize: Tokens, rows: Rows, total: int) -> None:
         words = [*_words((*query.any_of, *query.all_of))]
         texts = [word.text for word in words]
-        prefixes = [token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]]
         every = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
         found = {token for text in every for token, _ in tokenize(text)}
+        telling = {token for token in found if rows(token) <= _TOO_COMMON * total} or found
+        starts = {token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]}
+        starts |= {token for token in telling if len(token) > 2 and not rows(token)}
         runs = [run for text in texts for run in unspaced_runs(text)]
-        return cls(frozenset(found), tuple(prefixes), frozenset(p for r in runs for p in pairs(r)), tokenize)
+        self._tokens = telling
+        self._prefixes = tuple(starts)
+        self._pairs = {pair for run in runs for pair in pairs(run)}
+        self._tokenize = tokenize
+        self._known: dict[str, bool] = {}
 
     def marks(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the spans of `text` that match, in order and apart from each other."""
         spans: list[tuple[int, int]] = []
         for match in _WORD.finditer(text):
             for start, end in self._in_word(match.group()):
-                span = (match.start() + start, match.start() + end)
-                if spans and spans[-1][1] >= span[0]:
-                    span = (spans.pop()[0], max(span[1], spans[-1][1] if spans else span[1]))
-                spans.append(span)
+                first, last = match.start() + start, match.start() + end
+                if spans and spans[-1][1] >= first:
+                    first = spans.pop()[0]
+                spans.append((first, last))
         return tuple(spans)
 
     def _in_word(self, word: str) -> Iterator[tuple[int, int]]:
         if unspaced_runs(word):
             for start in range(len(word)):
-                if word[start : start + 2] in self.pairs:
+                if word[start : start + 2] in self._pairs:
                     yield start, min(start + 2, len(word))
-                elif word[start] in self.pairs:
+                elif word[start] in self._pairs:
                     yield start, start + 1
             return
         if self._matches(word):
@@ -64,10 +66,12 @@ class Marker:
             start += len(part)
 
     def _matches(self, word: str) -> bool:
-        return any(
-            token in self.tokens or (self.prefixes and token.startswith(self.prefixes))
-            for token, _ in self.tokenize(word)
-        )
+        if word not in self._known:
+            self._known[word] = any(
+                token in self._tokens or token.startswith(self._prefixes)
+                for token, _ in self._tokenize(word)
+            )
+        return self._known[word]
 
 
 def _words(nodes: Iterable[Node]) -> Iterator[Word]:

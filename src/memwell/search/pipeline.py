@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.mark import Marker
 from memwell.search.normalise import saturation
-from memwell.search.parse import Parsed, parse
+from memwell.search.parse import parse
 from memwell.search.suggest import nearest
-from memwell.store.base import Match, Word
+from memwell.store.base import Match, Word, WordQuery
 from memwell.store.index import Reader
 
 
@@ -39,28 +39,33 @@ def search(
     workspaces: tuple[int, ...] | None = None,
 ) -> SearchResult:
     """Run the steps above over one state of the index; `workspaces` None is all of them."""
-    parsed = _within(parse(text), workspaces)
-    broken = reader.words_unusable()
-    if broken:
+    parsed = parse(text)
+    if broken := reader.words_unusable():
         return SearchResult(text, (), (Leg("words", False, broken),), freshness, notices=parsed.notices)
-    matches = reader.words(parsed.query, options.k)
-    scored = ((match.chunk_id, _relevance(match)) for match in matches)
-    kept = [(key, relevance) for key, relevance in scored if relevance >= options.min_score]
-    marker = Marker.of(parsed.query, reader.tokens)
-    hits = tuple(_marked(hit, marker) for hit in reader.hits(kept[: options.k]))
+    query = within(parsed.query, workspaces)
+    marker = Marker(query, reader.tokens, reader.rows, reader.total)
+    hits = tuple(_marked(hit, marker) for hit in reader.hits(rank(query, options, reader)))
     return SearchResult(
         query=text,
         hits=hits,
         legs=(Leg("words", True),),
         freshness=freshness,
-        suggestions=() if hits else tuple(_suggestions(text, parsed, reader)),
+        suggestions=() if hits else tuple(_suggestions(text, query, reader)),
         notices=parsed.notices,
     )
 
 
-def _within(parsed: Parsed, workspaces: tuple[int, ...] | None) -> Parsed:
-    filters = replace(parsed.query.filters, workspaces=workspaces)
-    return replace(parsed, query=replace(parsed.query, filters=filters))
+def rank(query: WordQuery, options: Options, reader: Reader) -> list[tuple[int, float]]:
+    """Steps 2 to 4: the chunks that answer and the relevance of each, best first."""
+    matches = reader.words(query, options.k)
+    scored = ((match.chunk_id, _relevance(match)) for match in matches)
+    kept = [(key, relevance) for key, relevance in scored if relevance >= options.min_score]
+    return kept[: options.k]
+
+
+def within(query: WordQuery, workspaces: tuple[int, ...] | None) -> WordQuery:
+    """Restrict a query to workspaces; None is all of them."""
+    return replace(query, filters=replace(query.filters, workspaces=workspaces))
 
 
 def _relevance(match: Match) -> float:
@@ -72,9 +77,9 @@ def _marked(hit: Hit, marker: Marker) -> Hit:
     return replace(hit, marks=marker.marks(hit.text))
 
 
-def _suggestions(text: str, parsed: Parsed, reader: Reader) -> Iterator[str]:
+def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
     """Yield the query with each unknown word replaced by its nearest known one."""
-    words = [node for node in parsed.query.any_of if isinstance(node, Word)]
+    words = [node for node in query.any_of if isinstance(node, Word)]
     for unknown in reader.unknown(words)[:3]:
         for token in nearest(unknown.casefold(), reader.vocabulary):
             yield text.replace(unknown, reader.written(token, unknown))

@@ -59,8 +59,8 @@ def joined(operator: str, expressions: Iterable[str]) -> str:
 
 
 def unknown_words(words: Iterable[Node], lexicon: Lexicon) -> list[str]:
-    """Return the letters of words that no chunk holds."""
-    texts = (word.text for word in words if isinstance(word, Word))
+    """Return the letters of words, in scripts with spaces, that no chunk holds."""
+    texts = (word.text for word in words if isinstance(word, Word) and not unspaced_runs(word.text))
     tokens = chain.from_iterable(lexicon.tokens(text) for text in texts)
     return [surface for token, surface in tokens if not lexicon.rows(token)]
 

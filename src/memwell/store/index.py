@@ -102,7 +102,7 @@ class Reader:
     def words(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the keyword leg's best matches."""
         try:
-            return keyword.search(self._connection, query, limit)
+            return keyword.search(self._connection, self._lexicon, query, limit)
         except apsw.SQLError as error:
             raise IndexDatabaseError(
                 f"The keyword index refused a query ({error})", "Run `memwell doctor`"
@@ -115,6 +115,15 @@ class Reader:
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index sees it, beside the letters it came from."""
         return self._lexicon.tokens(text)
+
+    def rows(self, token: str) -> int:
+        """Return how many chunks hold a token."""
+        return self._lexicon.rows(token)
+
+    @property
+    def total(self) -> int:
+        """How many chunks there are."""
+        return self._lexicon.total
 
     def unknown(self, words: Iterable[Word]) -> list[str]:
         """Return those words that no chunk holds."""

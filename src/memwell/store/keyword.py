@@ -132,11 +132,12 @@ def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
     )
 
 
-def search(connection: apsw.Connection, query: WordQuery, limit: int) -> list[Match]:
+def search(
+    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, limit: int
+) -> list[Match]:
     """Return the best matches, best first; with no words to rank by, the newest notes' chunks."""
     if not query.has_words:
         return _listed(connection, query.filters, limit)
-    lexicon = Lexicon(connection)
     runner = _Runner(connection, query, max(limit, POOL), lexicon)
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
     ranking = sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)[:MOST_UNITS]

@@ -115,21 +115,28 @@ class Notes:
             ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
         )
 
-    def put(self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None) -> int:
-        """Write a note whole, over what stood at its path; return how many chunks are new.
+    def put(
+        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+    ) -> tuple[int, int]:
+        """Write a note whole, over what stood at its path; return its id and how many chunks are new.
 
         With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
         """
         old_id = self._note_id(workspace_id, file.path)
         if old_id is None:
             old_id = moved_from
-        before = keyword.word_rows(self._connection, old_id) if old_id is not None else []
+        before = self._clear(old_id) if old_id is not None else []
         note_id = self._put_row(workspace_id, file, note, old_id)
-        written = self._put_chunks(note_id, note.chunks, before)
-        self._put_labels("tags", "tag", note_id, {tag.casefold() for tag in note.tags})
-        self._put_labels("links", "target", note_id, set(note.links))
-        self._index_words(before, keyword.word_rows(self._connection, note_id))
-        return written
+        ids = self._put_chunks(note_id, note.chunks, before)
+        self._put_labels("tags (tag", note_id, {tag.casefold() for tag in note.tags})
+        self._put_labels("links (target", note_id, set(note.links))
+        names = "\n".join(note.names)
+        after = [
+            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
+            for key, part in zip(ids, note.chunks, strict=True)
+        ]
+        self._index_words(before, after)
+        return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
     def delete(self, note_ids: Sequence[int]) -> None:
         """Remove notes with everything that hangs on them."""
@@ -163,32 +170,40 @@ class Notes:
         )
         return old_id if old_id is not None else self._connection.last_insert_rowid()
 
-    def _put_chunks(self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]) -> int:
-        """Replace a note's chunks, keeping the id of each that is still there; count the new."""
+    def _clear(self, note_id: int) -> list[WordRow]:
+        """Make room for a new version of a note; return what its chunks were."""
+        self._connection.execute("DELETE FROM tags WHERE note_id = ?", (note_id,))
+        self._connection.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
+        self._connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
+        return keyword.word_rows(self._connection, note_id)
+
+    def _put_chunks(self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]) -> list[int]:
+        """Replace a note's chunks, keeping the id of each that is still there; return the ids."""
         reusable: dict[tuple[str, str], list[int]] = {}
         for row in reversed(before):
             reusable.setdefault((row.text, row.heading), []).append(row.chunk_id)
-        kept, new = [], []
+        ids, kept, new = [], [], []
         for seq, part in enumerate(chunks):
-            same = reusable.get((part.text, heading := "\n".join(part.heading)))
+            heading = "\n".join(part.heading)
+            same = reusable.get((part.text, heading))
             place = (seq, part.start_line, part.end_line, part.overlap)
             if same:
-                kept.append((*place, same.pop()))
+                ids.append(same.pop())
+                kept.append((*place, ids[-1]))
             else:
-                new.append((self._new_chunk_id(), note_id, *place, heading, part.text))
-        gone = [key for keys in reusable.values() for key in keys]
-        execute, executemany = self._connection.execute, self._connection.executemany
-        executemany("DELETE FROM chunks WHERE id = ?", ((key,) for key in gone))
-        execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
-        executemany(
+                ids.append(self._new_chunk_id())
+                new.append((*place, ids[-1], note_id, heading, part.text))
+        gone = [(key,) for keys in reusable.values() for key in keys]
+        self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+        self._connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?", kept
         )
-        executemany(
-            "INSERT INTO chunks (id, note_id, seq, start_line, end_line, overlap, heading, text)"
+        self._connection.executemany(
+            "INSERT INTO chunks (seq, start_line, end_line, overlap, id, note_id, heading, text)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             new,
         )
-        return len(new)
+        return ids
 
     def _new_chunk_id(self) -> int:
         if self._next_chunk is None:
@@ -196,12 +211,10 @@ class Notes:
         self._next_chunk += 1
         return self._next_chunk
 
-    def _put_labels(self, table: str, column: str, note_id: int, labels: set[str]) -> None:
-        self._connection.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
-        self._connection.executemany(
-            f"INSERT INTO {table} ({column}, note_id) VALUES (?, ?)",
-            ((label, note_id) for label in sorted(labels)),
-        )
+    def _put_labels(self, into: str, note_id: int, labels: set[str]) -> None:
+        if labels:
+            rows = ((label, note_id) for label in sorted(labels))
+            self._connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
 
     def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
         if not self._with_words:
@@ -210,6 +223,10 @@ class Notes:
         stay = {*before} & {*after}
         keyword.remove(self._connection, [row for row in before if row not in stay])
         keyword.add(self._connection, [row for row in after if row not in stay])
+
+    def note_of(self, chunk_id: int) -> int:
+        """Return the id of the note a chunk is of."""
+        return int(self._connection.execute("SELECT note_id FROM chunks WHERE id = ?", (chunk_id,)).get)
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Yield a hit for each chunk id and relevance, in the order given."""

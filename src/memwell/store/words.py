@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
@@ -35,10 +36,10 @@ _ALPHABETIC = (
 _UNSPACED = re.compile(f"[{_IDEOGRAPHIC}]+|[{_ALPHABETIC}]+")
 _ALPHABETIC_RUN = re.compile(f"[{_ALPHABETIC}]")
 
-_HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
-_SPLIT_AT_HUMPS = re.compile(_HUMP)
-_CAMEL = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
-_VERSION = re.compile(r"\b[vV](\d+(?:\.\d+)+)")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Written so that the engine skips to the rare letters: these two run over all text there is.
+_FROM_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?=[A-Z][a-z]))[A-Za-z0-9]*")
+_VERSION = re.compile(r"[vV](?<![A-Za-z0-9][vV])(\d+(?:\.\d+)+)")
 
 
 def normalise(text: str) -> str:
@@ -59,16 +60,24 @@ def indexed_parts(text: str) -> str:
     character of each unspaced run (as the start of no pair it could not be searched alone).
     """
     text = normalise(text)
-    parts = [" ".join(camel_parts(word)) for word in _CAMEL.findall(text)]
+    parts = [" ".join(camel_parts(word)) for word in _camel_words(text)]
     parts += _VERSION.findall(text)
     if not text.isascii():
         parts += [run[-1] for run in _UNSPACED.findall(text) if len(run) > 1]
     return "\n".join(parts)
 
 
+def _camel_words(text: str) -> Iterator[str]:
+    for match in _FROM_HUMP.finditer(text):
+        start = match.start()
+        while start and text[start - 1].isalnum():
+            start -= 1
+        yield text[start : match.end()]
+
+
 def camel_parts(word: str) -> list[str]:
     """Split ``bm25RankToScore`` into bm25, Rank, To, Score."""
-    return _SPLIT_AT_HUMPS.split(word)
+    return _HUMP.split(word)
 
 
 def unspaced_runs(text: str) -> list[str]:

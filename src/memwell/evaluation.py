@@ -1,0 +1,70 @@
+"""Evaluate memwell itself on a labelled set: the set becomes notes, its queries searches.
+
+A document is a note in a workspace of its group; its score is that of its best chunk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from memwell.evaluate.dataset import Dataset, Document, Question
+from memwell.evaluate.report import Evaluation, Ranking, evaluate
+from memwell.ingest.read import Recipe, parse_note
+from memwell.search.parse import parse
+from memwell.search.pipeline import Options, rank, within
+from memwell.store.index import Index
+from memwell.store.notes import NoteFile
+
+Progress = Callable[[int, int], None]
+_PER_DOCUMENT = 5
+"""Chunks fetched for each document wanted, since several may be of the same one."""
+
+
+def evaluate_memory(dataset: Dataset, recipe: Recipe, progress: Progress = lambda done, total: None) -> Evaluation:
+    """Index the set in a temporary place and ask all its questions."""
+    with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
+        index = Index(Path(folder) / "index.db")
+        try:
+            asked = _Asked(index, dataset.documents, recipe)
+            return evaluate(dataset, asked, progress)
+        finally:
+            index.close()
+
+
+class _Asked:
+    """A search over the documents of a set."""
+
+    def __init__(self, index: Index, documents: Sequence[Document], recipe: Recipe) -> None:
+        self._index = index
+        self._groups: dict[str, int] = {}
+        self._documents: dict[int, str] = {}
+        with index.writing() as notes:
+            for number, document in enumerate(documents):
+                group = self._groups.get(document.group)
+                if group is None:
+                    group = self._groups[document.group] = notes.workspace(document.group)
+                path = f"{number}.md"
+                note, _ = parse_note(path, _as_note(document), recipe)
+                digest = hashlib.blake2b(document.text.encode()).hexdigest()
+                note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
+                self._documents[note_id] = document.id
+
+    def __call__(self, question: Question, k: int) -> Ranking:
+        options = Options(k=k * _PER_DOCUMENT)
+        workspaces = (self._groups.get(question.group, -1),) if question.group else None
+        best: dict[str, float] = {}
+        with self._index.reading() as reader:
+            query = within(parse(question.text).query, workspaces)
+            for chunk_id, score in rank(query, options, reader):
+                best.setdefault(self._documents[reader.notes.note_of(chunk_id)], score)
+        return [*best.items()][:k]
+
+
+def _as_note(document: Document) -> str:
+    """Write a document as a person would keep it: its title as front matter."""
+    import json
+
+    return f"---\ntitle: {json.dumps(document.title)}\n---\n{document.text}" if document.title else document.text

@@ -1,0 +1,60 @@
+"""The few lines of a passage that show why it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line to show, and the spans of it that match."""
+
+    number: int
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+def snippet(text: str, marks: Sequence[tuple[int, int]], first_line: int, lines: int = 3, width: int = 200) -> list[Line]:
+    """Return the window of `lines` lines with the most different marked words, cut to `width`."""
+    split = _lines(text, marks, first_line)
+    written = [line for line in split if line.text.strip()]
+    if not written:
+        return []
+    best = max(range(len(written)), key=lambda start: (_words(written[start : start + lines]), -start))
+    return [_cut(line, width) for line in written[best : best + lines]]
+
+
+def _lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -> list[Line]:
+    """Split a passage into numbered lines, each with its own marks."""
+    lead = text[: len(text) - len(text.lstrip())].count("\n")
+    found, offset = [], 0
+    for number, line in enumerate(text.split("\n"), first_line - lead):
+        inside = (
+            (max(start - offset, 0), min(end - offset, len(line)))
+            for start, end in marks
+            if start < offset + len(line) and end > offset
+        )
+        found.append(Line(number, line, tuple(inside)))
+        offset += len(line) + 1
+    return found
+
+
+def _words(lines: Sequence[Line]) -> int:
+    return len({line.text[start:end].casefold() for line in lines for start, end in line.marks})
+
+
+def _cut(line: Line, width: int) -> Line:
+    """Shorten a long line to the part around its first mark."""
+    text = line.text.rstrip()
+    if len(text) <= width:
+        return Line(line.number, text, line.marks)
+    centre = line.marks[0][0] if line.marks else 0
+    start = min(max(0, centre - width // 4), len(text) - width)
+    end = start + width
+    before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
+    shift = len(before) - start
+    inside = tuple((a + shift, b + shift) for a, b in line.marks if start <= a and b <= end)
+    return Line(line.number, before + text[start:end] + after, inside)

@@ -1,0 +1,86 @@
+"""The command line: `memwell`.
+
+Each command lives in a module of its own, imported when it is called, so that a search does not
+wait for what it does not use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from memwell import __version__
+from memwell.errors import MemwellError
+
+FAILURE = 3
+
+COMMANDS = {
+    "index": "indexing",
+    "search": "searching",
+    "get": "passages",
+    "note": "passages",
+    "status": "state",
+    "doctor": "state",
+    "reset": "state",
+    "config": "settings",
+    "watch": "watching",
+    "eval": "evaluating",
+    "completion": "settings",
+}
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"memwell.surfaces.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                error.message += f" Did you mean {near[0]}?"
+            raise
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="memwell")
+def cli() -> None:
+    """Remember notes and find them again, on this machine alone."""
+
+
+def main() -> None:
+    """Run the command line; errors become a sentence and an exit status."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
+    except MemwellError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(FAILURE)
+    except BrokenPipeError:
+        # Whoever read the output has left; give the interpreter nothing to flush into.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILURE)

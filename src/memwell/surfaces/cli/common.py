@@ -1,0 +1,69 @@
+"""What commands share: options, opening the memory, JSON, progress on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from memwell.ingest.sync import Progress
+    from memwell.memory import Memory
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """``--json``: machine-readable output."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")(command)
+
+
+def place_options(command: F) -> F:
+    """``--workspace`` and ``--agent``: whose memory, of which folder."""
+    command = click.option("--agent", help="Whose memory; default the setting `agent`.")(command)
+    return click.option(
+        "--workspace", "-w", metavar="PATH", help="The workspace; default the one around this folder."
+    )(command)
+
+
+@contextmanager
+def opened(workspace: str | None, agent: str | None, *, everywhere: bool = False) -> Iterator[Memory]:
+    """Open the memory for the workspace named, else for the one around the current folder."""
+    from memwell.memory import Memory
+
+    place = None if everywhere else Path(workspace) if workspace else Path.cwd()
+    with Memory(workspace=place, agent=agent) as memory:
+        try:
+            yield memory
+        finally:
+            for notice in memory.notices:
+                click.echo(notice, err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a result object as JSON."""
+    import json
+    from dataclasses import asdict, is_dataclass
+
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    text = json.dumps(plain, ensure_ascii=False, indent=2, default=str)
+    click.echo(text.encode("utf-8", "replace"))
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """Yield a progress callback: a bar on a terminal, nothing in a transcript or a log."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,49 @@
+"""`memwell get` and `memwell note`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+
+
+@click.command("get")
+@click.argument("reference", metavar="PATH[#L3-L9]")
+@place_options
+@json_option
+def get_command(reference: str, workspace: str | None, agent: str | None, as_json: bool) -> None:
+    """Print a note, or some lines of it, as the file is now."""
+    with opened(workspace, agent) as memory:
+        passage = memory.get(reference)
+    if as_json:
+        print_json(passage)
+    else:
+        click.echo(passage.text.encode("utf-8", "replace"))
+
+
+@click.command("note")
+@click.argument("text", nargs=-1)
+@click.option("--now", envvar="MEMWELL_NOW", metavar="TIME", help="Another time than now, ISO 8601.")
+@place_options
+@json_option
+def note_command(
+    text: tuple[str, ...], now: str | None, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Append TEXT (or standard input) to today's log of the workspace."""
+    words = " ".join(text) if text else sys.stdin.read()
+    with opened(workspace, agent) as memory:
+        passage = memory.note(words, now=_time(now))
+    if as_json:
+        print_json(passage)
+    else:
+        click.echo(f"{passage.path}:{passage.start_line}")
+
+
+def _time(now: str | None) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(now) if now else None
+    except ValueError:
+        raise click.BadParameter(f"{now!r} is not a time like 2026-01-31T14:05", param_hint="--now") from None

@@ -1,0 +1,114 @@
+"""`memwell search`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from memwell.model import Hit, SearchResult
+
+NO_HITS = 1
+
+
+@click.command("search", context_settings={"ignore_unknown_options": True})
+@click.argument("query", nargs=-1, type=click.UNPROCESSED)
+@click.option("-k", "k", type=int, help="How many hits at most.")
+@click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
+@click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
+@click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@place_options
+@json_option
+@click.pass_context
+def search_command(
+    ctx: click.Context,
+    query: tuple[str, ...],
+    k: int | None,
+    min_score: float | None,
+    files_only: bool,
+    everywhere: bool,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Find the passages that answer QUERY, best first.
+
+    Plain words rank, none is required. A "quoted phrase" must occur; AND, OR, NOT, parentheses,
+    -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
+    Exit status: 0 hits, 1 none, 2 usage, 3 failure.
+    """
+    _refuse_unknown_options(ctx, query)
+    with opened(workspace, agent, everywhere=everywhere) as memory, progress_bar("indexing") as progress:
+        result = memory.search(" ".join(query), k=k, min_score=min_score, progress=progress)
+    if as_json:
+        print_json(result)
+    elif files_only:
+        for path in dict.fromkeys(_shown_path(hit, result) for hit in result.hits):
+            click.echo(path)
+    else:
+        _print(result)
+    ctx.exit(0 if result.hits else NO_HITS)
+
+
+def _refuse_unknown_options(ctx: click.Context, query: tuple[str, ...]) -> None:
+    """-word excludes a word; but --anything was meant as an option."""
+    for word in query:
+        if word.startswith("--") and " " not in word:
+            raise click.NoSuchOption(word, ctx=ctx)
+
+
+def _print(result: SearchResult) -> None:
+    for number, hit in enumerate(result.hits):
+        if number:
+            click.echo()
+        _print_hit(hit, result)
+    if not result.hits:
+        _print_nothing(result)
+    for line in (*result.notices, *_caveats(result)):
+        click.secho(line, err=True, dim=True)
+
+
+def _print_hit(hit: Hit, result: SearchResult) -> None:
+    from memwell.search.snippet import snippet
+
+    place = click.style(f"{_shown_path(hit, result)}:{hit.start_line}", bold=True)
+    heading = click.style("  " + " > ".join(hit.heading), fg="cyan") if hit.heading else ""
+    click.echo(f"{place}{heading}  {click.style(f'{hit.score:.2f}', dim=True)}")
+    for line in snippet(hit.text, hit.marks, hit.start_line):
+        click.echo(f"  {_marked(line.text, line.marks)}")
+
+
+def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
+    """Mark the words that match: in colour on a terminal, between « » elsewhere."""
+    colour = click.get_text_stream("stdout").isatty()
+    for start, end in reversed(marks):
+        word = text[start:end]
+        shown = click.style(word, fg="yellow", bold=True) if colour else f"«{word}»"
+        text = text[:start] + shown + text[end:]
+    return text
+
+
+def _shown_path(hit: Hit, result: SearchResult) -> str:
+    """A path inside the workspace, or a full one where hits come from several."""
+    several = len({other.workspace for other in result.hits}) > 1
+    return f"{hit.workspace}/{hit.path}" if several else hit.path
+
+
+def _print_nothing(result: SearchResult) -> None:
+    click.echo("Nothing found.", err=True)
+    if result.suggestions:
+        click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
+
+
+def _caveats(result: SearchResult) -> list[str]:
+    """What keeps the answer from being complete, if anything does."""
+    lines = [f"{leg.name} did not answer: {leg.reason}" for leg in result.legs if not leg.answered]
+    fresh = result.freshness
+    if fresh.pending:
+        lines.append(f"{fresh.pending} changed notes are not indexed yet: run `memwell index`.")
+    elif not fresh.checked and fresh.synced_at:
+        lines.append(f"As of {fresh.synced_at}; changes since then were not looked for.")
+    return [*lines, *([fresh.note] if fresh.note else [])]

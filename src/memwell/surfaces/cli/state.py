@@ -1,0 +1,71 @@
+"""`memwell status`, `memwell doctor` and `memwell reset`."""
+
+from __future__ import annotations
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+
+PROBLEMS_FOUND = 1
+
+
+@click.command("status")
+@click.option("--deep", is_flag=True, help="Also check every page of the index.")
+@place_options
+@json_option
+def status_command(deep: bool, workspace: str | None, agent: str | None, as_json: bool) -> None:
+    """Show what the index holds and how it is."""
+    with opened(workspace, agent) as memory:
+        status = memory.status(deep=deep)
+    if as_json:
+        print_json(status)
+        return
+    click.echo(f"memwell {status.version}, agent {status.agent}")
+    click.echo(f"index   {status.index} ({status.bytes / 1e6:.1f} MB)")
+    click.echo(f"words   {status.words}")
+    if deep:
+        click.echo(f"checked {status.deep['integrity']}")
+    for row in status.workspaces:
+        state = "the folder is not there" if row.missing else f"synced {row.synced_at or 'never'}"
+        click.echo(f"{row.root}: {row.notes} notes, {row.chunks} chunks, {state}")
+    if not status.workspaces:
+        click.echo("No workspace yet: run `memwell index PATH`.")
+    for line in status.warnings:
+        click.secho(f"warning: {line}", fg="yellow", err=True)
+
+
+@click.command("doctor")
+@place_options
+@json_option
+@click.pass_context
+def doctor_command(
+    ctx: click.Context, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Look for anything that is wrong, each finding with its remedy; exit status 1 if any is."""
+    with opened(workspace, agent) as memory:
+        checks = memory.doctor()
+    if as_json:
+        from dataclasses import asdict
+
+        print_json({"checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            mark = click.style("ok  ", fg="green") if check.ok else click.style("FAIL", fg="red")
+            click.echo(f"{mark} {check.name}: {check.detail}")
+            if check.remedy:
+                click.echo(f"     {check.remedy}")
+    ctx.exit(0 if all(check.ok for check in checks) else PROBLEMS_FOUND)
+
+
+@click.command("reset")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--workspace", "-w", metavar="PATH", help="Forget this workspace only.")
+@click.option("--agent", help="Whose memory; default the setting `agent`.")
+def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
+    """Delete the index (it comes back by itself), or forget a workspace. No note is touched."""
+    with opened(None, agent, everywhere=True) as memory:
+        what = f"Forget the workspace {workspace}" if workspace else f"Delete the index of {memory.agent}"
+        if not yes:
+            click.confirm(f"{what}? Your notes are not touched.", abort=True)
+        memory.reset(workspace)
+    click.echo("Done.")
