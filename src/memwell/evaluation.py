@@ -6,6 +6,7 @@ A document is a note in a workspace of its group; its score is that of its best 
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ class _Asked:
                 group = self._groups.get(document.group)
                 if group is None:
                     group = self._groups[document.group] = notes.workspace(document.group)
-                path = f"{number}.md"
+                path = f"{_letters(number)}.md"
                 note, _ = parse_note(path, _as_note(document), recipe)
                 digest = hashlib.blake2b(document.text.encode()).hexdigest()
                 note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
@@ -63,8 +64,11 @@ class _Asked:
         return [*best.items()][:k]
 
 
+def _letters(number: int) -> str:
+    """Spell a number in letters, so that no query with a number finds a note by its name."""
+    return "document" + "".join("qwxzjkvbhf"[int(digit)] for digit in str(number))
+
+
 def _as_note(document: Document) -> str:
     """Write a document as a person would keep it: its title as front matter."""
-    import json
-
     return f"---\ntitle: {json.dumps(document.title)}\n---\n{document.text}" if document.title else document.text

@@ -84,6 +84,8 @@ class _Scanner:
         return self.rst or "|" in line or _INTERESTING.match(line) is not None
 
     def _structured(self, number: int, line: str) -> int | None:
+        if self.rst and self._underlines(number, line):
+            return number + 1  # before fences: ~~~ underlines a heading there
         if fence := _FENCE.match(line):
             return self._fence(number, fence.group(1))
         if heading := _ATX.match(line):

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 )
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 _DEEPEST = 20
-_LONGEST = 20_000
+_LONGEST = 100_000
 """Characters of a query that are read; a pasted file is a query too."""
 
 
@@ -60,7 +60,8 @@ class _Token:
 
 def parse(text: str) -> Parsed:
     """Read a query."""
-    filters, tokens, notices = _split(text[:_LONGEST].replace("\0", " "))
+    readable = text[:_LONGEST].replace("\0", " ").encode("utf-8", "replace").decode()
+    filters, tokens, notices = _split(readable)
     boolean = any(token.kind == "operator" for token in tokens)
     if not boolean:
         tokens = [token for token in tokens if token.kind != "paren"]

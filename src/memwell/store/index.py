@@ -138,11 +138,15 @@ class Reader:
 
     def written(self, token: str, like: str) -> str:
         """Return a word of the notes that `token` stands for: the index holds only stems."""
-        text = self._connection.execute(
-            "SELECT c.text FROM words w JOIN chunks c ON c.id = w.rowid WHERE w.words MATCH ? LIMIT 1",
+        found = self._connection.execute(
+            """
+            SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
+            FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
+            WHERE w.words MATCH ? LIMIT 1
+            """,
             (f'"{token}"',),
         ).get
-        for word in re.findall(r"\w+", text or ""):
-            if any(found == token for found, _ in self.tokens(word)):
-                return word if like[:1].isupper() else word.lower()
+        for word in re.findall(r"[^\W_]+", found or ""):
+            if any(seen == token for seen, _ in self.tokens(word)):
+                return word.capitalize() if like[:1].isupper() else word.lower()
         return token

@@ -1,0 +1,1 @@
+"""Speed, memory and quality of memwell, measured: run `python -m bench` (see README.md)."""

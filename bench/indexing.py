@@ -1,0 +1,51 @@
+"""How long it takes to index a workspace, against FTS5 alone with the same chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import apsw
+
+from bench import data
+from bench.measure import seconds, temporary_home
+from bench.results import Row, at_most
+from memwell.ingest.read import Recipe
+from memwell.memory import Memory
+
+_ROUNDS = 7
+
+
+def run() -> list[Row]:
+    """Index k8s-en both ways, by turns."""
+    root = data.workspace("k8s-en")
+    texts = [part.text for _, note in data.notes(root, Recipe()) for part in note.chunks]
+    whole: list[float] = []
+    bare: list[float] = []
+    for _ in range(_ROUNDS):
+        with temporary_home() as folder:
+            whole.append(seconds(lambda: _index(root)))
+            bare.append(seconds(lambda file=folder / "bare.db": _insert(file, texts)))  # type: ignore[misc]
+    detail = {"chunks": len(texts), "memwell_s": whole, "bare_s": bare}
+    return [
+        Row("indexing k8s-en, memwell / bare FTS5", median(whole) / median(bare), "times", at_most(8), detail),
+        Row("  memwell", median(whole), "s"),
+        Row("  bare FTS5", median(bare), "s"),
+        Row("  memwell, chunks a second", len(texts) / median(whole), "1/s"),
+    ]
+
+
+def _index(root: Path) -> None:
+    with Memory() as memory:
+        memory.index(root)
+
+
+def _insert(file: Path, texts: Sequence[str]) -> None:
+    connection = apsw.Connection(str(file))
+    connection.pragma("journal_mode", "WAL")
+    connection.pragma("synchronous", "NORMAL")
+    connection.execute("CREATE VIRTUAL TABLE bare USING fts5(content, tokenize='porter unicode61')")
+    with connection:
+        connection.executemany("INSERT INTO bare (content) VALUES (?)", ((text,) for text in texts))
+    connection.close()

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memwell import Memory
+from memwell.search.parse import parse
+from memwell.store.base import And, Filters, Or, Phrase, Word, WordQuery
+from tests.conftest import EXAMPLES, Write, paths
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("the cat's name", WordQuery(any_of=(Word("the"), Word("cat's"), Word("name")))),
+        ('cat "named Miso"', WordQuery(any_of=(Word("cat"),), all_of=(Phrase("named Miso"),))),
+        ("cat AND dog", WordQuery(all_of=(And((Word("cat"), Word("dog"))),))),
+        ("cat OR dog", WordQuery(any_of=(Word("cat"), Word("dog")))),
+        ("cat NOT dog", WordQuery(all_of=(And((Word("cat"),), (Word("dog"),)),))),
+        ("cat AND NOT dog", WordQuery(all_of=(And((Word("cat"),), (Word("dog"),)),))),
+        ("cat -dog", WordQuery(any_of=(Word("cat"),), none_of=(Word("dog"),))),
+        ('cat -"hot dog"', WordQuery(any_of=(Word("cat"),), none_of=(Phrase("hot dog"),))),
+        ("conf*", WordQuery(any_of=(Word("conf", prefix=True),))),
+        (
+            "auth AND (token OR session)",
+            WordQuery(all_of=(And((Word("auth"), Or((Word("token"), Word("session"))))),)),
+        ),
+        ("call foo(bar) now", WordQuery(any_of=(Word("call"), Word("foo"), Word("bar"), Word("now")))),
+        ("well-known --flag", WordQuery(any_of=(Word("well-known"), Word("--flag")))),
+        ("-rf", WordQuery(any_of=(Word("rf"),))),
+        ("AND", WordQuery()),
+        ("cat AND", WordQuery(all_of=(And((Word("cat"),)),))),
+        ("(((", WordQuery()),
+        ('"unclosed phrase', WordQuery(any_of=(Word("unclosed"), Word("phrase")))),
+    ],
+)
+def test_what_people_type_is_read_as_they_mean_it(text: str, query: WordQuery) -> None:
+    assert parse(text).query == query
+
+
+def test_filters_are_taken_out_of_the_words() -> None:
+    parsed = parse('standup path:memory/* tag:#team after:2026-01 before:2026-02-10 -tag:old -path:"a b"')
+    assert parsed.query.any_of == (Word("standup"),)
+    assert parsed.query.filters == Filters(
+        paths=("memory/*",),
+        not_paths=("a b",),
+        tags=("team",),
+        not_tags=("old",),
+        after="2026-01-01",
+        before="2026-02-10",
+    )
+
+
+def test_a_date_that_is_none_is_searched_as_words_with_a_notice() -> None:
+    parsed = parse("after:party")
+    assert parsed.query.any_of == (Word("after party"),)
+    assert "after:party is not a date" in parsed.notices[0]
+
+
+@pytest.fixture
+def pets(memory: Memory, workspace: object, write: Write) -> Memory:
+    write("cat.md", "The cat sleeps. Its name is Miso.\n")
+    write("dog.md", "The dog barks. Its name is Rex.\n")
+    write("both.md", "The cat and the hot dog stand.\n")
+    write("memory/2026-01-05.md", "# Log\n\nThe vet saw the cat. #health/vet\n")
+    write("memory/2026-02-05.md", "# Log\n\nThe vet saw the dog. #health\n")
+    memory.index(str(workspace))
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("cat dog", {"cat.md", "dog.md", "both.md", "memory/2026-01-05.md", "memory/2026-02-05.md"}),
+        ("cat AND dog", {"both.md"}),
+        ("cat -dog", {"cat.md", "memory/2026-01-05.md"}),
+        ("cat NOT dog", {"cat.md", "memory/2026-01-05.md"}),
+        ('"hot dog"', {"both.md"}),
+        ('"dog hot"', set()),
+        ('cat "name is"', {"cat.md", "dog.md"}),
+        ("name AND (miso OR rex)", {"cat.md", "dog.md"}),
+        ("slee*", {"cat.md"}),
+        ("cat path:memory", {"memory/2026-01-05.md"}),
+        ("cat path:memory/*", {"memory/2026-01-05.md"}),
+        ("cat path:*.md -path:memory", {"cat.md", "both.md"}),
+        ("vet tag:health", {"memory/2026-01-05.md", "memory/2026-02-05.md"}),
+        ("vet tag:health/vet", {"memory/2026-01-05.md"}),
+        ("vet -tag:health/vet", {"memory/2026-02-05.md"}),
+        ("vet after:2026-02-01", {"memory/2026-02-05.md"}),
+        ("vet before:2026-02-05", {"memory/2026-01-05.md"}),
+        ("tag:health", {"memory/2026-01-05.md", "memory/2026-02-05.md"}),
+        ("!!!", set()),
+        ('"!!!" cat NOT', {"cat.md", "both.md", "memory/2026-01-05.md"}),
+    ],
+)
+def test_operators_and_filters_find_what_they_should(pets: Memory, query: str, found: set[str]) -> None:
+    assert {*paths(pets, query)} == found
+
+
+def test_the_required_phrase_ranks_with_the_other_words(pets: Memory) -> None:
+    assert paths(pets, 'miso "name is"')[0] == "cat.md"
+    assert paths(pets, 'rex "name is"')[0] == "dog.md"
+
+
+def test_filter_only_queries_list_the_newest_first(pets: Memory) -> None:
+    assert paths(pets, "path:memory") == ["memory/2026-02-05.md", "memory/2026-01-05.md"]
+
+
+def test_filters_act_before_ranking_so_that_k_come_back(
+    memory: Memory, workspace: object, write: Write
+) -> None:
+    for number in range(300):
+        write(f"many/{number}.md", "apple apple apple apple apple\n")
+    for number in range(7):
+        write(f"few/{number}.md", f"one apple among a good many other words, number {number}\n")
+    memory.index(str(workspace))
+    assert len(paths(memory, "apple path:few", k=6)) == 6
+    assert len(paths(memory, "apple path:few", k=50)) == 7
+
+
+def test_did_you_mean(pets: Memory) -> None:
+    assert memory_suggests(pets, "barsk") == ("barks",)
+    assert memory_suggests(pets, "Slepps") == ("Sleeps",)
+    assert memory_suggests(pets, "qqqqqqq") == ()
+
+
+def memory_suggests(memory: Memory, query: str) -> tuple[str, ...]:
+    result = memory.search(query)
+    assert not result.hits
+    return result.suggestions
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    memory = Memory(tmp_path_factory.mktemp("examples") / "home")
+    memory.index(EXAMPLES)
+    return memory
+
+
+SYNTAX = st.lists(
+    st.sampled_from(
+        ['"', "(", ")", "AND", "OR", "NOT", "-", "*", ":", "path:", "tag:", "after:", "before:", "^", "{", "}",
+         "NEAR(", "+", "cat", "the", "Miso", "会议", "猫", "\0", "🐈", "a_b.c", "content:", "rank", "--", "'", ";",
+         "ภาษา", "e\u0301", "\ud800", "fooBar", "2.1", "\\", "/", "x*", "%", "\n"]
+    ),
+    max_size=25,
+)  # fmt: skip
+QUERIES = st.one_of(
+    st.text(max_size=60),
+    SYNTAX.map(" ".join),
+    SYNTAX.map("".join),
+    st.text(alphabet=st.characters(min_codepoint=0x0E00, max_codepoint=0x9FFF), max_size=40),
+)
+
+
+@settings(max_examples=10_000, deadline=None, suppress_health_check=[*HealthCheck])
+@given(QUERIES)
+def test_any_text_is_a_valid_query(examples: Memory, query: str) -> None:
+    result = examples.search(query, k=3)
+    assert len(result.hits) <= 3
+    assert all(0 <= hit.score <= 1 for hit in result.hits)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "word " * 10_000, "(" * 5_000, "a AND " * 3_000, '"' * 999, "\0", "🐈"])
+def test_extreme_queries(examples: Memory, query: str) -> None:
+    assert len(examples.search(query).hits) <= 6
+
+
+def test_a_query_of_ten_thousand_words_searches_the_rarest(examples: Memory) -> None:
+    assert paths(examples, "the and of to in " * 2_000 + "Miso")[0] == "home/pets.md"
+
+
+def test_marks_show_the_letters_that_matched(examples: Memory) -> None:
+    def marked(query: str) -> list[str]:
+        hit = examples.search(query).hits[0]
+        return [hit.text[start:end] for start, end in hit.marks]
+
+    assert "cat" in marked("what is the name of the cats")
+    assert "named" in marked("what is the name of the cats")
+    assert "The" not in marked("what is the name of the cats")
+    assert marked("会议")[0] == "会议"
+    assert "bm25RankToScore" in marked("bm25rank")
+    assert "हिन्दी" in marked("हिन्दी")
+    assert "ภาษาไทย" in marked("ภาษาไทย")
+
+
+def test_k_plus_one_begins_with_k(examples: Memory) -> None:
+    query = "what to check before the database upgrade on plover"
+    longest = [(hit.path, hit.start_line) for hit in examples.search(query, k=40).hits]
+    for k in range(1, 40):
+        assert [(hit.path, hit.start_line) for hit in examples.search(query, k=k).hits] == longest[:k]
