@@ -8,15 +8,14 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, batched, chain, islice
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import platformdirs
 
 from bench import data
+from bench.sentences import Collection
 from memwell.ingest.chunk import CHUNKER_VERSION
 from memwell.ingest.read import Recipe
 from memwell.model import Chunk, Note
@@ -24,3 +23,84 @@ from memwell.store.index import Index
 from memwell.store.notes import NoteFile
 from memwell.store.schema import KEYWORD_TABLES, MIGRATIONS
 from memwell.store.words import WORDS_VERSION
+
+CHUNKS = 100_000
+WORKSPACES = ("k8s-en", "til")
+SETS = ("scifact", "cranfield", "medline", "anthropic-docs", "locomo-turn-a")
+
+_SEED = 1
+_VERSION = 1
+"""Raised whenever other chunks are generated; the kept index is then built again."""
+_CHUNKS_PER_NOTE = 20
+_NOTES_PER_TRANSACTION = 200
+
+
+def kept_index() -> Path:
+    """Return the file of the index, built if it is not there."""
+    folder = Path(platformdirs.user_cache_dir("memwell-bench", appauthor=False))
+    file = folder / f"corpus-{_fingerprint()}.db"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_suffix(".unfinished")
+        unfinished.unlink(missing_ok=True)
+        _build(unfinished)
+        os.replace(unfinished, file)
+    return file
+
+
+def _fingerprint() -> str:
+    """Name everything that decides what is in the index."""
+    code = (MIGRATIONS, KEYWORD_TABLES, WORDS_VERSION, CHUNKER_VERSION, _VERSION, CHUNKS)
+    sizes = [(name, (data.find(name) / "corpus.jsonl").stat().st_size) for name in SETS]
+    paths = [data.note_paths(data.workspace(name)) for name in WORKSPACES]
+    return hashlib.blake2b(repr((code, sizes, paths)).encode(), digest_size=8).hexdigest()
+
+
+def _build(file: Path) -> None:
+    index = Index(file)
+    try:
+        written = 0
+        for name in WORKSPACES:
+            written += _write(index, name, data.notes(data.workspace(name), Recipe()))
+        _write(index, "generated", _generated(CHUNKS - written))
+    finally:
+        index.close()
+
+
+def _write(index: Index, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
+    """Write notes in batches, as a sync does; return how many chunks they have."""
+    remaining, written = iter(notes), 0
+    while batch := [*islice(remaining, _NOTES_PER_TRANSACTION)]:
+        with index.writing() as tables:
+            workspace_id = tables.workspace(workspace)
+            for path, note in batch:
+                tables.put(workspace_id, NoteFile(path, 0, 0, 0, "", str(Recipe())), note)
+                written += len(note.chunks)
+    return written
+
+
+def _generated(chunks: int) -> Iterator[tuple[str, Note]]:
+    """Yield notes of generated chunks; the chunks of a note are of the same collection."""
+    chance = random.Random(_SEED)
+    collections = [*_collections()]
+    sizes = [collection.size for collection in collections]
+    for number, start in enumerate(range(0, chunks, _CHUNKS_PER_NOTE)):
+        (collection,) = chance.choices(collections, sizes)
+        count = min(_CHUNKS_PER_NOTE, chunks - start)
+        texts = [collection.sample(chance) for _ in range(count)]
+        yield f"generated/{number:05}.md", _note(texts)
+
+
+def _collections() -> Iterator[Collection]:
+    for name in WORKSPACES:
+        root = data.workspace(name)
+        yield Collection(data.read_text(root / path) for path in data.note_paths(root))
+    for name in SETS:
+        yield Collection(document.text for document in data.labelled_set(name).documents)
+
+
+def _note(texts: list[str]) -> Note:
+    """Make a note of texts, with the first words of the first for a title."""
+    chunks = tuple(Chunk(text, line, line) for line, text in enumerate(texts, 1))
+    title = " ".join(texts[0].split()[:6])
+    return Note(title, date=None, tags=(), aliases=(), links=(), meta={}, chunks=chunks)

@@ -21,19 +21,27 @@ def run() -> list[Row]:
     """Index k8s-en both ways, by turns."""
     root = data.workspace("k8s-en")
     texts = [part.text for _, note in data.notes(root, Recipe()) for part in note.chunks]
-    whole: list[float] = []
-    bare: list[float] = []
-    for _ in range(_ROUNDS):
-        with temporary_home() as folder:
-            whole.append(seconds(lambda: _index(root)))
-            bare.append(seconds(lambda file=folder / "bare.db": _insert(file, texts)))  # type: ignore[misc]
+    rounds = [_round(root, texts) for _ in range(_ROUNDS)]
+    whole, bare = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
     detail = {"chunks": len(texts), "memwell_s": whole, "bare_s": bare}
     return [
-        Row("indexing k8s-en, memwell / bare FTS5", median(whole) / median(bare), "times", at_most(8), detail),
+        Row(
+            "indexing k8s-en, memwell / bare FTS5",
+            median(whole) / median(bare),
+            "times",
+            at_most(8),
+            detail,
+        ),
         Row("  memwell", median(whole), "s"),
         Row("  bare FTS5", median(bare), "s"),
         Row("  memwell, chunks a second", len(texts) / median(whole), "1/s"),
     ]
+
+
+def _round(root: Path, texts: Sequence[str]) -> tuple[float, float]:
+    """Return how long memwell takes and how long bare FTS5 does, each from nothing."""
+    with temporary_home() as folder:
+        return seconds(lambda: _index(root)), seconds(lambda: _insert(folder / "bare.db", texts))
 
 
 def _index(root: Path) -> None:

@@ -27,7 +27,13 @@ def run() -> list[Row]:
         fourfold = _peak(copies)
     growth = fourfold["peak_mb"] / once["peak_mb"]
     return [
-        Row("peak memory, 4 x k8s-en / k8s-en", growth, "times", at_most(1.3), {"1": once, "4": fourfold}),
+        Row(
+            "peak memory, 4 x k8s-en / k8s-en",
+            growth,
+            "times",
+            at_most(1.3),
+            {"1": once, "4": fourfold},
+        ),
         Row("  k8s-en", once["peak_mb"], "MB"),
         Row("  4 x k8s-en", fourfold["peak_mb"], "MB"),
     ]

@@ -77,7 +77,9 @@ def table_line(row: Row) -> str:
 
 def _line(name: str, figure: str, unit: str, target: str, met: str) -> str:
     wide, *rest = _WIDTHS
-    return f"{name:<{wide}}{figure:>{rest[0]}}  {unit:<{rest[1]}}{target:>{rest[2]}}  {met:<{rest[3]}}"
+    return (
+        f"{name:<{wide}}{figure:>{rest[0]}}  {unit:<{rest[1]}}{target:>{rest[2]}}  {met:<{rest[3]}}"
+    )
 
 
 def _shown(figure: float) -> str:

@@ -19,4 +19,6 @@ def run() -> list[Row]:
         memory.index(root)
         memory.index(root)
         times = [seconds(lambda: memory.index(root)) for _ in range(_ROUNDS)]
-    return [Row("sync of k8s-en, nothing changed", median(times), "s", at_most(0.3), {"all_s": times})]
+    return [
+        Row("sync of k8s-en, nothing changed", median(times), "s", at_most(0.3), {"all_s": times})
+    ]

@@ -1,0 +1,58 @@
+"""`python -m bench [NAME ...]`: run the benchmarks, print a table, write bench/out/results.json."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bench import indexing, memory, quality, queries, results, start, sync
+from bench.data import MissingData
+from bench.results import Row
+
+BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
+    "indexing": indexing.run,
+    "memory": memory.run,
+    "sync": sync.run,
+    "queries": queries.run,
+    "quality": quality.run,
+    "start": start.run,
+}
+_FILE = Path(__file__).resolve().parent / "out" / "results.json"
+
+
+def main(names: list[str]) -> int:
+    """Run the benchmarks named, or all; return the exit status."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(
+            f"No benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}", file=sys.stderr
+        )
+        return 2
+    found: dict[str, list[Row]] = {}
+    print(results.header(), flush=True)
+    for name in names or BENCHMARKS:
+        rows = _run(name)
+        if rows:
+            found[name] = rows
+            results.write(_FILE, found)
+    return 0
+
+
+def _run(name: str) -> list[Row]:
+    """Run one benchmark and print its rows, or why it was skipped."""
+    started = time.perf_counter()
+    try:
+        rows = BENCHMARKS[name]()
+    except MissingData as missing:
+        print(f"{name}: skipped, {missing}", flush=True)
+        return []
+    for row in rows:
+        print(results.table_line(row), flush=True)
+    print(f"{name} took {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
