@@ -165,7 +165,7 @@ class Workspaces:
         if not cheap:
             job.todo = job.todo.only_deletions()
             pending -= job.todo.size
-        if not job.todo.size:
+        if not (job.todo.size or job.todo.unsure):
             return Freshness(checked=True, pending=pending)
         try:
             job.carry_out(lambda: self._index.writing(_IMPATIENT_MS))

@@ -1,8 +1,8 @@
 """Bring the index in step with the files of a workspace.
 
 1. Scan: what is there (size and mtime, no content).
-2. Compare with the stamps in the index: what is new, suspect, gone.
-3. Read what is new or suspect; equal content is only restamped, the same content under
+2. Compare with the stamps in the index: what is new, changed, gone.
+3. Read what is new or changed; equal content is only restamped, the same content under
    another path is a move, anything else is written anew.
 4. Delete what is gone.
 
@@ -27,8 +27,9 @@ from memwell.store.notes import NoteFile, Notes, Stamp
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
-_RACY_NS = 2_000_000_000
-"""A file changed this short before it was read may change again within the same mtime."""
+_FINE_CLOCK_NS = 50_000_000
+_COARSE_CLOCK_NS = 2_000_000_000
+"""A file read this soon after its mtime may have changed again without another mtime."""
 
 Writing = Callable[[], AbstractContextManager[Notes]]
 Progress = Callable[[int, int], None]
@@ -40,19 +41,22 @@ class Plan:
 
     scan: Scan
     new: list[FoundFile] = field(default_factory=list)
-    suspect: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
+    changed: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
+    unsure: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
+    """Read so soon after they were written that their stamps prove nothing."""
     gone: dict[str, Stamp] = field(default_factory=dict)
     unchanged: int = 0
 
     @property
     def size(self) -> int:
-        """How many notes would be looked at or removed."""
-        return len(self.new) + len(self.suspect) + len(self.gone)
+        """How many notes are known to have changed."""
+        return len(self.new) + len(self.changed) + len(self.gone)
 
     @property
     def bytes(self) -> int:
         """How much would be read."""
-        return sum(file.size for file in self.new) + sum(file.size for file, _ in self.suspect)
+        seen_before = (*self.changed, *self.unsure)
+        return sum(file.size for file in (*self.new, *(file for file, _ in seen_before)))
 
     def only_deletions(self) -> Plan:
         """The part that costs nothing: notes that are gone and cannot have moved."""
@@ -68,10 +72,12 @@ def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif _same(file, stamp, str(recipe)):
-            result.unchanged += 1
+        elif (file.size, file.mtime_ns, str(recipe)) != (stamp.size, stamp.mtime_ns, stamp.recipe):
+            result.changed.append((file, stamp))
+        elif _may_have_changed_since(stamp):
+            result.unsure.append((file, stamp))
         else:
-            result.suspect.append((file, stamp))
+            result.unchanged += 1
     result.gone = {
         path: stamp
         for path, stamp in stamps.items()
@@ -80,11 +86,11 @@ def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan
     return result
 
 
-def _same(file: FoundFile, stamp: Stamp, recipe: str) -> bool:
-    return (
-        (file.size, file.mtime_ns, recipe) == (stamp.size, stamp.mtime_ns, stamp.recipe)
-        and stamp.mtime_ns < stamp.read_ns - _RACY_NS
-    )
+def _may_have_changed_since(stamp: Stamp) -> bool:
+    """Whether the file was read within one tick of the clock that dates it."""
+    whole_seconds = stamp.mtime_ns % 1_000_000_000 == 0
+    tick = _COARSE_CLOCK_NS if whole_seconds else _FINE_CLOCK_NS
+    return stamp.mtime_ns >= stamp.read_ns - tick
 
 
 def carry_out(
@@ -153,7 +159,7 @@ class _Work:
 
     def read(self) -> Iterator[_Read]:
         files: list[tuple[FoundFile, Stamp | None]] = [(file, None) for file in self.todo.new]
-        files += self.todo.suspect
+        files += [*self.todo.changed, *self.todo.unsure]
         for done, (file, stamp) in enumerate(files):
             self.progress(done, len(files))
             if item := self._read_one(file, stamp):

@@ -29,6 +29,7 @@ BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another; a batch of 200 notes takes well under a second."""
 
 _CHECKSUM_BYTES = 8
+_HEADER_BYTES = 100
 _checksums = threading.Lock()
 
 
@@ -120,7 +121,9 @@ class Database:
                 if not self.path.exists():
                     raise
                 self.read_only = True  # a home that cannot be written still answers
-        return self._connect(writable=False)
+        connection = self._connect()
+        connection.pragma("query_only", True)
+        return connection
 
     def _give(self, connection: apsw.Connection) -> None:
         try:
@@ -135,43 +138,43 @@ class Database:
         """Return the writing connection; the first time, bring the file to the present schema."""
         if self._writer is None:
             private_folder(self.path.parent)
-            connection = self._connect(writable=True)
+            if not self.path.exists():
+                # SQLite gives the log and its index the mode of the file itself.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._inode = _inode(self.path)
+            self._refuse_newer(_version_in_header(self.path))
+            connection = self._connect()
             try:
                 self._prepare(connection)
             except BaseException:
                 connection.close()
                 raise
             self._writer = connection
-            self._inode = _inode(self.path)
         return self._writer
 
-    def _connect(self, *, writable: bool) -> apsw.Connection:
+    def _connect(self) -> apsw.Connection:
         vfs = _checksum_vfs()
-        if self.read_only:
-            return _tuned(apsw.Connection(
-                f"{self.path.as_uri()}?immutable=1", vfs=vfs,
-                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))  # fmt: skip
-        if writable and not self.path.exists():
-            # SQLite gives the log and its index the mode of the file itself.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = _tuned(apsw.Connection(str(self.path), vfs=vfs))
-        if not writable:
-            connection.pragma("query_only", True)
-        return connection
+        if not self.read_only:
+            return _tuned(apsw.Connection(str(self.path), vfs=vfs))
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return _tuned(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
 
     def _prepare(self, connection: apsw.Connection) -> None:
         version = connection.pragma("user_version")
+        self._refuse_newer(version)
+        if version < len(self.migrations):
+            if version == 0:
+                _reserve_checksums(connection)
+            _keep_a_log(connection, self.path)
+            self._migrate(connection)
+
+    def _refuse_newer(self, version: int) -> None:
         if version > len(self.migrations):
             raise NewerIndexError(
                 f"{self.path} was written by a newer memwell (schema {version}, this one knows"
                 f" {len(self.migrations)})",
                 "Upgrade memwell, or run `memwell reset` to rebuild the index from the notes",
             )
-        if version < len(self.migrations):
-            if version == 0:
-                _reserve_checksums(connection)
-            _keep_a_log(connection, self.path)
-            self._migrate(connection)
 
     def _migrate(self, connection: apsw.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -224,6 +227,17 @@ def _reserve_checksums(connection: apsw.Connection) -> None:
 
     wanted = ctypes.c_int(_CHECKSUM_BYTES)
     connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
+
+
+def _version_in_header(path: Path) -> int:
+    """Return the schema version as the file says it, without trusting the rest of the file.
+
+    A newer memwell may lay its pages out in a way that looks like damage to this one.
+    """
+    with open(path, "rb") as file:
+        header = file.read(_HEADER_BYTES)
+    is_database = header.startswith(b"SQLite format 3\0") and len(header) == _HEADER_BYTES
+    return int.from_bytes(header[60:64], "big") if is_database else 0
 
 
 def _inode(path: Path) -> int | None:
