@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from operator import truediv
 from statistics import fmean, median
 
 from bench import corpus, data
@@ -45,6 +46,7 @@ def run() -> list[Row]:
             at_least(5),
             detail,
         ),
+        Row("  median of the questions' ratios", median(map(truediv, plain, own)), "times"),
         Row("  the same top 10", fmean(overlaps), "share"),
         Row("  memwell, mean", 1000 * fmean(own), "ms"),
         Row("  memwell, median", 1000 * median(own), "ms"),

@@ -60,5 +60,7 @@ def shared_set(name: str) -> Path:
     """A labelled set or workspace beside the checkout; the test is skipped where there is none."""
     folder = SHARED / name
     if not folder.exists():
-        pytest.skip(f"reads {name} from the shared benchmark data, which is not beside this checkout")
+        pytest.skip(
+            f"reads {name} from the shared benchmark data, which is not beside this checkout"
+        )
     return folder

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,9 @@ SIZES = st.tuples(st.integers(1, 120), st.integers(0, 60))
 
 
 @given(NOTES, SIZES)
-def test_without_their_overlap_the_chunks_give_the_text_back(text: str, sizes: tuple[int, int]) -> None:
+def test_without_their_overlap_the_chunks_give_the_text_back(
+    text: str, sizes: tuple[int, int]
+) -> None:
     size, overlap = sizes
     chunks = chunk(text, size=size, overlap=overlap)
     joined = "".join(part.text[part.overlap :] for part in chunks)
@@ -48,7 +52,7 @@ def test_every_span_points_at_the_chunks_own_lines(
 @given(NOTES, SIZES)
 def test_overlap_repeats_the_end_of_the_chunk_before(text: str, sizes: tuple[int, int]) -> None:
     chunks = chunk(text, size=sizes[0], overlap=sizes[1])
-    for before, part in zip(chunks, chunks[1:], strict=False):
+    for before, part in itertools.pairwise(chunks):
         if part.overlap:
             assert before.text.endswith(part.text[: part.overlap])
             assert count_tokens(part.text[: part.overlap]) <= sizes[1]

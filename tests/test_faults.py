@@ -65,7 +65,9 @@ def test_a_damaged_index_is_noticed_set_aside_and_rebuilt(
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, just text\n" * 200])
-def test_a_file_that_is_no_database_is_replaced(home: Path, workspace: Path, write: Write, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_replaced(
+    home: Path, workspace: Path, write: Write, content: bytes
+) -> None:
     write("a.md", "apple\n")
     with Memory() as memory:
         memory.index(workspace)
@@ -167,13 +169,21 @@ def as_mere_mortal() -> None:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
-def child(*arguments: str, limits: Callable[[], None] = as_mere_mortal) -> subprocess.CompletedProcess[str]:
+def child(
+    *arguments: str, limits: Callable[[], None] = as_mere_mortal
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", CHILD, *arguments], capture_output=True, text=True, check=False, preexec_fn=limits
+        [sys.executable, "-c", CHILD, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limits,
     )
 
 
-def test_a_read_only_home_refuses_to_index_and_still_answers(home: Path, workspace: Path, write: Write) -> None:
+def test_a_read_only_home_refuses_to_index_and_still_answers(
+    home: Path, workspace: Path, write: Write
+) -> None:
     write("a.md", "apple\n")
     with Memory() as memory:
         memory.index(workspace)
@@ -193,7 +203,9 @@ def test_a_read_only_home_refuses_to_index_and_still_answers(home: Path, workspa
     assert json.loads(answered.stdout) == ["a.md"]
 
 
-def test_a_home_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Path) -> None:
+def test_a_home_that_cannot_be_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Path
+) -> None:
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("MEMWELL_HOME", str(tmp_path / "file" / "home"))
     with Memory() as memory, pytest.raises(HomeError, match="file/home"):
@@ -216,7 +228,10 @@ def test_an_unreadable_file_is_reported_and_its_old_version_kept(
     )
     try:
         told = subprocess.run(
-            [sys.executable, "-c", code, str(workspace)], capture_output=True, text=True, preexec_fn=as_mere_mortal
+            [sys.executable, "-c", code, str(workspace)],
+            capture_output=True,
+            text=True,
+            preexec_fn=as_mere_mortal,
         ).stdout
     finally:
         file.chmod(0o600)
@@ -248,7 +263,9 @@ def test_a_full_disk_loses_nothing(home: Path, workspace: Path, write: Write) ->
     assert contents(index_file(home)) == fresh_contents(workspace, home.parent / "fresh")
 
 
-def test_sqlite_full_is_a_full_disk(workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_full_is_a_full_disk(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("a.md", "words " * 50_000)
 
     def few_pages(connection: apsw.Connection) -> None:
@@ -259,7 +276,9 @@ def test_sqlite_full_is_a_full_disk(workspace: Path, write: Write, monkeypatch: 
         memory.index(workspace)
 
 
-def test_an_index_of_a_newer_version_is_refused_and_left_alone(home: Path, workspace: Path, write: Write) -> None:
+def test_an_index_of_a_newer_version_is_refused_and_left_alone(
+    home: Path, workspace: Path, write: Write
+) -> None:
     write("a.md", "apple\n")
     with Memory() as memory:
         memory.index(workspace)
@@ -267,7 +286,10 @@ def test_an_index_of_a_newer_version_is_refused_and_left_alone(home: Path, works
     connection.pragma("user_version", 999)
     connection.close()
     before = index_file(home).read_bytes()
-    with Memory() as memory, pytest.raises(NewerIndexError, match=f"schema 999, this one knows {SCHEMA_VERSION}"):
+    with (
+        Memory() as memory,
+        pytest.raises(NewerIndexError, match=f"schema 999, this one knows {SCHEMA_VERSION}"),
+    ):
         memory.search("apple")
     assert index_file(home).read_bytes() == before
 
@@ -292,7 +314,10 @@ def test_home_and_its_files_are_private(home: Path, workspace: Path, write: Writ
     with Memory() as memory:
         memory.index(workspace)
         memory.search("apple")
-        modes = {path.relative_to(home).as_posix(): path.stat().st_mode & 0o777 for path in home.rglob("*")}
+        modes = {
+            path.relative_to(home).as_posix(): path.stat().st_mode & 0o777
+            for path in home.rglob("*")
+        }
     assert home.stat().st_mode & 0o777 == 0o700
     assert {mode for name, mode in modes.items() if "." in name} == {0o600}
     assert {mode for name, mode in modes.items() if "." not in name} == {0o700}
@@ -302,7 +327,11 @@ def test_home_and_its_files_are_private(home: Path, workspace: Path, write: Writ
     ("line", "folder", "verdict"),
     [
         ("server:/export /mnt/nfs nfs4 rw 0 0", "/mnt/nfs/home", "a network file system (nfs4)"),
-        ("//nas/share /mnt/my\\040nas cifs rw 0 0", "/mnt/my nas/home", "a network file system (cifs)"),
+        (
+            "//nas/share /mnt/my\\040nas cifs rw 0 0",
+            "/mnt/my nas/home",
+            "a network file system (cifs)",
+        ),
         ("/dev/sda1 / ext4 rw 0 0", "/home/me", None),
         ("/dev/sda1 / ext4 rw 0 0", "/home/me/Dropbox/memwell", "a folder synced by Dropbox"),
         ("/dev/sda1 / ext4 rw 0 0", "/home/me/OneDrive - Work/x", "a folder synced by OneDrive"),
@@ -389,7 +418,9 @@ def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -
     return inside
 
 
-def test_kill_9_at_any_moment_of_a_sync_loses_nothing(tmp_path: Path, home: Path, workspace: Path) -> None:
+def test_kill_9_at_any_moment_of_a_sync_loses_nothing(
+    tmp_path: Path, home: Path, workspace: Path
+) -> None:
     inside = kill_during_syncs(tmp_path, home, workspace, kills=20)
     assert inside >= 10
 
@@ -423,7 +454,9 @@ def search_while_syncing(workspace: Path, processes: int, seconds: float) -> int
     with Memory() as memory:
         memory.index(workspace)
         searchers = [
-            subprocess.Popen([sys.executable, "-c", SEARCHING, str(seconds)], stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", SEARCHING, str(seconds)], stdout=subprocess.PIPE, text=True
+            )
             for _ in range(processes)
         ]
         turn = 0

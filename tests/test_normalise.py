@@ -49,7 +49,12 @@ def test_min_max_spreads_the_results_over_zero_to_one() -> None:
 
 
 def test_reciprocal_position_counts_from_zero() -> None:
-    assert [reciprocal_position(position) for position in (0, 1, 2, 23)] == [1, 1 / 2, 1 / 3, 1 / 24]
+    assert [reciprocal_position(position) for position in (0, 1, 2, 23)] == [
+        1,
+        1 / 2,
+        1 / 3,
+        1 / 24,
+    ]
 
 
 def test_over_maximum_divides_by_the_greatest() -> None:

@@ -29,7 +29,10 @@ from tests.conftest import EXAMPLES, Write, paths
             "auth AND (token OR session)",
             WordQuery(all_of=(And((Word("auth"), Or((Word("token"), Word("session"))))),)),
         ),
-        ("call foo(bar) now", WordQuery(any_of=(Word("call"), Word("foo"), Word("bar"), Word("now")))),
+        (
+            "call foo(bar) now",
+            WordQuery(any_of=(Word("call"), Word("foo"), Word("bar"), Word("now"))),
+        ),
         ("well-known --flag", WordQuery(any_of=(Word("well-known"), Word("--flag")))),
         ("-rf", WordQuery(any_of=(Word("rf"),))),
         ("AND", WordQuery()),
@@ -43,7 +46,9 @@ def test_what_people_type_is_read_as_they_mean_it(text: str, query: WordQuery) -
 
 
 def test_filters_are_taken_out_of_the_words() -> None:
-    parsed = parse('standup path:memory/* tag:#team after:2026-01 before:2026-02-10 -tag:old -path:"a b"')
+    parsed = parse(
+        'standup path:memory/* tag:#team after:2026-01 before:2026-02-10 -tag:old -path:"a b"'
+    )
     assert parsed.query.any_of == (Word("standup"),)
     assert parsed.query.filters == Filters(
         paths=("memory/*",),
@@ -75,7 +80,10 @@ def pets(memory: Memory, workspace: object, write: Write) -> Memory:
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("cat dog", {"cat.md", "dog.md", "both.md", "memory/2026-01-05.md", "memory/2026-02-05.md"}),
+        (
+            "cat dog",
+            {"cat.md", "dog.md", "both.md", "memory/2026-01-05.md", "memory/2026-02-05.md"},
+        ),
         ("cat AND dog", {"both.md"}),
         ("cat -dog", {"cat.md", "memory/2026-01-05.md"}),
         ("cat NOT dog", {"cat.md", "memory/2026-01-05.md"}),
@@ -97,7 +105,9 @@ def pets(memory: Memory, workspace: object, write: Write) -> Memory:
         ('"!!!" cat NOT', {"cat.md", "both.md", "memory/2026-01-05.md"}),
     ],
 )
-def test_operators_and_filters_find_what_they_should(pets: Memory, query: str, found: set[str]) -> None:
+def test_operators_and_filters_find_what_they_should(
+    pets: Memory, query: str, found: set[str]
+) -> None:
     assert {*paths(pets, query)} == found
 
 
@@ -171,7 +181,9 @@ def test_any_text_is_a_valid_query(examples_index: Index, query: str) -> None:
     assert all(0 <= hit.score <= 1 for hit in result.hits)
 
 
-@pytest.mark.parametrize("query", ["", "   ", "word " * 10_000, "(" * 5_000, "a AND " * 3_000, '"' * 999, "\0", "🐈"])
+@pytest.mark.parametrize(
+    "query", ["", "   ", "word " * 10_000, "(" * 5_000, "a AND " * 3_000, '"' * 999, "\0", "🐈"]
+)
 def test_extreme_queries(examples: Memory, query: str) -> None:
     assert len(examples.search(query).hits) <= 6
 
@@ -199,4 +211,6 @@ def test_k_plus_one_begins_with_k(examples: Memory) -> None:
     query = "what to check before the database upgrade on plover"
     longest = [(hit.path, hit.start_line) for hit in examples.search(query, k=40).hits]
     for k in range(1, 40):
-        assert [(hit.path, hit.start_line) for hit in examples.search(query, k=k).hits] == longest[:k]
+        assert [(hit.path, hit.start_line) for hit in examples.search(query, k=k).hits] == longest[
+            :k
+        ]

@@ -36,7 +36,10 @@ def test_broken_bytes_are_replaced_and_reported() -> None:
 
 
 def test_nul_is_replaced_and_binary_refused() -> None:
-    assert decode(b"some text and a \0 in it") == ("some text and a \ufffd in it", "NUL characters replaced")
+    assert decode(b"some text and a \0 in it") == (
+        "some text and a \ufffd in it",
+        "NUL characters replaced",
+    )
     with pytest.raises(NotText):
         decode(b"\x7fELF\0\0\0\0\0\0\0\x01\0\0\0\x02" * 20)
 
@@ -62,7 +65,11 @@ def test_front_matter_becomes_metadata_and_is_no_text() -> None:
     parsed = note(
         "---\ntitle: Tea\ntags: [drinks, home]\naliases: [chai, cha]\ndate: 2026-02-10\nrating: 5\n---\n# Heading\n\nbody #hot\n"
     )
-    assert (parsed.title, parsed.date, parsed.tags) == ("Tea", "2026-02-10", ("drinks", "home", "hot"))
+    assert (parsed.title, parsed.date, parsed.tags) == (
+        "Tea",
+        "2026-02-10",
+        ("drinks", "home", "hot"),
+    )
     assert parsed.aliases == ("chai", "cha")
     assert parsed.meta["rating"] == 5
     assert parsed.meta["date"] == "2026-02-10"
@@ -96,7 +103,9 @@ def test_title_falls_back_to_the_first_heading_then_the_file_name() -> None:
 
 
 def test_inline_tags_and_links_outside_code() -> None:
-    parsed = note("#one and #two/three, not#this #42 `#no`\n\n```\n#nor\n[[this]]\n```\n[[Note A]] [[b#part|shown]]\n")
+    parsed = note(
+        "#one and #two/three, not#this #42 `#no`\n\n```\n#nor\n[[this]]\n```\n[[Note A]] [[b#part|shown]]\n"
+    )
     assert parsed.tags == ("one", "two/three")
     assert parsed.links == ("Note A", "b")
 

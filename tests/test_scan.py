@@ -22,7 +22,9 @@ def test_takes_every_note_beneath_a_folder_and_nothing_else(workspace: Path, wri
     assert found(workspace) == ["H.MD", "a.md", "b.markdown", "c/d.mdx", "c/e.txt", "c/f/g.rst"]
 
 
-def test_by_convention_only_what_agents_keep_and_what_is_configured(workspace: Path, write: Write) -> None:
+def test_by_convention_only_what_agents_keep_and_what_is_configured(
+    workspace: Path, write: Write
+) -> None:
     for name in ("MEMORY.md", "AGENTS.md", "memory/2026-01-01.md", "memory/deep/er.md", "other.md",
                  "docs/api.md", "skills/a/SKILL.md", "skills/b/notes.txt"):  # fmt: skip
         write(name, "x")
@@ -35,7 +37,15 @@ def test_by_convention_only_what_agents_keep_and_what_is_configured(workspace: P
 def test_ignore_files_are_honoured(workspace: Path, write: Write) -> None:
     write(".gitignore", "secret/\n*.tmp.md\n!keep.tmp.md\n/top.md\n")
     write("sub/.memwellignore", "draft*\n")
-    for name in ("secret/a.md", "x.tmp.md", "keep.tmp.md", "top.md", "sub/top.md", "sub/draft1.md", "ok.md"):
+    for name in (
+        "secret/a.md",
+        "x.tmp.md",
+        "keep.tmp.md",
+        "top.md",
+        "sub/top.md",
+        "sub/draft1.md",
+        "ok.md",
+    ):
         write(name, "x")
     assert found(workspace) == ["keep.tmp.md", "ok.md", "sub/top.md"]
 
@@ -104,7 +114,9 @@ def test_a_file_over_the_limit_is_reported_with_size_and_remedy(workspace: Path)
 
 
 @pytest.mark.parametrize("mark", ["MEMORY.md", "AGENTS.md", "memwell.toml"])
-def test_a_workspace_is_found_from_anywhere_inside_it(workspace: Path, write: Write, mark: str) -> None:
+def test_a_workspace_is_found_from_anywhere_inside_it(
+    workspace: Path, write: Write, mark: str
+) -> None:
     write(mark, "")
     inner = workspace / "a" / "b"
     inner.mkdir(parents=True)

@@ -16,7 +16,9 @@ from tests.conftest import Write, paths
 from tests.states import contents, fresh_contents, index_file
 
 
-def test_indexing_twice_equals_indexing_once(memory: Memory, home: Path, workspace: Path, write: Write) -> None:
+def test_indexing_twice_equals_indexing_once(
+    memory: Memory, home: Path, workspace: Path, write: Write
+) -> None:
     write("a.md", "# A\n\ntext #tag [[b]]\n")
     write("b.md", "# B\n\nother\n")
     first = memory.index(workspace)[0]
@@ -27,7 +29,9 @@ def test_indexing_twice_equals_indexing_once(memory: Memory, home: Path, workspa
     assert contents(index_file(home)) == once
 
 
-def test_an_edit_rewrites_only_the_chunks_that_changed(memory: Memory, workspace: Path, write: Write) -> None:
+def test_an_edit_rewrites_only_the_chunks_that_changed(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     write("a.md", "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n")
     memory.index(workspace)
     write("a.md", "# A\n\none\n\n# New\n\nzero\n\n# B\n\ntwo\n\n# C\n\nthree and a half\n")
@@ -37,7 +41,9 @@ def test_an_edit_rewrites_only_the_chunks_that_changed(memory: Memory, workspace
     assert memory.search('"three and a half"').hits
 
 
-def test_a_touched_file_is_looked_at_and_found_the_same(memory: Memory, workspace: Path, write: Write) -> None:
+def test_a_touched_file_is_looked_at_and_found_the_same(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     file = write("a.md", "same\n")
     memory.index(workspace)
     os.utime(file, (1, 1))
@@ -45,7 +51,9 @@ def test_a_touched_file_is_looked_at_and_found_the_same(memory: Memory, workspac
     assert (report.touched, report.unchanged) == (0, 1)
 
 
-def test_a_change_within_the_same_size_and_mtime_is_noticed(memory: Memory, workspace: Path, write: Write) -> None:
+def test_a_change_within_the_same_size_and_mtime_is_noticed(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     file = write("a.md", "cats\n")
     stamp = int(time.time()) * 1_000_000_000  # as a file system that counts seconds dates it
     os.utime(file, ns=(stamp, stamp))
@@ -56,7 +64,9 @@ def test_a_change_within_the_same_size_and_mtime_is_noticed(memory: Memory, work
     assert paths(memory, "dogs") == ["a.md"]
 
 
-def test_a_move_costs_nothing_again(memory: Memory, home: Path, workspace: Path, write: Write) -> None:
+def test_a_move_costs_nothing_again(
+    memory: Memory, home: Path, workspace: Path, write: Write
+) -> None:
     write("old/name.md", "# Title\n\nunusual words\n\n# Second\n\nmore\n")
     memory.index(workspace)
     (workspace / "new").mkdir()
@@ -69,7 +79,9 @@ def test_a_move_costs_nothing_again(memory: Memory, home: Path, workspace: Path,
     assert contents(index_file(home)) == fresh_contents(workspace, home.parent / "fresh")
 
 
-def test_a_moved_workspace_is_recognised(memory: Memory, home: Path, workspace: Path, write: Write) -> None:
+def test_a_moved_workspace_is_recognised(
+    memory: Memory, home: Path, workspace: Path, write: Write
+) -> None:
     for number in range(5):
         write(f"{number}.md", f"note number {number}\n")
     memory.index(workspace)
@@ -85,7 +97,9 @@ def test_a_moved_workspace_is_recognised(memory: Memory, home: Path, workspace: 
     assert (report.added, report.unchanged) == (0, 5)
 
 
-def test_deleted_notes_vanish_from_the_next_search(memory: Memory, workspace: Path, write: Write) -> None:
+def test_deleted_notes_vanish_from_the_next_search(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     for number in range(300):
         write(f"{number}.md", f"apple {number}\n")
     memory.index(workspace)
@@ -135,7 +149,9 @@ def test_other_settings_for_chunks_read_the_notes_again(
     assert report.chunks_written > 3
 
 
-def test_a_deleted_index_comes_back_by_itself(memory: Memory, home: Path, workspace: Path, write: Write) -> None:
+def test_a_deleted_index_comes_back_by_itself(
+    memory: Memory, home: Path, workspace: Path, write: Write
+) -> None:
     write("a.md", "apple\n")
     memory.index(workspace)
     for file in index_file(home).parent.glob("index.db*"):
@@ -187,7 +203,9 @@ def test_single_files_and_folders_join_the_workspace_around_them(
     assert len(memory.status().workspaces) == 1
 
 
-def test_a_folder_around_known_workspaces_takes_them_in(memory: Memory, workspace: Path, write: Write) -> None:
+def test_a_folder_around_known_workspaces_takes_them_in(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     write("inner/a.md", "apple\n")
     memory.index(workspace / "inner")
     memory.index(workspace)
@@ -195,7 +213,9 @@ def test_a_folder_around_known_workspaces_takes_them_in(memory: Memory, workspac
     assert paths(memory, "apple") == ["inner/a.md"]
 
 
-def test_a_workspace_that_is_away_keeps_its_notes(memory: Memory, workspace: Path, write: Write) -> None:
+def test_a_workspace_that_is_away_keeps_its_notes(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
     write("a.md", "apple\n")
     memory.index(workspace)
     away = workspace.with_name("unplugged")
@@ -203,7 +223,7 @@ def test_a_workspace_that_is_away_keeps_its_notes(memory: Memory, workspace: Pat
     result = memory.search("apple")
     assert not result.hits
     assert "is not there now" in result.freshness.note
-    with pytest.raises(NotFoundError, match="is not a|does not exist|not there"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         memory.index(workspace)
     away.rename(workspace)
     assert paths(memory, "apple") == ["a.md"]
@@ -213,7 +233,10 @@ EDITS = st.lists(
     st.tuples(
         st.sampled_from(["write", "delete", "move", "sync"]),
         st.integers(0, 5),
-        st.lists(st.sampled_from(["# Head\n", "words here\n", "\n", "#tag\n", "会议 camelCase\n"]), max_size=8),
+        st.lists(
+            st.sampled_from(["# Head\n", "words here\n", "\n", "#tag\n", "会议 camelCase\n"]),
+            max_size=8,
+        ),
     ),
     max_size=12,
 )

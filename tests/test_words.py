@@ -80,7 +80,9 @@ def test_words_that_people_search_for_are_found_first(notes: Memory, query: str,
     assert paths(notes, query)[:1] == [note]
 
 
-def test_a_single_character_is_found_wherever_it_stands(memory: Memory, workspace: object, write: Write) -> None:
+def test_a_single_character_is_found_wherever_it_stands(
+    memory: Memory, workspace: object, write: Write
+) -> None:
     write("a.md", "猫が好き\n")
     write("b.md", "白い猫\n")
     write("c.md", "犬だけ\n")
@@ -88,7 +90,9 @@ def test_a_single_character_is_found_wherever_it_stands(memory: Memory, workspac
     assert sorted(paths(memory, "猫")) == ["a.md", "b.md"]
 
 
-def test_an_identifier_asked_for_alone_does_not_bring_every_note_with_a_part_of_it(notes: Memory) -> None:
+def test_an_identifier_asked_for_alone_does_not_bring_every_note_with_a_part_of_it(
+    notes: Memory,
+) -> None:
     assert paths(notes, "ERR_NGX_502") == ["error.md"]
     assert paths(notes, "hybrid.vector_weight") == ["config.md"]
 
@@ -108,7 +112,7 @@ def test_heading_path_title_tags_and_file_name_are_searched(
 
 def test_unspaced_scripts_become_pairs_and_the_rest_stays() -> None:
     assert indexed_text("GPT模型好 ok").split() == ["GPT", "模型", "型好", "ok"]
-    assert indexed_text("猫") .strip() == "猫"
+    assert indexed_text("猫").strip() == "猫"
     assert indexed_parts("会议室").split() == ["室"]
 
 
@@ -116,4 +120,7 @@ def test_identifiers_are_split_at_their_humps() -> None:
     assert camel_parts("bm25RankToScore") == ["bm25", "Rank", "To", "Score"]
     assert camel_parts("HTTPServer") == ["HTTP", "Server"]
     assert camel_parts("plain") == ["plain"]
-    assert indexed_parts("see parseHTTPHeader and v1.2.3").split("\n") == ["parse HTTP Header", "1.2.3"]
+    assert indexed_parts("see parseHTTPHeader and v1.2.3").split("\n") == [
+        "parse HTTP Header",
+        "1.2.3",
+    ]

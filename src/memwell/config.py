@@ -38,9 +38,9 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("agent", "main", "Whose index: each agent has one of its own under the home folder."),
-    Setting("scan.extra", (), "Paths and globs of the workspace to take besides the conventional"
-            " ones when no path is named; none, so that nothing is indexed by surprise."),
-    Setting("scan.max_file_mb", 10.0, "A larger file is hardly a note, and would crowd the results.",
+    Setting("scan.extra", (), "Paths and globs of the workspace to take besides the"
+            " conventional ones when no path is named; none, so that nothing is indexed unasked."),
+    Setting("scan.max_file_mb", 10.0, "A larger file is hardly a note and would crowd the results.",
             least=0.001),
     Setting("chunk.size", 400, "Tokens of a chunk: about one idea, and cheap to put into a prompt.",
             least=16, most=8192),
@@ -49,9 +49,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
     Setting("search.min_score", 0.0, "Hits below this relevance are dropped; BM25 alone cannot tell"
             " a weak match from a wrong one, so nothing is.", least=0, most=1),
-    Setting("sync.on_search", True, "Bring the index up to date before a search when that is cheap."),
-    Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a quarter"
-            " of a second); more, and it says how stale it is.", least=0),
+    Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
+    Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
+            " quarter of a second); more, and it says how stale it is.", least=0),
     Setting("sync.cheap_files", 5000, "Notes in a workspace up to which a search looks for changes"
             " at all (about a tenth of a second).", least=0),
     Setting("note.folder", "memory", "Where `memwell note` keeps its daily logs, as agents do."),
@@ -187,7 +187,9 @@ def _from_text(setting: Setting, text: str, origin: str) -> Value:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if isinstance(setting.default, int | float):
         try:
-            return _checked(setting, float(text) if "." in text or "e" in text else int(text), origin)
+            return _checked(
+                setting, float(text) if "." in text or "e" in text else int(text), origin
+            )
         except ValueError:
             return _checked(setting, text, origin)
     return text
@@ -208,13 +210,15 @@ def _checked(setting: Setting, value: Any, origin: str) -> Value:
         right = isinstance(value, str)
     if not right:
         raise ConfigError(
-            f"{setting.name} = {value!r} ({origin}) should be {expected}", f"The default is {shown(setting.default)}"
+            f"{setting.name} = {value!r} ({origin}) should be {expected}",
+            f"The default is {shown(setting.default)}",
         )
     low, high = setting.least, setting.most
     if (low is not None and not value >= low) or (high is not None and not value <= high):
         limits = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise ConfigError(
-            f"{setting.name} = {value!r} ({origin}) should be {limits}", f"The default is {shown(setting.default)}"
+            f"{setting.name} = {value!r} ({origin}) should be {limits}",
+            f"The default is {shown(setting.default)}",
         )
     return value  # type: ignore[no-any-return]
 

@@ -63,10 +63,17 @@ def _index(index: Index) -> Iterator[Check]:
         usable = index.ensure_words()
         with index.reading() as reader:
             reason = reader.words_unusable()
-        yield Check("words", usable, reason or "FTS5 is ready", "" if usable else "pip install -U apsw")
+        yield Check(
+            "words", usable, reason or "FTS5 is ready", "" if usable else "pip install -U apsw"
+        )
         wrong = index.check()
         remedy = "Run `memwell reset`: it is rebuilt from the notes"
-        yield Check("index", not wrong, "; ".join(wrong) or f"{index.path} is sound", wrong and remedy or "")
+        yield Check(
+            "index",
+            not wrong,
+            "; ".join(wrong) or f"{index.path} is sound",
+            (wrong and remedy) or "",
+        )
     except CorruptIndexError as error:
         yield Check("index", False, error.what, "Any search or `memwell index` rebuilds it")
     except MemwellError as error:
@@ -77,4 +84,6 @@ def _workspaces(registry: Registry) -> Iterator[Check]:
     for entry in registry.entries():
         there = entry.path.is_dir()
         remedy = "" if there else f"memwell reset --workspace {entry.root}"
-        yield Check("workspace", there, entry.root if there else f"{entry.root} is not there", remedy)
+        yield Check(
+            "workspace", there, entry.root if there else f"{entry.root} is not there", remedy
+        )

@@ -1,13 +1,13 @@
 """Every error memwell raises on purpose.
 
-    MemwellError                    anything that went wrong; the message ends with the remedy
-    ├── ConfigError                 a setting, or the file it stands in, cannot be used
-    ├── NotFoundError               a folder, note or passage that was named does not exist
-    ├── HomeError                   the home folder cannot be read or written
-    │   └── DiskFullError           there is no room left for the index
-    └── IndexDatabaseError          the index cannot be used as it is
-        ├── NewerIndexError         it was written by a newer memwell
-        └── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
+MemwellError                    anything that went wrong; the message ends with the remedy
+├── ConfigError                 a setting, or the file it stands in, cannot be used
+├── NotFoundError               a folder, note or passage that was named does not exist
+├── HomeError                   the home folder cannot be read or written
+│   └── DiskFullError           there is no room left for the index
+└── IndexDatabaseError          the index cannot be used as it is
+├── NewerIndexError         it was written by a newer memwell
+└── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ _PER_DOCUMENT = 5
 """Chunks fetched for each document wanted, since several may be of the same one."""
 
 
-def evaluate_memory(dataset: Dataset, recipe: Recipe, progress: Progress = lambda done, total: None) -> Evaluation:
+def evaluate_memory(
+    dataset: Dataset, recipe: Recipe, progress: Progress = lambda done, total: None
+) -> Evaluation:
     """Index the set in a temporary place and ask all its questions."""
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = Index(Path(folder) / "index.db")
@@ -71,4 +73,8 @@ def _letters(number: int) -> str:
 
 def _as_note(document: Document) -> str:
     """Write a document as a person would keep it: its title as front matter."""
-    return f"---\ntitle: {json.dumps(document.title)}\n---\n{document.text}" if document.title else document.text
+    return (
+        f"---\ntitle: {json.dumps(document.title)}\n---\n{document.text}"
+        if document.title
+        else document.text
+    )

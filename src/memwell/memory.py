@@ -38,6 +38,7 @@ class Memory:
         workspace: the folder (or one inside it) that searches are about; None is all the
             agent's workspaces together.
         agent: whose memory; default the setting ``agent``.
+
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class Memory:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
         self._place = Path(workspace).expanduser().resolve() if workspace else None
         if self._place and not self._place.is_dir():
-            raise NotFoundError(f"The workspace {self._place} does not exist", "Name an existing folder")
+            raise NotFoundError(
+                f"The workspace {self._place} does not exist", "Name an existing folder"
+            )
         self.agent = agent or config.load(None)["agent"]
         _check_agent(self.agent)
         folder = self.home / "agents" / self.agent
@@ -63,7 +66,10 @@ class Memory:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -138,7 +144,7 @@ class Memory:
         return diagnosis.examine(self.home, self._index, self._workspaces.registry, self._place)
 
     def reset(self, workspace: str | Path | None = None) -> None:
-        """Delete the index, which comes back by itself, or forget one workspace. No note is touched."""
+        """Delete the index, which comes back by itself, or forget one workspace; no note goes."""
         if workspace is not None:
             root = Path(workspace).expanduser().absolute()
             self._mended(lambda: self._workspaces.forget(root))
@@ -170,7 +176,9 @@ class Memory:
 
     # -- how they do it ------------------------------------------------------------------------
 
-    def _index_paths(self, paths: tuple[str | Path, ...], progress: Progress) -> tuple[IndexReport, ...]:
+    def _index_paths(
+        self, paths: tuple[str | Path, ...], progress: Progress
+    ) -> tuple[IndexReport, ...]:
         if not paths:
             entry = self._entry()
             if entry is None:
@@ -210,7 +218,7 @@ class Memory:
             bytes=sum(file.stat().st_size for file in self._index.path.parent.glob("index.db*")),
             words=words or "ready",
             workspaces=tuple(rows),
-            warnings=tuple([*diagnosis.warnings(self._index), *wrong]),
+            warnings=(*diagnosis.warnings(self._index), *wrong),
             deep={"integrity": wrong or "ok"} if deep else {},
         )
 
@@ -239,8 +247,15 @@ class Memory:
 
 
 def _check_agent(agent: str) -> None:
-    if not agent or agent in (".", "..") or any(sign in agent for sign in "/\\\0") or len(agent) > 100:
-        raise MemwellError(f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _")
+    if (
+        not agent
+        or agent in (".", "..")
+        or any(sign in agent for sign in "/\\\0")
+        or len(agent) > 100
+    ):
+        raise MemwellError(
+            f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _"
+        )
 
 
 def _check_options(options: Options) -> None:

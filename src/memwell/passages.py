@@ -27,7 +27,9 @@ def read_passage(reference: str, roots: Sequence[Path]) -> Passage:
     except NotText:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
-        raise MemwellError(f"{file} cannot be read ({error.strerror})", "Check its permissions") from error
+        raise MemwellError(
+            f"{file} cannot be read ({error.strerror})", "Check its permissions"
+        ) from error
     lines = text.removesuffix("\n").split("\n")
     start = int(match["start"] or 1)
     end = int(match["end"] or match["start"] or len(lines))
@@ -53,7 +55,9 @@ def _find(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
         if inside and file.suffix.lower() in SUFFIXES and file.is_file():
             return real_root, file
     where = ", ".join(map(str, roots)) or "no workspace (run `memwell index PATH` first)"
-    raise NotFoundError(f"There is no note {name!r} in {where}", "Use a path as `memwell search` shows it")
+    raise NotFoundError(
+        f"There is no note {name!r} in {where}", "Use a path as `memwell search` shows it"
+    )
 
 
 def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage:
@@ -75,7 +79,9 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage
             handle.write(entry)
             after = file.read_bytes()
     except OSError as error:
-        raise HomeError(f"{file} cannot be written ({error.strerror})", "Check its permissions") from error
+        raise HomeError(
+            f"{file} cannot be written ({error.strerror})", "Check its permissions"
+        ) from error
     end = after.count(b"\n", 0, after.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2
     return Passage(file.relative_to(root).as_posix(), str(root), start, end, text)

@@ -58,12 +58,15 @@ class Workspaces:
     def register(self, path: Path) -> Entry:
         """Take a folder (all of it) or a single file into the list of workspaces."""
         if not path.exists():
-            raise NotFoundError(f"{path} does not exist", "Check the spelling, or name another folder")
+            raise NotFoundError(
+                f"{path} does not exist", "Check the spelling, or name another folder"
+            )
         if path.is_dir():
             return self._register_folder(path)
         if path.suffix.lower() not in SUFFIXES:
             raise MemwellError(
-                f"{path} is not a note", f"memwell reads {', '.join(SUFFIXES)}: rename or convert it"
+                f"{path} is not a note",
+                f"memwell reads {', '.join(SUFFIXES)}: rename or convert it",
             )
         around = self.around(path.parent) or Entry(str(path.parent))
         return self._including(around, path)
@@ -110,7 +113,10 @@ class Workspaces:
             if any(other == str(root) for _, other, _, _ in known):
                 return
             lost = [row for row in known if not Path(row[1]).exists()]
-            moved = next((row for row in lost if _same_folder(root, row[2], reader.notes.stamps(row[0]))), None)
+            moved = next(
+                (row for row in lost if _same_folder(root, row[2], reader.notes.stamps(row[0]))),
+                None,
+            )
         if moved:
             workspace_id, old_root, _, _ = moved
             with self._index.writing() as notes:

@@ -1,0 +1,1 @@
+"""Labelled sets, metrics and their averages; what is measured is handed in."""

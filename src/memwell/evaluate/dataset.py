@@ -50,7 +50,9 @@ class Dataset:
 def load(folder: Path) -> Dataset:
     """Read a labelled set; questions that no document answers are left out."""
     if not folder.is_dir():
-        raise NotFoundError(f"{folder} is not a folder", "Name one with corpus.jsonl, queries.jsonl and qrels.tsv")
+        raise NotFoundError(
+            f"{folder} is not a folder", "Name one with corpus.jsonl, queries.jsonl and qrels.tsv"
+        )
     documents = tuple(
         Document(_text(row, "id"), _text(row, "text"), str(row.get("title") or ""),
                  row.get("date"), str(row.get("group") or ""))
@@ -58,12 +60,19 @@ def load(folder: Path) -> Dataset:
     )  # fmt: skip
     relevant = _judgements(folder / "qrels.tsv")
     questions = tuple(
-        Question(_text(row, "id"), _text(row, "text"), str(row.get("group") or ""), str(row.get("category") or ""))
+        Question(
+            _text(row, "id"),
+            _text(row, "text"),
+            str(row.get("group") or ""),
+            str(row.get("category") or ""),
+        )
         for row in _rows(folder / "queries.jsonl")
     )
     answered = tuple(question for question in questions if relevant.get(question.id))
     if not answered:
-        raise MemwellError(f"No query of {folder} has a relevant document", "Check the ids in qrels.tsv")
+        raise MemwellError(
+            f"No query of {folder} has a relevant document", "Check the ids in qrels.tsv"
+        )
     return Dataset(folder.name, documents, answered, relevant)
 
 
@@ -79,7 +88,9 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError as error:
         raise NotFoundError(f"{file} does not exist", "A set needs all three files") from error
     except ValueError as error:
-        raise MemwellError(f"{file}:{number} is not a JSON object ({error})", "Mend the line") from error
+        raise MemwellError(
+            f"{file}:{number} is not a JSON object ({error})", "Mend the line"
+        ) from error
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
@@ -103,6 +114,7 @@ def _judgements(file: Path) -> dict[str, dict[str, float]]:
                 found.setdefault(query, {})[document] = float(grade)
         except ValueError as error:
             raise MemwellError(
-                f"{file}:{number} is not query, document and grade between tabs: {line!r}", "Mend the line"
+                f"{file}:{number} is not query, document and grade between tabs: {line!r}",
+                "Mend the line",
             ) from error
     return found

@@ -42,7 +42,9 @@ class Evaluation:
 
 
 def evaluate(
-    dataset: Dataset, search: Search, progress: Callable[[int, int], None] = lambda done, total: None
+    dataset: Dataset,
+    search: Search,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
     rankings: dict[str, Ranking] = {}
@@ -62,7 +64,9 @@ def evaluate(
         questions=len(dataset.questions),
         documents=len(dataset.documents),
         overall=_mean([*figures.values()]),
-        by_category={name: _mean([figures[key] for key in keys]) for name, keys in sorted(categories.items())},
+        by_category={
+            name: _mean([figures[key] for key in keys]) for name, keys in sorted(categories.items())
+        },
         rankings=rankings,
     )
 

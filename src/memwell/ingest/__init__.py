@@ -1,0 +1,1 @@
+"""A file becomes rows: scan, read, chunk, sync, watch."""

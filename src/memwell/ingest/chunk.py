@@ -23,7 +23,9 @@ CHUNKER_VERSION = 1
 """Raised whenever the same text gives other chunks; notes are then chunked again."""
 
 _QUARTERS = 4
-_CJK = re.compile("[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
+_CJK = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 _FINER = (
     re.compile(r"(?<=\n)(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])"),  # before a nested item
     re.compile(r"(?<=\n)(?=[ \t]*\n)"),  # before a blank line
@@ -38,8 +40,9 @@ def count_tokens(text: str) -> int:
     return -(-_weight(text) // _QUARTERS)
 
 
-def chunk(text: str, *, size: int = 400, overlap: int = 80, first_line: int = 1,
-          rst: bool = False) -> list[Chunk]:
+def chunk(
+    text: str, *, size: int = 400, overlap: int = 80, first_line: int = 1, rst: bool = False
+) -> list[Chunk]:
     """Cut `text` into chunks of about `size` tokens; `first_line` is the number of its first."""
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
@@ -92,7 +95,9 @@ class _Cutter:
             yield self._chunk(heading, start, start, end)
             return
         for own_start, own_end in self._packed(section):
-            repeated_from = own_start if own_start == start else self._overlap_start(start, own_start)
+            repeated_from = (
+                own_start if own_start == start else self._overlap_start(start, own_start)
+            )
             yield self._chunk(heading, repeated_from, own_start, own_end)
 
     def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:

@@ -89,7 +89,9 @@ class _Scanner:
         if fence := _FENCE.match(line):
             return self._fence(number, fence.group(1))
         if heading := _ATX.match(line):
-            self._begin(Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip())
+            self._begin(
+                Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip()
+            )
             return number + 1
         if self._underlines(number, line):
             return number + 1
@@ -121,7 +123,9 @@ class _Scanner:
         inside_item = self.open and self.open.kind is Kind.ITEM and self.lines[number][0] in " \t"
         if not inside_item:
             self._begin(Kind.FENCE, number)
-        closing = re.compile(rf"[ \t]*(?:>[ \t]?)*{re.escape(marker[0])}{{{len(marker)},}}[ \t]*\r?\n?$")
+        closing = re.compile(
+            rf"[ \t]*(?:>[ \t]?)*{re.escape(marker[0])}{{{len(marker)},}}[ \t]*\r?\n?$"
+        )
         for later in range(number + 1, len(self.lines)):
             if closing.match(self.lines[later]):
                 return later + 1
@@ -145,7 +149,11 @@ class _Scanner:
             return False
         title = self.lines[number - 1].strip()
         match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
-        if self.opened_at != number - 1 or not match or (self.rst and len(line.strip()) < len(title)):
+        if (
+            self.opened_at != number - 1
+            or not match
+            or (self.rst and len(line.strip()) < len(title))
+        ):
             return False
         level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
         block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title

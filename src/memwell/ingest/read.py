@@ -13,7 +13,9 @@ from typing import Any
 from memwell.ingest.chunk import CHUNKER_VERSION, chunk
 from memwell.model import Note
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?)(?:(?<=\n)|\A)(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.S)
+_FRONT_MATTER = re.compile(
+    r"(---|\+\+\+)[ \t]*\r?\n(.*?)(?:(?<=\n)|\A)(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.S
+)
 _FENCED = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
 _INLINE_TAG = re.compile(r"#(?<!\S#)(?=[\w/-]*[^\W\d])([\w/-]*\w)")
@@ -90,7 +92,9 @@ def parse_note(path: str, text: str, recipe: Recipe) -> tuple[Note, str]:
     note = Note(
         title=_line(meta.get("title")) or first_heading or PurePosixPath(path).stem,
         date=_date_of(meta.get("date")) or date_in_path(path),
-        tags=_unique([*_listed(meta.get("tags")), *_listed(meta.get("tag")), *_INLINE_TAG.findall(prose)]),
+        tags=_unique(
+            [*_listed(meta.get("tags")), *_listed(meta.get("tag")), *_INLINE_TAG.findall(prose)]
+        ),
         aliases=_unique(_aliases(meta)),
         links=_unique(link.strip() for link in _WIKI_LINK.findall(prose)),
         meta=meta,
@@ -100,7 +104,7 @@ def parse_note(path: str, text: str, recipe: Recipe) -> tuple[Note, str]:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], int, str]:
-    """Return the front matter's fields, where the body begins, and what was wrong ("" if nothing)."""
+    """Return the front matter's fields, where the body begins, and what was wrong (or "")."""
     match = _FRONT_MATTER.match(text)
     if not match:
         return {}, 0, ""

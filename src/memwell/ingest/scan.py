@@ -59,7 +59,9 @@ class Scan:
 
     def could_not_see(self, path: str) -> bool:
         """Whether `path` lies where the walk could not look."""
-        return any(path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unseen)
+        return any(
+            path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unseen
+        )
 
 
 def scan(selection: Selection) -> Scan:
@@ -127,7 +129,9 @@ class _Walk:
         names = {entry.name for entry in entries}
         if folder and "pyvenv.cfg" in names:
             return
-        own = [_read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names]
+        own = [
+            _read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names
+        ]
         rules = [*rules, *(rule for rule in own if rule)]
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
@@ -172,8 +176,11 @@ class _Walk:
         if status.st_size > self.selection.max_bytes:
             megabytes, limit = status.st_size / 1e6, self.selection.max_bytes / 1e6
             self.result.problems.append(
-                Problem(path, f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
-                        "raise scan.max_file_mb to take it")  # fmt: skip
+                Problem(
+                    path,
+                    f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
+                    "raise scan.max_file_mb to take it",
+                )
             )
             return
         self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
@@ -183,7 +190,10 @@ class _Walk:
         real = os.path.realpath(os.path.join(self.root, path))
         if not self._inside(real):
             return
-        if os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/") not in self.result.files:
+        if (
+            os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/")
+            not in self.result.files
+        ):
             self._file(path, None)
 
     def _inside(self, full: str) -> bool:
@@ -252,15 +262,17 @@ def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | Non
             patterns.append(line)
         except ValueError as error:
             where = os.path.join(folder, name)
-            problems.append(Problem(where, f"pattern {line!r} is not valid: {error}", "mend the line"))
+            problems.append(
+                Problem(where, f"pattern {line!r} is not valid: {error}", "mend the line")
+            )
     return _Rules(folder, GitIgnoreSpec.from_lines(patterns)) if patterns else None
 
 
 def find_workspace(start: Path) -> Path | None:
     """Return the nearest folder around `start` that looks like an agent's workspace."""
     for folder in (start, *start.parents):
-        if (folder / "memwell.toml").is_file() or any((folder / name).exists() for name in CONVENTIONAL):
+        if (folder / "memwell.toml").is_file() or any(
+            (folder / name).exists() for name in CONVENTIONAL
+        ):
             return folder
     return None
-
-

@@ -113,7 +113,7 @@ def carry_out(
         work.report,
         deleted=len(todo.gone),
         unchanged=todo.unchanged + work.unchanged,
-        problems=tuple([*todo.scan.problems, *work.problems]),
+        problems=(*todo.scan.problems, *work.problems),
     )
 
 
@@ -176,7 +176,9 @@ class _Work:
             return None  # gone since the scan: the next sync sees that
         except OSError as error:
             reason = error.strerror or str(error)
-            self.problems.append(Problem(found.path, f"cannot be read: {reason}", "check its permissions"))
+            self.problems.append(
+                Problem(found.path, f"cannot be read: {reason}", "check its permissions")
+            )
             return None
         file = NoteFile(
             found.path, status.st_size, status.st_mtime_ns, read_ns,
@@ -194,7 +196,9 @@ class _Work:
         return _Read(file, note, stamp)
 
     def write(self, batch: list[_Read], notes: Notes) -> None:
-        notes.restamp((item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note)
+        notes.restamp(
+            (item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note
+        )
         added = changed = moved = written = 0
         for item in batch:
             if item.note is None:
@@ -202,7 +206,10 @@ class _Work:
                 continue
             origin = None if item.stamp else self._moved_from(item.file.hash)
             _, new_chunks = notes.put(
-                self.workspace_id, item.file, item.note, moved_from=origin and origin.note_id
+                self.workspace_id,
+                item.file,
+                item.note,
+                moved_from=origin.note_id if origin else None,
             )
             written += new_chunks
             changed += item.stamp is not None

@@ -78,7 +78,8 @@ def _follow_notifications(root: Path, sync: Sync, say: Say, stop: threading.Even
         return True
     except (OSError, RuntimeError) as error:
         # inotify's limits (max_user_watches, max_user_instances) are met with ENOSPC or EMFILE.
-        say(f"The system's notifications cannot be had ({error}); looking every {POLL_SECONDS:g} s instead")
+        every = f"looking every {POLL_SECONDS:g} s instead"
+        say(f"The system's notifications cannot be had ({error}); {every}")
         return False
     return True
 

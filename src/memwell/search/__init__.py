@@ -1,0 +1,1 @@
+"""A query becomes hits: parse, rank, mark, suggest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+
 from memwell.store.base import And, Node, Or, Phrase, Word, WordQuery
 from memwell.store.words import camel_parts, normalise, pairs, unspaced_runs
 
@@ -13,10 +14,13 @@ Tokens = Callable[[str], list[tuple[str, str]]]
 Rows = Callable[[str], int]
 """How many chunks hold a token."""
 
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
+)
 _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
 _TOO_COMMON = 0.25
-"""A word in more than this share of the chunks is not worth a mark, if another word is."""
+"""A word in more than this share of the chunks is not worth a mark, if a rarer one is there."""
 
 
 class Marker:
@@ -27,7 +31,8 @@ class Marker:
         texts = [word.text for word in words]
         every = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
         found = {token for text in every for token, _ in tokenize(text)}
-        telling = {token for token in found if rows(token) <= _TOO_COMMON * total} or found
+        rarest = min(filter(None, map(rows, found)), default=0)
+        telling = {token for token in found if rows(token) <= max(_TOO_COMMON * total, rarest)}
         starts = {token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]}
         starts |= {token for token in telling if len(token) > 2 and not rows(token)}
         runs = [run for text in texts for run in unspaced_runs(text)]

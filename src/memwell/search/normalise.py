@@ -20,7 +20,7 @@ def sigmoid(rank: float) -> float:
 
 
 def saturation(rank: float) -> float:
-    """r / (1 + r) with r = -rank: half at 1, never 1, no ties; 0 for what is not a match."""
+    """R / (1 + r) with r = -rank: half at 1, never 1, no ties; 0 for what is not a match."""
     if not math.isfinite(rank) or rank >= 0:
         return 0.0
     return -rank / (1.0 - rank)

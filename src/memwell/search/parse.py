@@ -82,7 +82,9 @@ def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
             value = match["quoted_value"] if match["value"] is None else match["value"]
             updated = _filtered(filters, match["filter"], value, minus)
             if updated is None:
-                notices.append(f"{match['filter']}:{value} is not a date like 2026-01-31; searched as words")
+                notices.append(
+                    f"{match['filter']}:{value} is not a date like 2026-01-31; searched as words"
+                )
                 tokens.append(_Token("word", f"{match['filter']} {value}", minus))
             else:
                 filters = updated
@@ -98,14 +100,19 @@ def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
 
 def _filtered(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
     """Return the filters with one more, or None if its value makes no sense."""
-    if name == "path":
-        field = "not_paths" if minus else "paths"
-        return replace(filters, **{field: (*getattr(filters, field), value)})
-    if name == "tag":
-        field = "not_tags" if minus else "tags"
-        return replace(filters, **{field: (*getattr(filters, field), value.lstrip("#"))})
+    match name, minus:
+        case "path", False:
+            return replace(filters, paths=(*filters.paths, value))
+        case "path", True:
+            return replace(filters, not_paths=(*filters.not_paths, value))
+        case "tag", False:
+            return replace(filters, tags=(*filters.tags, value.lstrip("#")))
+        case "tag", True:
+            return replace(filters, not_tags=(*filters.not_tags, value.lstrip("#")))
     date = _date(value)
-    return date and replace(filters, **{name: date})
+    if date is None:
+        return None
+    return replace(filters, after=date) if name == "after" else replace(filters, before=date)
 
 
 def _date(value: str) -> str | None:
@@ -129,7 +136,9 @@ class _Parser:
 
     def clauses(self) -> list[Node | _Not]:
         found: list[Node | _Not] = []
-        while (token := self._peek()) and not (self.depth and token.text == ")" and token.kind == "paren"):
+        while (token := self._peek()) and not (
+            self.depth and token.text == ")" and token.kind == "paren"
+        ):
             clause = self._either()
             if clause is not None:
                 found.append(clause)
@@ -152,7 +161,11 @@ class _Parser:
                 parts.append(self._one())
             elif first is not None and self._accept("NOT"):
                 negated = self._one()
-                parts.append(_Not(negated) if negated is not None and not isinstance(negated, _Not) else negated)
+                parts.append(
+                    _Not(negated)
+                    if negated is not None and not isinstance(negated, _Not)
+                    else negated
+                )
             else:
                 break
             joined = True

@@ -41,7 +41,9 @@ def search(
     """Run the steps above over one state of the index; `workspaces` None is all of them."""
     parsed = parse(text)
     if broken := reader.words_unusable():
-        return SearchResult(text, (), (Leg("words", False, broken),), freshness, notices=parsed.notices)
+        return SearchResult(
+            text, (), (Leg("words", False, broken),), freshness, notices=parsed.notices
+        )
     query = within(parsed.query, workspaces)
     marker = Marker(query, reader.tokens, reader.rows, reader.total)
     hits = tuple(_marked(hit, marker) for hit in reader.hits(rank(query, options, reader)))

@@ -17,13 +17,17 @@ class Line:
     marks: tuple[tuple[int, int], ...]
 
 
-def snippet(text: str, marks: Sequence[tuple[int, int]], first_line: int, lines: int = 3, width: int = 200) -> list[Line]:
+def snippet(
+    text: str, marks: Sequence[tuple[int, int]], first_line: int, lines: int = 3, width: int = 200
+) -> list[Line]:
     """Return the window of `lines` lines with the most different marked words, cut to `width`."""
     split = _lines(text, marks, first_line)
     written = [line for line in split if line.text.strip()]
     if not written:
         return []
-    best = max(range(len(written)), key=lambda start: (_words(written[start : start + lines]), -start))
+    best = max(
+        range(len(written)), key=lambda start: (_words(written[start : start + lines]), -start)
+    )
     return [_cut(line, width) for line in written[best : best + lines]]
 
 

@@ -55,7 +55,9 @@ def required(node: Node, lexicon: Lexicon) -> str:
 def joined(operator: str, expressions: Iterable[str]) -> str:
     """Join expressions that are not empty, in parentheses where needed."""
     present = [expression for expression in expressions if expression]
-    return present[0] if len(present) == 1 else f"({f' {operator} '.join(present)})" if present else ""
+    return (
+        present[0] if len(present) == 1 else f"({f' {operator} '.join(present)})" if present else ""
+    )
 
 
 def unknown_words(words: Iterable[Node], lexicon: Lexicon) -> list[str]:

@@ -132,13 +132,14 @@ class Reader:
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""
         rows = self._connection.execute(
-            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
+            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
+            (shortest, longest),
         )
         return ((str(term), int(rows)) for term, rows in rows)
 
     def written(self, token: str, like: str) -> str:
         """Return a word of the notes that `token` stands for: the index holds only stems."""
-        found = self._connection.execute(
+        found: str | None = self._connection.execute(
             """
             SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
             FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
@@ -146,7 +147,8 @@ class Reader:
             """,
             (f'"{token}"',),
         ).get
-        for word in re.findall(r"[^\W_]+", found or ""):
+        words: list[str] = re.findall(r"[^\W_]+", found or "")
+        for word in words:
             if any(seen == token for seen, _ in self.tokens(word)):
                 return word.capitalize() if like[:1].isupper() else word.lower()
         return token

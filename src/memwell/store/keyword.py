@@ -198,9 +198,11 @@ class _Runner:
         self.unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
         self.filter, self.parameters = filter_sql(query.filters)
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
+        # CROSS JOIN keeps FTS5 in the outer loop, where it ranks; the filter is then asked only
+        # of the best rows, one after the other, until there are enough.
+        joins = "CROSS JOIN chunks c ON c.id = w.rowid CROSS JOIN notes n ON n.id = c.note_id"
         self.statement = f"""
-            SELECT w.rowid, w.rank FROM words w
-            {"CROSS JOIN chunks c ON c.id = w.rowid CROSS JOIN notes n ON n.id = c.note_id" if self.filter else ""}
+            SELECT w.rowid, w.rank FROM words w {joins if self.filter else ""}
             WHERE w.words MATCH ? AND w.rank MATCH 'bm25({weights})' {self.filter}
             ORDER BY w.rank LIMIT ?
         """

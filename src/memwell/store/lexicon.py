@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import cached_property
+from typing import Any
 
 import apsw
 
@@ -32,7 +33,7 @@ class Lexicon:
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as FTS5 indexes it, beside the letters it came from."""
         data = indexed_text(text).encode("utf-8", "replace")
-        found = self._tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
+        found: Any = self._tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
         return [(token, data[start:end].decode()) for start, end, token in found]
 
     def rows(self, token: str) -> int:

@@ -76,17 +76,24 @@ class Notes:
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
         """Record that a workspace's folder now lies elsewhere."""
-        self._connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
+        self._connection.execute(
+            "UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id)
+        )
 
     def remove_workspace(self, workspace_id: int) -> None:
         """Forget a workspace with all its notes."""
-        rows = self._connection.execute("SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,))
-        self.delete([note_id for (note_id,) in rows.fetchall()])
+        rows = self._connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
+        )
+        ids: list[int] = [key for (key,) in rows.fetchall()]  # type: ignore[misc]
+        self.delete(ids)
         self._connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
     def synced(self, workspace_id: int, at: str) -> None:
         """Record when a workspace was last brought up to date."""
-        self._connection.execute("UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id))
+        self._connection.execute(
+            "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
+        )
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""
@@ -103,7 +110,8 @@ class Notes:
     def stamps(self, workspace_id: int) -> dict[str, Stamp]:
         """Return the stamp of every note of a workspace, by path."""
         rows = self._connection.execute(
-            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes WHERE workspace_id = ?",
+            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
+            " WHERE workspace_id = ?",
             (workspace_id,),
         )
         return {path: Stamp(*stamp) for path, *stamp in rows}
@@ -118,7 +126,7 @@ class Notes:
     def put(
         self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        """Write a note whole, over what stood at its path; return its id and how many chunks are new.
+        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
 
         With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
         """
@@ -177,7 +185,9 @@ class Notes:
         self._connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
         return keyword.word_rows(self._connection, note_id)
 
-    def _put_chunks(self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]) -> list[int]:
+    def _put_chunks(
+        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]
+    ) -> list[int]:
         """Replace a note's chunks, keeping the id of each that is still there; return the ids."""
         reusable: dict[tuple[str, str], list[int]] = {}
         for row in reversed(before):
@@ -196,7 +206,8 @@ class Notes:
         gone = [(key,) for keys in reusable.values() for key in keys]
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         self._connection.executemany(
-            "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?", kept
+            "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
+            kept,
         )
         self._connection.executemany(
             "INSERT INTO chunks (seq, start_line, end_line, overlap, id, note_id, heading, text)"
@@ -207,7 +218,9 @@ class Notes:
 
     def _new_chunk_id(self) -> int:
         if self._next_chunk is None:
-            self._next_chunk = int(self._connection.execute("SELECT ifnull(max(id), 0) FROM chunks").get)
+            self._next_chunk = int(
+                self._connection.execute("SELECT ifnull(max(id), 0) FROM chunks").get
+            )
         self._next_chunk += 1
         return self._next_chunk
 
@@ -226,7 +239,9 @@ class Notes:
 
     def note_of(self, chunk_id: int) -> int:
         """Return the id of the note a chunk is of."""
-        return int(self._connection.execute("SELECT note_id FROM chunks WHERE id = ?", (chunk_id,)).get)
+        return int(
+            self._connection.execute("SELECT note_id FROM chunks WHERE id = ?", (chunk_id,)).get
+        )
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Yield a hit for each chunk id and relevance, in the order given."""

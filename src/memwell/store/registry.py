@@ -52,13 +52,17 @@ class Registry:
         try:
             listed = json.loads(self.file.read_text(encoding="utf-8"))
             return [
-                Entry(str(item["root"]), bool(item["conventional"]), tuple(map(str, item["include"])))
+                Entry(
+                    str(item["root"]), bool(item["conventional"]), tuple(map(str, item["include"]))
+                )
                 for item in listed["workspaces"]
             ]
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise HomeError(f"{self.file} cannot be read ({error})", "Check its permissions") from error
+            raise HomeError(
+                f"{self.file} cannot be read ({error})", "Check its permissions"
+            ) from error
         except (ValueError, KeyError, TypeError) as error:
             raise HomeError(
                 f"{self.file} is not a list of workspaces ({error})",

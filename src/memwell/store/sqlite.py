@@ -99,7 +99,9 @@ class Database:
             self.close()
             if damaged is None or _inode(self.path) != damaged:
                 return None
-            aside = self.path.with_name(f"{self.path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}")
+            aside = self.path.with_name(
+                f"{self.path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
+            )
             for suffix in ("-wal", "-shm", ""):
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
@@ -257,9 +259,10 @@ def _explained(path: Path) -> Iterator[None]:
     except apsw.FullError as error:
         raise _full(path) from error
     except apsw.IOError as error:
-        if error.extendedresult in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ):
+        detail = getattr(error, "extendedresult", 0)
+        if detail in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ):
             raise CorruptIndexError(f"{path} is damaged ({error})") from error
-        if error.extendedresult in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC):
+        if detail in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC):
             raise _full(path) from error
         raise HomeError(f"{path} cannot be read or written ({error})", "Check the disk") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError) as error:

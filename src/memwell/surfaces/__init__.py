@@ -1,0 +1,1 @@
+"""Where memwell is used from: each surface calls `Memory` and decides nothing."""

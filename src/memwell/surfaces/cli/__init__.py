@@ -54,9 +54,9 @@ class _Commands(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if near:
-                error.message += f" Did you mean {near[0]}?"
-            raise
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]}?", ctx) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,9 +68,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; errors become a sentence and an exit status."""
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
+        sys.exit(cli(standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

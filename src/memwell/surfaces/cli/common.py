@@ -19,19 +19,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def json_option(command: F) -> F:
     """``--json``: machine-readable output."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")(
+        command
+    )
 
 
 def place_options(command: F) -> F:
     """``--workspace`` and ``--agent``: whose memory, of which folder."""
     command = click.option("--agent", help="Whose memory; default the setting `agent`.")(command)
     return click.option(
-        "--workspace", "-w", metavar="PATH", help="The workspace; default the one around this folder."
+        "--workspace",
+        "-w",
+        metavar="PATH",
+        help="The workspace; default the one around this folder.",
     )(command)
 
 
 @contextmanager
-def opened(workspace: str | None, agent: str | None, *, everywhere: bool = False) -> Iterator[Memory]:
+def opened(
+    workspace: str | None, agent: str | None, *, everywhere: bool = False
+) -> Iterator[Memory]:
     """Open the memory for the workspace named, else for the one around the current folder."""
     from memwell.memory import Memory
 
@@ -61,7 +68,13 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

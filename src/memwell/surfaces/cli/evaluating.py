@@ -11,7 +11,9 @@ from memwell.surfaces.cli.common import json_option, print_json, progress_bar
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@click.option("--run", "run_file", type=click.Path(path_type=Path), help="Also write the rankings here.")
+@click.option(
+    "--run", "run_file", type=click.Path(path_type=Path), help="Also write the rankings here."
+)
 @json_option
 def eval_command(dataset: Path, run_file: Path | None, as_json: bool) -> None:
     """Measure how well a labelled set is answered.

@@ -26,7 +26,9 @@ def get_command(reference: str, workspace: str | None, agent: str | None, as_jso
 
 @click.command("note")
 @click.argument("text", nargs=-1)
-@click.option("--now", envvar="MEMWELL_NOW", metavar="TIME", help="Another time than now, ISO 8601.")
+@click.option(
+    "--now", envvar="MEMWELL_NOW", metavar="TIME", help="Another time than now, ISO 8601."
+)
 @place_options
 @json_option
 def note_command(
@@ -46,4 +48,6 @@ def _time(now: str | None) -> dt.datetime | None:
     try:
         return dt.datetime.fromisoformat(now) if now else None
     except ValueError:
-        raise click.BadParameter(f"{now!r} is not a time like 2026-01-31T14:05", param_hint="--now") from None
+        raise click.BadParameter(
+            f"{now!r} is not a time like 2026-01-31T14:05", param_hint="--now"
+        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -41,7 +42,10 @@ def search_command(
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
     _refuse_unknown_options(ctx, query)
-    with opened(workspace, agent, everywhere=everywhere) as memory, progress_bar("indexing") as progress:
+    with (
+        opened(workspace, agent, everywhere=everywhere) as memory,
+        progress_bar("indexing") as progress,
+    ):
         result = memory.search(" ".join(query), k=k, min_score=min_score, progress=progress)
     if as_json:
         print_json(result)
@@ -83,7 +87,7 @@ def _print_hit(hit: Hit, result: SearchResult) -> None:
 
 def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
     """Mark the words that match: in colour on a terminal, between « » elsewhere."""
-    colour = click.get_text_stream("stdout").isatty()
+    colour = sys.stdout.isatty()
     for start, end in reversed(marks):
         word = text[start:end]
         shown = click.style(word, fg="yellow", bold=True) if colour else f"«{word}»"

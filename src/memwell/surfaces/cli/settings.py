@@ -11,7 +11,9 @@ from memwell.surfaces.cli.common import json_option, opened, place_options, prin
 @click.argument("name", required=False)
 @place_options
 @json_option
-def config_command(name: str | None, workspace: str | None, agent: str | None, as_json: bool) -> None:
+def config_command(
+    name: str | None, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
     """Show every setting, its value, where that comes from, and why the default is what it is."""
     from memwell.config import SETTINGS, setting_named, shown
 

@@ -64,7 +64,11 @@ def doctor_command(
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
     """Delete the index (it comes back by itself), or forget a workspace. No note is touched."""
     with opened(None, agent, everywhere=True) as memory:
-        what = f"Forget the workspace {workspace}" if workspace else f"Delete the index of {memory.agent}"
+        what = (
+            f"Forget the workspace {workspace}"
+            if workspace
+            else f"Delete the index of {memory.agent}"
+        )
         if not yes:
             click.confirm(f"{what}? Your notes are not touched.", abort=True)
         memory.reset(workspace)

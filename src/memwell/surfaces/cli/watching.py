@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.option("--all", "everywhere", is_flag=True, help="Watch all workspaces of the agent.")
 @place_options
 @json_option
-def watch_command(everywhere: bool, workspace: str | None, agent: str | None, as_json: bool) -> None:
+def watch_command(
+    everywhere: bool, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
     """Keep the index in step with the files until stopped (Ctrl-C)."""
     stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):

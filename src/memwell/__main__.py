@@ -1,0 +1,5 @@
+"""`python -m memwell` is `memwell`."""
+
+from memwell.surfaces.cli import main
+
+main()

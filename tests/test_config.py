@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memwell import config
+from memwell.errors import ConfigError
+
+
+def load(tmp_path: Path, text: str = "", **environment: str) -> config.Config:
+    (tmp_path / "memwell.toml").write_text(text)
+    return config.load(tmp_path, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
+
+
+def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path: Path) -> None:
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "memwell.toml").write_text(
+        "[search]\nk = 3\nmin_score = 0.1\n[chunk]\nsize = 300\n"
+    )
+    loaded = load(tmp_path, "[search]\nk = 4\nmin_score = 0.2\n", MEMWELL_SEARCH_K="5")
+    assert (loaded["search.k"], loaded["search.min_score"], loaded["chunk.size"]) == (5, 0.2, 300)
+    assert loaded.origins["search.k"] == "$MEMWELL_SEARCH_K"
+    assert loaded.origins["chunk.size"].endswith("user/memwell.toml")
+    assert loaded.origins["agent"] == "default"
+
+
+def test_values_come_from_the_environment_where_they_say_so(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path, 'agent = "a-${WHO}"\n[scan]\nextra = ["${DIR}/*.md"]\n', WHO="wren", DIR="docs"
+    )
+    assert loaded["agent"] == "a-wren"
+    assert loaded["scan.extra"] == ("docs/*.md",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[search]\nkk = 3\n", r"sets search\.kk, which is no setting\. Did you mean search\.k\?"),
+        ("[chunk]\nsizes = 3\n", r"Did you mean chunk\.size\?"),
+        (
+            "[search]\nk = 'six'\n",
+            r"search\.k = 'six' .* should be a whole number\. The default is 6",
+        ),
+        ("[search]\nk = true\n", r"should be a whole number"),
+        ("[search]\nk = 0\n", r"search\.k = 0 .* should be between 1 and 100000"),
+        ("[search]\nmin_score = 1.5\n", r"should be between 0 and 1"),
+        ("[search]\nmin_score = nan\n", r"should be between 0 and 1"),
+        ("[sync]\non_search = 1\n", r"should be true or false"),
+        ("[scan]\nextra = 'x'\n", r"should be a list of strings"),
+        (
+            "[chunk]\nsize = 100\noverlap = 80\n",
+            r"chunk\.overlap = 80 is more than half of chunk\.size",
+        ),
+        ('agent = "${NOBODY}"\n', r"refers to \$\{NOBODY\}, which is not set\. Set NOBODY"),
+        ("[search\n", r"is not valid TOML"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_value_and_the_remedy(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(tmp_path, text)
+    assert "memwell.toml" in str(caught.value) or "default" in str(caught.value)
+
+
+def test_the_environment_is_checked_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"\$MEMWELL_SEARCH_K"):
+        load(tmp_path, MEMWELL_SEARCH_K="many")
+    assert load(tmp_path, MEMWELL_SYNC_ON_SEARCH="off")["sync.on_search"] is False
+    assert load(tmp_path, MEMWELL_SCAN_EXTRA="a.md, docs/*.md")["scan.extra"] == (
+        "a.md",
+        "docs/*.md",
+    )

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memwell import IndexReport, Memory
+from memwell.ingest import watch as watching
+from tests.conftest import Write, paths
+
+PATIENCE = 10.0
+
+
+def eventually(true: Callable[[], bool]) -> float:
+    """Wait until something holds; return how long that took."""
+    started = time.monotonic()
+    while not true():
+        assert time.monotonic() < started + PATIENCE, "waited too long"
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+@contextmanager
+def watched(workspace: Path) -> Iterator[list[IndexReport | str]]:
+    events: list[IndexReport | str] = []
+    stop = threading.Event()
+    memory = Memory(workspace=workspace)
+    thread = threading.Thread(target=memory.watch, args=(events.append, stop))
+    thread.start()
+    try:
+        time.sleep(0.5)
+        yield events
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+        memory.close()
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch, workspace: Path, write: Write) -> Iterator[Memory]:
+    """A memory that searches without syncing, so that only the watcher can have done it."""
+    write("MEMORY.md", "apple\n")
+    monkeypatch.setenv("MEMWELL_SYNC_ON_SEARCH", "false")
+    with Memory(workspace=workspace) as memory:
+        memory.index(workspace)
+        yield memory
+
+
+def test_edits_are_found_within_two_seconds(looking: Memory, workspace: Path, write: Write) -> None:
+    with watched(workspace):
+        write("new.md", "banana\n")
+        assert eventually(lambda: paths(looking, "banana") == ["new.md"]) < 2
+        write("new.md", "cherry\n")
+        assert eventually(lambda: paths(looking, "cherry") == ["new.md"]) < 2
+        (workspace / "new.md").unlink()
+        assert eventually(lambda: not paths(looking, "cherry")) < 2
+
+
+def test_editors_that_replace_the_file_are_followed(
+    looking: Memory, workspace: Path, write: Write
+) -> None:
+    with watched(workspace):
+        for turn in range(3):
+            write(".MEMORY.md.swp", f"damson{turn}\n")
+            os.replace(workspace / ".MEMORY.md.swp", workspace / "MEMORY.md")
+            eventually(lambda turn=turn: paths(looking, f"damson{turn}") == ["MEMORY.md"])  # type: ignore[misc]
+
+
+def test_a_workspace_that_is_deleted_and_comes_back(
+    looking: Memory, workspace: Path, write: Write
+) -> None:
+    with watched(workspace) as events:
+        shutil.rmtree(workspace)
+        eventually(lambda: any("waiting for it" in str(event) for event in events))
+        write("MEMORY.md", "elderberry\n")
+        eventually(lambda: paths(looking, "elderberry") == ["MEMORY.md"])
+        write("later.md", "fig\n")
+        eventually(lambda: paths(looking, "fig") == ["later.md"])
+
+
+def test_without_notifications_it_polls_and_says_so(
+    looking: Memory, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> Iterator[set[tuple[int, str]]]:
+        raise OSError(28, "inotify watch limit reached")
+
+    monkeypatch.setattr("watchfiles.watch", exhausted)
+    monkeypatch.setattr(watching, "POLL_SECONDS", 0.2)
+    with watched(workspace) as events:
+        write("new.md", "grape\n")
+        eventually(lambda: paths(looking, "grape") == ["new.md"])
+        assert any("looking every 0.2 s instead" in str(event) for event in events)
+
+
+def test_the_real_limit_of_inotify_is_survived(
+    looking: Memory, workspace: Path, write: Write
+) -> None:
+    limit = Path("/proc/sys/fs/inotify/max_user_instances")
+    if not limit.exists():
+        pytest.skip("this system has no inotify")
+    import ctypes
+
+    inotify_init = ctypes.CDLL(None, use_errno=True).inotify_init
+    taken: list[int] = []
+    while len(taken) < 20_000 and (descriptor := inotify_init()) >= 0:
+        taken.append(descriptor)
+    try:
+        with watched(workspace) as events:
+            write("new.md", "hazelnut\n")
+            eventually(lambda: paths(looking, "hazelnut") == ["new.md"])
+            assert any("instead" in str(event) for event in events)
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
