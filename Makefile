@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint soak bench clean
+.PHONY: help demo test lint docs soak bench clean
 
 help:
 	@echo "make demo   install, index examples/notes and search it three times"
 	@echo "make test   lint, types and tests (a few minutes)"
+	@echo "make docs   write the generated parts of the documentation anew"
 	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"
 	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
 
@@ -28,6 +29,9 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not soak"
+
+docs: $(STAMP)
+	$(BIN)/python -m tests.documents
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak -s

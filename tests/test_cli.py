@@ -53,9 +53,8 @@ def test_index_says_what_it_did(workspace: Path, write: Write) -> None:
 def test_search_shows_path_line_heading_and_marked_words(notes: Path) -> None:
     found = run("search", "what is the name of the cat", "-k", "1", cwd=notes)
     assert found.returncode == 0
-    place, heading, text = found.stdout.splitlines()
+    place, text = found.stdout.splitlines()
     assert re.fullmatch(r"MEMORY\.md:1  Pets  0\.\d\d", place)
-    assert heading == "  # Pets"
     assert text == "  The «cat» is «named» Miso."
 
 

@@ -19,6 +19,9 @@ _MARKS = (
     "\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
 )
 _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
+_JOINTS = ("", "_", ".", "/", "-")
+"""Between two marks, what makes them one: ERR_NGX_502."""
+
 _TOO_COMMON = 0.25
 """A word in more than this share of the chunks is not worth a mark, if a rarer one is there."""
 
@@ -48,7 +51,7 @@ class Marker:
         for match in _WORD.finditer(text):
             for start, end in self._in_word(match.group()):
                 first, last = match.start() + start, match.start() + end
-                if spans and spans[-1][1] >= first:
+                if spans and text[spans[-1][1] : first] in _JOINTS:
                     first = spans.pop()[0]
                 spans.append((first, last))
         return tuple(spans)

@@ -82,7 +82,8 @@ def _print_hit(hit: Hit, result: SearchResult) -> None:
     heading = click.style("  " + " > ".join(hit.heading), fg="cyan") if hit.heading else ""
     click.echo(f"{place}{heading}  {click.style(f'{hit.score:.2f}', dim=True)}")
     for line in snippet(hit.text, hit.marks, hit.start_line):
-        click.echo(f"  {_marked(line.text, line.marks)}")
+        if line.text.lstrip("# ") not in hit.heading:
+            click.echo(f"  {_marked(line.text, line.marks)}")
 
 
 def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:

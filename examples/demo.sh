@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Index the example notes in a throw-away home and search them three times.
+set -euo pipefail
+memwell=$1
+notes=$(dirname "$0")/notes
+MEMWELL_HOME=$(mktemp -d)
+export MEMWELL_HOME
+trap 'rm -rf "$MEMWELL_HOME"' EXIT
+
+"$memwell" index "$notes"
+for query in "what is the name of the cat" "会议" "ERR_NGX_502"; do
+    printf '\n> memwell search "%s" -k 2\n' "$query"
+    "$memwell" search "$query" -k 2 --workspace "$notes"
+done

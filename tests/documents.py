@@ -1,0 +1,85 @@
+"""The parts of the documentation that a machine writes, and how it checks them.
+
+``python -m tests.documents`` (or ``make docs``) writes them anew; test_docs.py fails while they
+are not what they would be. A block that begins with ``$ command`` is run, in a copy of the
+examples, and must print what it shows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memwell.config import SETTINGS, shown
+
+REPOSITORY = Path(__file__).parent.parent
+PLACE = "/home/you/memwell"
+"""What stands in the documentation for wherever the commands really ran."""
+
+_BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.S)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+_SETTINGS = re.compile(r"(<!-- settings -->\n).*?(<!-- end -->)", re.S)
+
+
+def documents() -> list[Path]:
+    """Every page a user reads."""
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def settings_table() -> str:
+    """The table of settings, from the settings themselves."""
+    rows = [
+        f"| `{setting.name}` | `{shown(setting.default)}` | `{setting.variable}` | {setting.reason} |"
+        for setting in SETTINGS
+    ]
+    return "\n".join(["| setting | default | environment | why |", "|---|---|---|---|", *rows, ""])
+
+
+def rewritten(text: str) -> str:
+    """A page with every generated part as it should be."""
+    text = _SETTINGS.sub(lambda match: match[1] + settings_table() + match[2], text)
+    if not _BLOCK.search(text):
+        return text
+    with sandbox() as folder:
+        return _BLOCK.sub(lambda match: match[1] + transcript(match[2], folder) + match[3], text)
+
+
+def transcript(block: str, folder: Path) -> str:
+    """Run the commands of a block and return it with what they print."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{run(command, folder)}" for command in commands)
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command as a reader would, with memwell on the path."""
+    if command == "make demo":
+        command = "bash examples/demo.sh memwell"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config")}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder, env={**os.environ, **home, "PATH": path}, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8",
+    )  # fmt: skip
+    return _TIME.sub("2026-02-10T09:30:00+00:00", done.stdout.replace(str(folder), PLACE))
+
+
+@contextmanager
+def sandbox() -> Iterator[Path]:
+    """A copy of the examples to run commands in."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary).resolve() / "memwell"
+        shutil.copytree(REPOSITORY / "examples", folder / "examples")
+        yield folder
+
+
+if __name__ == "__main__":
+    for page in documents():
+        page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")
