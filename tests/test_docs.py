@@ -34,7 +34,12 @@ def test_python_in_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(command: click.Command) -> list[str]:
-    return [name for parameter in command.params if isinstance(parameter, click.Option) for name in parameter.opts]
+    return [
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    ]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -93,7 +98,15 @@ def test_the_example_workspace_is_large_and_varied_enough() -> None:
     assert sum(len(chunk(file.read_text(encoding="utf-8"))) for file in files) >= 120
     names = {file.relative_to(EXAMPLES).as_posix() for file in files}
     assert {"MEMORY.md", "USER.md", "AGENTS.md", "TOOLS.md"} <= names
-    for folder in ("skills", "memory", "protocols", "profiles", "runbooks", "reference", "languages"):
+    for folder in (
+        "skills",
+        "memory",
+        "protocols",
+        "profiles",
+        "runbooks",
+        "reference",
+        "languages",
+    ):
         assert any(name.startswith(f"{folder}/") for name in names), folder
 
 

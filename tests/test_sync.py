@@ -179,6 +179,36 @@ def test_a_search_is_about_the_workspace_at_hand_else_about_all(tmp_path: Path) 
         assert [hit.workspace for hit in memory.search("apple").hits] == [str(tmp_path / "two")]
 
 
+def test_a_named_workspace_that_is_none_is_refused(workspace: Path, write: Write) -> None:
+    write("a.md", "apple\n")
+    with Memory(workspace=workspace) as memory, pytest.raises(NotFoundError, match="memwell index"):
+        memory.search("apple")
+    with Memory(near=workspace) as memory:
+        assert not memory.search("apple").hits
+
+
+def test_a_folder_taken_whole_holds_what_looks_like_a_workspace_inside_it(
+    memory: Memory, workspace: Path, write: Write
+) -> None:
+    write("a.md", "apple\n")
+    write("inner/AGENTS.md", "apple\n")
+    memory.index(workspace)
+    with Memory(workspace=workspace / "inner") as inner:
+        assert len(paths(inner, "apple")) == 2
+        assert len(inner.status().workspaces) == 1
+
+
+def test_what_is_configured_outside_of_the_workspace_is_named(
+    workspace: Path, write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    write("MEMORY.md", "apple\n")
+    write("memwell.toml", '[scan]\nextra = ["../elsewhere"]\n')
+    with Memory(workspace=workspace) as memory:
+        (report,) = memory.index()
+    assert "lies outside of the workspace" in str(report.problems[0])
+
+
 def test_agents_do_not_see_each_other(workspace: Path, write: Write) -> None:
     write("a.md", "apple\n")
     with Memory(agent="one") as one:

@@ -12,6 +12,7 @@ import pytest
 
 from memwell import IndexReport, Memory
 from memwell.ingest import watch as watching
+from memwell.ingest.scan import Selection, scan
 from tests.conftest import Write, paths
 
 PATIENCE = 10.0
@@ -61,6 +62,18 @@ def test_edits_are_found_within_two_seconds(looking: Memory, workspace: Path, wr
         assert eventually(lambda: paths(looking, "cherry") == ["new.md"]) < 2
         (workspace / "new.md").unlink()
         assert eventually(lambda: not paths(looking, "cherry")) < 2
+
+
+def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
+    looking: Memory, workspace: Path, write: Write
+) -> None:
+    write("node_modules/deep/er/readme.md", "never\n")
+    with watched(workspace):
+        write("brand/new/folder/a.md", "kumquat\n")
+        eventually(lambda: paths(looking, "kumquat") == ["brand/new/folder/a.md"])
+        write("brand/new/folder/b.md", "lychee\n")
+        eventually(lambda: paths(looking, "lychee") == ["brand/new/folder/b.md"])
+    assert not [folder for folder in scan(Selection(workspace)).folders if "node_modules" in folder]
 
 
 def test_editors_that_replace_the_file_are_followed(

@@ -37,6 +37,7 @@ class Memory:
         home: where the data lives; default ``MEMWELL_HOME``, else the platform's data folder.
         workspace: the folder (or one inside it) that searches are about; None is all the
             agent's workspaces together.
+        near: the same, but where no workspace is there, all of them are meant.
         agent: whose memory; default the setting ``agent``.
 
     """
@@ -46,10 +47,13 @@ class Memory:
         home: str | Path | None = None,
         *,
         workspace: str | Path | None = None,
+        near: str | Path | None = None,
         agent: str | None = None,
     ) -> None:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
-        self._place = Path(workspace).expanduser().resolve() if workspace else None
+        place = workspace or near
+        self._place = Path(place).expanduser().resolve() if place else None
+        self._only_there = workspace is not None
         if self._place and not self._place.is_dir():
             raise NotFoundError(
                 f"The workspace {self._place} does not exist", "Name an existing folder"
@@ -172,7 +176,10 @@ class Memory:
             if done.touched or done.problems:
                 report(done)
 
-        watch([*by_root], sync, report, stop or threading.Event())
+        def folders(root: Path) -> list[Path]:
+            return self._workspaces.folders(by_root[root])
+
+        watch([*by_root], sync, folders, report, stop or threading.Event())
 
     # -- how they do it ------------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class Memory:
             home=str(self.home),
             agent=self.agent,
             index=str(self._index.path),
-            bytes=sum(file.stat().st_size for file in self._index.path.parent.glob("index.db*")),
+            bytes=self._index.bytes,
             words=words or "ready",
             workspaces=tuple(rows),
             warnings=(*diagnosis.warnings(self._index), *wrong),
@@ -228,6 +235,10 @@ class Memory:
     def _searched(self, *, remember: bool = False) -> list[Entry]:
         """Return the workspaces a search is about: the one at hand, else all."""
         entry = self._entry()
+        if entry is None and self._only_there:
+            raise NotFoundError(
+                f"{self._place} is not in any workspace", f"Run `memwell index {self._place}` first"
+            )
         if entry is None:
             return self._workspaces.registry.entries()
         return [self._workspaces.remember(entry) if remember else entry]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,22 +66,20 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage
         raise MemwellError("The note is empty", "Give it some text")
     day = f"{now:%Y-%m-%d}"
     file = root / folder / f"{day}.md"
-    entry = f"\n## {now:%H:%M}\n\n{text}\n".encode("utf-8", "replace")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         _create(file, f"# {day}\n".encode())
-        with open(file, "r+b") as handle:
-            handle.seek(-1, os.SEEK_END) if handle.seek(0, os.SEEK_END) else None
-            entry = entry if handle.read(1) in (b"\n", b"") else b"\n" + entry
+        ends_in_line = file.read_bytes().endswith(b"\n")
+        entry = f"\n## {now:%H:%M}\n\n{text}\n".encode("utf-8", "replace")
         # One write in append mode, so that two agents' notes never mix.
         with open(file, "ab", buffering=0) as handle:
-            handle.write(entry)
-            after = file.read_bytes()
+            handle.write(entry if ends_in_line else b"\n" + entry)
+        written = file.read_bytes()
     except OSError as error:
         raise HomeError(
             f"{file} cannot be written ({error.strerror})", "Check its permissions"
         ) from error
-    end = after.count(b"\n", 0, after.rindex(entry) + len(entry))
+    end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2
     return Passage(file.relative_to(root).as_posix(), str(root), start, end, text)
 

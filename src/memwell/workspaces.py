@@ -51,9 +51,10 @@ class Workspaces:
         """Return the workspace around a folder: a registered one, else one that looks like it."""
         known = self.registry.around(path)
         found = find_workspace(path)
-        if known and (found is None or len(known.path.parts) >= len(found.parts)):
+        # A registered folder that is taken whole holds what is inside it, whatever it looks like.
+        if found is None or (known and (known.everything or known.contains(found) is False)):
             return known
-        return Entry(str(found), conventional=True) if found else known
+        return known if known and known.path == found else Entry(str(found), conventional=True)
 
     def register(self, path: Path) -> Entry:
         """Take a folder (all of it) or a single file into the list of workspaces."""
@@ -134,7 +135,7 @@ class Workspaces:
                 f"Its notes are kept; `memwell reset --workspace {entry.root}` forgets them",
             )
         job = self._job(entry)
-        report = job.carry_out(self._index.writing, progress)
+        report = job.carry_out(job.look(), self._index.writing, progress)
         return replace(report, seconds=time.perf_counter() - started)
 
     def refreshed(self, entries: Sequence[Entry], progress: Progress = _silent) -> Scope:
@@ -158,54 +159,56 @@ class Workspaces:
         )
 
     def _refresh(self, entry: Entry, progress: Progress) -> Freshness:
-        job = self._job(entry, look=False)
-        if job.never_synced:
-            self.sync(entry, progress)
-            return Freshness(checked=True)
+        """Sync one workspace if that is cheap or was never done; what is gone goes in any case."""
+        job = self._job(entry)
         settings = job.settings
-        if not settings["sync.on_search"] or len(job.stamps) > settings["sync.cheap_files"]:
+        if not job.never_synced and (
+            not settings["sync.on_search"] or len(job.stamps) > settings["sync.cheap_files"]
+        ):
             return Freshness(checked=False)
-        job.look()
-        cheap = job.todo.size <= settings["sync.cheap_notes"] and job.todo.bytes <= _CHEAP_BYTES
-        pending = 0 if cheap else job.todo.size
-        if not cheap:
-            job.todo = job.todo.only_deletions()
-            pending -= job.todo.size
-        if not (job.todo.size or job.todo.unsure):
+        todo = job.look()
+        cheap = todo.size <= settings["sync.cheap_notes"] and todo.bytes <= _CHEAP_BYTES
+        pending = 0
+        if not (cheap or job.never_synced):
+            pending = todo.size
+            todo = todo.only_deletions()
+            pending -= todo.size
+        if not (todo.size or todo.unsure or job.never_synced):
             return Freshness(checked=True, pending=pending)
         try:
-            job.carry_out(lambda: self._index.writing(_IMPATIENT_MS))
+            job.carry_out(todo, lambda: self._index.writing(_IMPATIENT_MS), progress)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from what it has
-            return Freshness(checked=True, pending=pending + job.todo.size, note=error.what)
+            return Freshness(checked=True, pending=pending + todo.size, note=error.what)
         return Freshness(checked=True, pending=pending)
 
-    def _job(self, entry: Entry, *, look: bool = True) -> _Job:
+    def folders(self, entry: Entry) -> list[Path]:
+        """Return the folders that notes of a workspace are, or could appear, in."""
+        return [entry.path / folder for folder in self._job(entry).look().scan.folders]
+
+    def _job(self, entry: Entry) -> _Job:
         settings = config.load(entry.path)
         with self._index.reading() as reader:
             row = next((row for row in reader.notes.workspaces() if row[1] == entry.root), None)
             stamps = reader.notes.stamps(row[0]) if row else {}
-        job = _Job(entry, settings, stamps, never_synced=row is None or row[3] is None)
-        if look:
-            job.look()
-        return job
+        return _Job(entry, settings, stamps, never_synced=row is None or row[3] is None)
 
 
+@dataclass(frozen=True, slots=True)
 class _Job:
     """One sync of one workspace."""
 
-    def __init__(
-        self, entry: Entry, settings: config.Config, stamps: dict[str, Stamp], never_synced: bool
-    ) -> None:
-        self.entry = entry
-        self.settings = settings
-        self.stamps = stamps
-        self.never_synced = never_synced
-        self.recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
-        self.todo: Plan
+    entry: Entry
+    settings: config.Config
+    stamps: dict[str, Stamp]
+    never_synced: bool
 
-    def look(self) -> None:
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(self.settings["chunk.size"], self.settings["chunk.overlap"])
+
+    def look(self) -> Plan:
         """Compare the files with the index."""
         extra = self.settings["scan.extra"] if self.entry.conventional else ()
         selection = Selection(
@@ -214,13 +217,13 @@ class _Job:
             include=(*self.entry.include, *extra),
             max_bytes=int(self.settings["scan.max_file_mb"] * 1e6),
         )
-        self.todo = plan(selection, self.stamps, self.recipe)
+        return plan(selection, self.stamps, self.recipe)
 
-    def carry_out(self, writing: Writing, progress: Progress = _silent) -> IndexReport:
-        """Do it, and record that it was done."""
+    def carry_out(self, todo: Plan, writing: Writing, progress: Progress) -> IndexReport:
+        """Do what the plan says, and record that it was done."""
         with writing() as notes:
             workspace_id = notes.workspace(self.entry.root, _folder_id(self.entry.path))
-        report = carry_out(self.todo, self.entry.path, workspace_id, self.recipe, writing, progress)
+        report = carry_out(todo, self.entry.path, workspace_id, self.recipe, writing, progress)
         with writing() as notes:
             notes.synced(workspace_id, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         return report

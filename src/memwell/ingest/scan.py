@@ -54,6 +54,8 @@ class Scan:
 
     files: dict[str, FoundFile] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    """Every folder that was looked at, relative to the root."""
     unseen: list[str] = field(default_factory=list)
     """Paths that exist but could not be looked at: their notes are kept as they are."""
 
@@ -87,8 +89,10 @@ class _Walk:
         rules = _inherited_rules(self.root, self.result.problems)
         if everything:
             self._folder("", rules)
+        else:
+            self.result.folders.append("")
         for name in wanted:
-            self._wanted(name.strip("/"), rules)
+            self._wanted(name.rstrip("/"), rules)
         for link in self.links:
             self._linked_file(link)
         return self.result
@@ -103,11 +107,14 @@ class _Walk:
                 if _glob(path, name):
                     self.result.files[path] = found
             self.result.unseen += inner.result.unseen
+            self.result.folders += inner.result.folders
             return
-        full = os.path.join(self.root, name)
-        if os.path.isdir(full):
-            if self._inside(full):
-                self._folder(name, rules)
+        full = os.path.join(self.root, os.path.expanduser(name))
+        if os.path.lexists(full) and not self._inside(full):
+            remedy = f"run `memwell index {full}` to make it a workspace of its own"
+            self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
+        elif os.path.isdir(full):
+            self._folder(name, rules)
         elif os.path.islink(full):
             self.links.append(name)
         elif os.path.lexists(full):
@@ -129,6 +136,7 @@ class _Walk:
         names = {entry.name for entry in entries}
         if folder and "pyvenv.cfg" in names:
             return
+        self.result.folders.append(folder)
         own = [
             _read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names
         ]

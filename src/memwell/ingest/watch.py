@@ -18,13 +18,19 @@ _SETTLE_MS = 200
 """Changes this close together are one: an editor's write, rename and delete."""
 
 Sync = Callable[[Path], None]
+Folders = Callable[[Path], list[Path]]
 Say = Callable[[str], None]
 
 
-def watch(roots: Sequence[Path], sync: Sync, say: Say, stop: threading.Event) -> None:
-    """Watch each root until `stop` is set."""
+def watch(
+    roots: Sequence[Path], sync: Sync, folders: Folders, say: Say, stop: threading.Event
+) -> None:
+    """Watch each root until `stop` is set.
+
+    Only the `folders` that notes can be in are watched: what is ignored costs no file handle.
+    """
     threads = [
-        threading.Thread(target=_watch_root, args=(root, sync, say, stop), daemon=True)
+        threading.Thread(target=_watch_root, args=(root, sync, folders, say, stop), daemon=True)
         for root in roots
     ]
     for thread in threads:
@@ -34,7 +40,7 @@ def watch(roots: Sequence[Path], sync: Sync, say: Say, stop: threading.Event) ->
             thread.join(0.2)
 
 
-def _watch_root(root: Path, sync: Sync, say: Say, stop: threading.Event) -> None:
+def _watch_root(root: Path, sync: Sync, folders: Folders, say: Say, stop: threading.Event) -> None:
     notified = True
     while not stop.is_set():
         if not root.is_dir():
@@ -46,19 +52,23 @@ def _watch_root(root: Path, sync: Sync, say: Say, stop: threading.Event) -> None
             say(f"{root} is back")
         _synced(root, sync, say)
         if notified:
-            notified = _follow_notifications(root, sync, say, stop)
+            notified = _follow_notifications(root, sync, folders, say, stop)
         else:
             stop.wait(POLL_SECONDS)
 
 
-def _follow_notifications(root: Path, sync: Sync, say: Say, stop: threading.Event) -> bool:
-    """Sync after each burst of changes until the root is gone; False if they cannot be had."""
+def _follow_notifications(
+    root: Path, sync: Sync, folders: Folders, say: Say, stop: threading.Event
+) -> bool:
+    """Sync after each burst of changes until the folders are others; False if there are none."""
     from watchfiles import watch as notifications
 
     inode = _inode(root)
+    watched = folders(root)
     try:
         for changes in notifications(
-            root,
+            *watched,
+            recursive=False,
             watch_filter=None,
             debounce=_SETTLE_MS,
             step=50,
@@ -74,6 +84,8 @@ def _follow_notifications(root: Path, sync: Sync, say: Say, stop: threading.Even
                 return True  # deleted or replaced: begin again with what is there now
             if changes:
                 _synced(root, sync, say)
+                if folders(root) != watched:
+                    return True
     except FileNotFoundError:
         return True
     except (OSError, RuntimeError) as error:

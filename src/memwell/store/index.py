@@ -33,6 +33,12 @@ class Index:
         """Where the file lies."""
         return self.database.path
 
+    @property
+    def bytes(self) -> int:
+        """How much room it takes, its log included."""
+        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm")]
+        return sum(file.stat().st_size for file in files if file.exists())
+
     @contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Notes]:
         """Lend the tables for writing, inside one transaction."""

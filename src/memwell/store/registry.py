@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,10 +75,10 @@ class Registry:
         holding = [entry for entry in self.entries() if entry.contains(path)]
         return max(holding, key=lambda entry: len(entry.path.parts), default=None)
 
-    def save(self, entries: Sequence[Entry]) -> None:
+    def _save(self, entries: Sequence[Entry]) -> None:
         """Write the list, whole or not at all."""
         text = json.dumps({"workspaces": [asdict(entry) for entry in entries]}, indent=2)
-        try:
+        with self._explained():
             private_folder(self.file.parent)
             handle, temporary = tempfile.mkstemp(dir=self.file.parent, prefix=FILE_NAME)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -85,18 +86,42 @@ class Registry:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.file)
+
+    def put(self, entry: Entry) -> Entry:
+        """Add a workspace, or replace the one with the same folder."""
+        with self._alone():
+            others = [known for known in self.entries() if known.root != entry.root]
+            self._save(sorted([*others, entry], key=lambda known: known.root))
+        return entry
+
+    def remove(self, root: str) -> None:
+        """Take a workspace off the list."""
+        with self._alone():
+            self._save([known for known in self.entries() if known.root != root])
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from changing the list between our reading and writing it."""
+        try:
+            import fcntl
+        except ImportError:  # not a POSIX system
+            yield
+            return
+        with self._explained():
+            private_folder(self.file.parent)
+            lock = os.open(self.file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise HomeError(
                 f"{self.file} cannot be written ({error})",
                 "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
             ) from error
-
-    def put(self, entry: Entry) -> Entry:
-        """Add a workspace, or replace the one with the same folder."""
-        others = [known for known in self.entries() if known.root != entry.root]
-        self.save(sorted([*others, entry], key=lambda known: known.root))
-        return entry
-
-    def remove(self, root: str) -> None:
-        """Take a workspace off the list."""
-        self.save([known for known in self.entries() if known.root != root])

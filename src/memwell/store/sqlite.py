@@ -42,6 +42,7 @@ class Database:
         self._writer: apsw.Connection | None = None
         self._writing = threading.RLock()
         self._idle: list[apsw.Connection] = []
+        self._generation = 0
         self._pool = threading.Lock()
         self._inode: int | None = None
         self.read_only = False
@@ -51,32 +52,28 @@ class Database:
         """Lend a connection that sees one unchanging state of the file."""
         self._follow_file()
         with _explained(self.path):
+            generation = self._generation
             connection = self._take()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._give(connection)
+                self._give(connection, generation)
 
     @contextlib.contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
         """Lend the one connection that writes, inside a transaction that all of it joins."""
-        with self._writing, _explained(self.path):
-            self._follow_file()
-            connection = self._open_writer()
-            connection.set_busy_timeout(wait_ms)
-            if connection.in_transaction:
-                yield connection
-                return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # A full disk ends the transaction by itself; then there is nothing to roll back.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        if not self._writing.acquire(timeout=wait_ms / 1000):
+            raise _busy(self.path)
+        try:
+            with _explained(self.path):
+                self._follow_file()
+                connection = self._open_writer()
+                connection.set_busy_timeout(wait_ms)
+                with _transaction(connection):
+                    yield connection
+        finally:
+            self._writing.release()
 
     def close(self) -> None:
         """Close every connection; the file folds its log back in."""
@@ -85,6 +82,7 @@ class Database:
                 with contextlib.suppress(apsw.Error):
                     connection.close()
             self._idle.clear()
+            self._generation += 1
             self._writer = None
             self._inode = None
 
@@ -116,6 +114,13 @@ class Database:
         with self._pool:
             if self._idle:
                 return self._idle.pop()
+        if self._writer is None:  # else a reader need not wait for whoever is writing
+            self._open_for_reading()
+        connection = self._connect()
+        connection.pragma("query_only", True)
+        return connection
+
+    def _open_for_reading(self) -> None:
         with self._writing:
             try:
                 self._open_writer()
@@ -123,18 +128,17 @@ class Database:
                 if not self.path.exists():
                     raise
                 self.read_only = True  # a home that cannot be written still answers
-        connection = self._connect()
-        connection.pragma("query_only", True)
-        return connection
 
-    def _give(self, connection: apsw.Connection) -> None:
-        try:
+    def _give(self, connection: apsw.Connection, generation: int) -> None:
+        """Take a connection back, unless what it reads was closed or replaced meanwhile."""
+        with contextlib.suppress(apsw.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        except apsw.Error:
-            return
-        with self._pool:
-            self._idle.append(connection)
+            with self._pool:
+                if generation == self._generation:
+                    self._idle.append(connection)
+                    return
+            connection.close()
 
     def _open_writer(self) -> apsw.Connection:
         """Return the writing connection; the first time, bring the file to the present schema."""
@@ -179,19 +183,30 @@ class Database:
             )
 
     def _migrate(self, connection: apsw.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(connection):
             # Another process may have taken the steps while this one waited.
             version = connection.pragma("user_version")
             for _, statements in self.migrations[version:]:
                 connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", len(self.migrations))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+
+
+@contextlib.contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Do all of it or nothing; inside another transaction, be part of that."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk ends the transaction by itself; then there is nothing to roll back.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _tuned(connection: apsw.Connection) -> apsw.Connection:
@@ -271,12 +286,16 @@ def _explained(path: Path) -> Iterator[None]:
             "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
         ) from error
     except apsw.BusyError as error:
-        raise IndexDatabaseError(
-            f"{path} is being written by another process",
-            "Try again; if it stays so, see which `memwell` is still running",
-        ) from error
+        raise _busy(path) from error
     except OSError as error:
         raise HomeError(f"{path} cannot be made ({error})", "Check MEMWELL_HOME") from error
+
+
+def _busy(path: Path) -> IndexDatabaseError:
+    return IndexDatabaseError(
+        f"{path} is being written by another process",
+        "Try again; if it stays so, see which `memwell` is still running",
+    )
 
 
 def _full(path: Path) -> DiskFullError:

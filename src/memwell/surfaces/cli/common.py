@@ -42,8 +42,8 @@ def opened(
     """Open the memory for the workspace named, else for the one around the current folder."""
     from memwell.memory import Memory
 
-    place = None if everywhere else Path(workspace) if workspace else Path.cwd()
-    with Memory(workspace=place, agent=agent) as memory:
+    near = None if everywhere or workspace else Path.cwd()
+    with Memory(workspace=workspace, near=near, agent=agent) as memory:
         try:
             yield memory
         finally:
