@@ -29,10 +29,11 @@ WORKSPACES = ("k8s-en", "til")
 SETS = ("scifact", "cranfield", "medline", "anthropic-docs", "locomo-turn-a")
 
 _SEED = 1
-_VERSION = 1
+_VERSION = 2
 """Raised whenever other chunks are generated; the kept index is then built again."""
 _CHUNKS_PER_NOTE = 20
 _NOTES_PER_TRANSACTION = 200
+_SYNCED_AT = "2000-01-01T00:00:00+00:00"
 
 
 def kept_index() -> Path:
@@ -41,8 +42,9 @@ def kept_index() -> Path:
     file = folder / f"corpus-{_fingerprint()}.db"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
+        for outdated in folder.glob("corpus-*"):
+            outdated.unlink()
         unfinished = file.with_suffix(".unfinished")
-        unfinished.unlink(missing_ok=True)
         _build(unfinished)
         os.replace(unfinished, file)
     return file
@@ -68,14 +70,17 @@ def _build(file: Path) -> None:
 
 
 def _write(index: Index, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
-    """Write notes in batches, as a sync does; return how many chunks they have."""
+    """Write notes in batches and end as a sync does; return how many chunks they have."""
+    with index.writing() as tables:
+        workspace_id = tables.workspace(workspace)
     remaining, written = iter(notes), 0
     while batch := [*islice(remaining, _NOTES_PER_TRANSACTION)]:
         with index.writing() as tables:
-            workspace_id = tables.workspace(workspace)
             for path, note in batch:
                 tables.put(workspace_id, NoteFile(path, 0, 0, 0, "", str(Recipe())), note)
                 written += len(note.chunks)
+    with index.writing() as tables:
+        tables.synced(workspace_id, _SYNCED_AT)
     return written
 
 

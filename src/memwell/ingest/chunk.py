@@ -82,8 +82,11 @@ def _titles(path: Sequence[Block]) -> tuple[str, ...]:
 class _Cutter:
     """Turns one section after another into chunks of a text."""
 
-    def __init__(self, text: str, offsets: list[int], limit: int, overlap: int, first_line: int):
+    def __init__(
+        self, text: str, offsets: list[int], limit: int, overlap: int, first_line: int
+    ) -> None:
         self.text = text
+        self.ascii = text.isascii()
         self.offsets = offsets
         self.limit = max(limit, _QUARTERS)
         self.overlap = min(overlap, self.limit // 2)
@@ -91,25 +94,26 @@ class _Cutter:
 
     def cut(self, heading: tuple[str, ...], section: Sequence[Block]) -> Iterator[Chunk]:
         start, end = self.offsets[section[0].first], self.offsets[section[-1].end]
-        if _weight(self.text[start:end]) <= self.limit:
+        if self._weight(start, end) <= self.limit:
             yield self._chunk(heading, start, start, end)
             return
         for own_start, own_end in self._packed(section):
-            repeated_from = (
-                own_start if own_start == start else self._overlap_start(start, own_start)
-            )
+            first = own_start == start
+            repeated_from = own_start if first else self._overlap_start(start, own_start)
             yield self._chunk(heading, repeated_from, own_start, own_end)
+
+    def _weight(self, start: int, end: int) -> int:
+        return end - start if self.ascii else _weight(self.text[start:end])
 
     def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
         """Pack the section's atoms greedily; what continues leaves room for its overlap."""
-        begin, filled, room = -1, 0, self.limit
-        end = self.offsets[section[0].first]
+        begin = end = self.offsets[section[0].first]
+        filled, room = 0, self.limit
         for atom_start, atom_end in self._atoms(section):
-            weight = _weight(self.text[atom_start:atom_end])
-            if begin >= 0 and filled + weight > room:
+            weight = self._weight(atom_start, atom_end)
+            if filled and filled + weight > room:
                 yield begin, end
-                begin, filled, room = -1, 0, self.limit - self.overlap
-            begin = atom_start if begin < 0 else begin
+                begin, filled, room = atom_start, 0, self.limit - self.overlap
             filled += weight
             end = atom_end
         yield begin, end
@@ -126,27 +130,30 @@ class _Cutter:
             for atom_start, atom_end in self._divided(start, end, room, 0):
                 yield (atom_start if begin is None else begin), atom_end
                 begin = None
-        if begin is not None:
-            yield begin, self.offsets[section[-1].end]
 
-    def _divided(self, start: int, end: int, room: int, finer: int) -> Iterator[tuple[int, int]]:
+    def _divided(self, start: int, end: int, room: int, finer: int) -> list[tuple[int, int]]:
         """Divide a span that is too large at ever finer boundaries."""
-        if _weight(self.text[start:end]) <= room:
-            yield start, end
-        elif finer == len(_FINER):
+        if self._weight(start, end) <= room:
+            return [(start, end)]
+        if finer == len(_FINER):
             step = max(1, room // _QUARTERS)
-            for cut in range(start, end, step):
-                yield cut, min(cut + step, end)
-        else:
-            inner = (match.start() for match in _FINER[finer].finditer(self.text, start, end))
-            cuts = [start, *(cut for cut in inner if start < cut < end), end]
-            for piece in pairwise(cuts):
-                yield from self._divided(*piece, room, finer + 1)
+            return [(cut, min(cut + step, end)) for cut in range(start, end, step)]
+        inner = [match.start() for match in _FINER[finer].finditer(self.text, start, end)]
+        cuts = [start, *(cut for cut in inner if start < cut < end), end]
+        return [
+            piece
+            for first, last in pairwise(cuts)
+            for piece in (
+                [(first, last)]
+                if self._weight(first, last) <= room
+                else self._divided(first, last, room, finer + 1)
+            )
+        ]
 
     def _overlap_start(self, section_start: int, own_start: int) -> int:
         """Return where the overlap before `own_start` begins: at a line, sentence or word."""
         earliest = max(section_start, own_start - self.overlap)
-        while earliest < own_start and _weight(self.text[earliest:own_start]) > self.overlap:
+        while earliest < own_start and self._weight(earliest, own_start) > self.overlap:
             earliest += max(1, (own_start - earliest) // 4)
         for boundary in _FINER[2:]:
             for match in boundary.finditer(self.text, earliest, own_start):

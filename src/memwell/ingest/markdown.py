@@ -61,27 +61,23 @@ class _Scanner:
 
     def run(self) -> list[Block]:
         number, total = 0, len(self.lines)
+        interesting = _INTERESTING.match
         while number < total:
-            number = self._line(number)
+            line = self.lines[number]
+            if line.isspace():
+                self.after_blank = True
+                number += 1
+                continue
+            after = None
+            if interesting(line) or "|" in line or self.rst:
+                after = self._structured(number, line)
+            if after is None:
+                self._text(number, line)
+            self.after_blank = False
+            number = after or number + 1
         if self.open:
             self.open.end = total
         return self.found
-
-    def _line(self, number: int) -> int:
-        """Take the line in (perhaps with those that belong to it); return the next one's number."""
-        line = self.lines[number]
-        if not line.strip():
-            self.after_blank = True
-            return number + 1
-        next_number = self._structured(number, line) if self._interesting(line) else None
-        if next_number is None:
-            self._text(number, line)
-            next_number = number + 1
-        self.after_blank = False
-        return next_number
-
-    def _interesting(self, line: str) -> bool:
-        return self.rst or "|" in line or _INTERESTING.match(line) is not None
 
     def _structured(self, number: int, line: str) -> int | None:
         if self.rst and self._underlines(number, line):

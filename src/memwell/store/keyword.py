@@ -79,6 +79,7 @@ def ensure(connection: apsw.Connection) -> bool:
     try:
         connection.execute(DROP_KEYWORD_TABLES)
         connection.execute(KEYWORD_TABLES)
+        connection.execute("DELETE FROM meta WHERE key = 'counted_chunks'")
         rows = connection.execute(_WORD_ROWS)
         add(connection, (WordRow(*row) for row in rows))
     except (apsw.SQLError, apsw.AuthError) as error:

@@ -11,6 +11,11 @@ import apsw
 from memwell.store.words import TOKENIZER, indexed_text
 
 _LAST_CHARACTER = "\U0010ffff"
+_LARGE = 20_000
+"""Chunks from which on common words are counted ahead: FTS5 counts a word by walking through
+all its postings, a millisecond or two for each common word of a query."""
+_COMMON = 0.02
+_OUTDATED = 1.25
 
 
 class Lexicon:
@@ -37,11 +42,12 @@ class Lexicon:
         return [(token, data[start:end].decode()) for start, end, token in found]
 
     def rows(self, token: str) -> int:
-        """Return how many chunks hold `token`."""
+        """Return how many chunks hold `token`; of a very common one, about how many."""
         if token not in self._rows:
-            found = self._connection.execute(
-                "SELECT doc FROM vocabulary WHERE term = ?", (token,)
-            ).get
+            query = self._connection.execute
+            found = query("SELECT rows FROM common_words WHERE term = ?", (token,)).get
+            if found is None:
+                found = query("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
             self._rows[token] = int(found or 0)
         return self._rows[token]
 
@@ -59,3 +65,18 @@ class Lexicon:
             "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (expression,)
         ).get
         return found is not None
+
+
+def count_common_words(connection: apsw.Connection) -> None:
+    """Count the common words of a large index, unless it is about as large as last time."""
+    total = Lexicon(connection).total
+    counted = connection.execute("SELECT value FROM meta WHERE key = 'counted_chunks'").get
+    before = int(counted or 0)
+    if total < _LARGE or before / _OUTDATED < total < before * _OUTDATED:
+        return
+    connection.execute("DELETE FROM common_words")
+    connection.execute(
+        "INSERT INTO common_words SELECT term, doc FROM vocabulary WHERE doc >= ?",
+        (int(total * _COMMON),),
+    )
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('counted_chunks', ?)", (str(total),))

@@ -15,6 +15,7 @@ import apsw
 from memwell.model import Chunk, Hit, Note
 from memwell.store import keyword
 from memwell.store.keyword import WordRow
+from memwell.store.lexicon import count_common_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,12 @@ class Notes:
         self._connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
     def synced(self, workspace_id: int, at: str) -> None:
-        """Record when a workspace was last brought up to date."""
+        """Record that a workspace is up to date, and put the statistics in order."""
         self._connection.execute(
             "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
         )
+        if self._with_words:
+            count_common_words(self._connection)
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""

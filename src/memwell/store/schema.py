@@ -86,6 +86,9 @@ KEYWORD_TABLES = f"""
     );
     CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
 
+    -- About how many chunks hold each very common word, in large indexes: see lexicon.py.
+    CREATE TABLE common_words (term TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+
     CREATE VIEW memory_fts AS
         SELECT w.content AS content, n.path AS source_file, c.id AS chunk_id, w.rank AS rank
         FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id;
@@ -94,6 +97,7 @@ KEYWORD_TABLES = f"""
 DROP_KEYWORD_TABLES = """
     DROP VIEW IF EXISTS memory_fts;
     DROP TABLE IF EXISTS vocabulary;
+    DROP TABLE IF EXISTS common_words;
     DROP TABLE IF EXISTS words;
     DROP VIEW IF EXISTS word_source;
 """

@@ -16,7 +16,7 @@ NO_HITS = 1
 
 
 @click.command("search", context_settings={"ignore_unknown_options": True})
-@click.argument("query", nargs=-1, type=click.UNPROCESSED)
+@click.argument("query", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-k", "k", type=int, help="How many hits at most.")
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
