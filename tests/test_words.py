@@ -120,6 +120,7 @@ def test_identifiers_are_split_at_their_humps() -> None:
     assert camel_parts("bm25RankToScore") == ["bm25", "Rank", "To", "Score"]
     assert camel_parts("HTTPServer") == ["HTTP", "Server"]
     assert camel_parts("plain") == ["plain"]
+    assert camel_parts("parseURLs") == ["parse", "URLs"]
     assert indexed_parts("see parseHTTPHeader and v1.2.3").split("\n") == [
         "parse HTTP Header",
         "1.2.3",

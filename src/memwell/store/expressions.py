@@ -126,6 +126,12 @@ def _phrase(text: str, lexicon: Lexicon, *, prefix: bool = False) -> Iterator[Un
     yield Unit(_quoted((surface for _, surface in tokens), prefix=prefix), min(rows))
 
 
+def _beginning(text: str, lexicon: Lexicon) -> Iterator[Unit]:
+    """Tokens in a row, of which the last may go on: not a short one, which too much begins with."""
+    last = [token for token, _ in lexicon.tokens(text)][-1:]
+    return _phrase(text, lexicon, prefix=bool(last) and len(last[0]) >= _SHORTEST_PREFIX)
+
+
 def _identifier(text: str, lexicon: Lexicon, lone: bool) -> Iterator[Unit]:
     """A name from code: whole or by its beginning, and by its parts.
 
@@ -133,7 +139,7 @@ def _identifier(text: str, lexicon: Lexicon, lone: bool) -> Iterator[Unit]:
     ERR_NGX_502 does not want every 502.
     """
     parts = " ".join(camel_parts(normalise(text)))
-    wholes = [*_phrase(text, lexicon, prefix=True), *_phrase(parts, lexicon, prefix=True)]
+    wholes = [*_beginning(text, lexicon), *_beginning(parts, lexicon)]
     found = [unit for unit in wholes if unit.rows and lexicon.occurs(unit.expression)]
     yield from found
     if not (lone and found):

@@ -36,9 +36,9 @@ _ALPHABETIC = (
 _UNSPACED = re.compile(f"[{_IDEOGRAPHIC}]+|[{_ALPHABETIC}]+")
 _ALPHABETIC_RUN = re.compile(f"[{_ALPHABETIC}]")
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
 # Written so that the engine skips to the rare letters: these two run over all text there is.
-_FROM_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?=[A-Z][a-z]))[A-Za-z0-9]*")
+_FROM_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?=[A-Z][a-z]{2}))[A-Za-z0-9]*")
 _VERSION = re.compile(r"[vV](?<![A-Za-z0-9][vV])(\d+(?:\.\d+)+)")
 
 
