@@ -14,23 +14,19 @@ from pathlib import Path
 
 import platformdirs
 
+import memwell
 from bench import data
 from bench.sentences import Collection
-from memwell.ingest.chunk import CHUNKER_VERSION
 from memwell.ingest.read import Recipe
 from memwell.model import Chunk, Note
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile
-from memwell.store.schema import KEYWORD_TABLES, MIGRATIONS
-from memwell.store.words import WORDS_VERSION
 
 CHUNKS = 100_000
 WORKSPACES = ("k8s-en", "til")
 SETS = ("scifact", "cranfield", "medline", "anthropic-docs", "locomo-turn-a")
 
 _SEED = 1
-_VERSION = 2
-"""Raised whenever other chunks are generated; the kept index is then built again."""
 _CHUNKS_PER_NOTE = 20
 _NOTES_PER_TRANSACTION = 200
 _SYNCED_AT = "2000-01-01T00:00:00+00:00"
@@ -51,11 +47,14 @@ def kept_index() -> Path:
 
 
 def _fingerprint() -> str:
-    """Name everything that decides what is in the index."""
-    code = (MIGRATIONS, KEYWORD_TABLES, WORDS_VERSION, CHUNKER_VERSION, _VERSION, CHUNKS)
+    """Name everything that decides what is in the index: the code that fills it, and the data."""
+    here, package = Path(__file__).parent, Path(memwell.__file__).parent
+    files = [here / "corpus.py", here / "sentences.py"]
+    files += sorted([*(package / "ingest").glob("*.py"), *(package / "store").glob("*.py")])
     sizes = [(name, (data.find(name) / "corpus.jsonl").stat().st_size) for name in SETS]
     paths = [data.note_paths(data.workspace(name)) for name in WORKSPACES]
-    return hashlib.blake2b(repr((code, sizes, paths)).encode(), digest_size=8).hexdigest()
+    everything = repr(([file.read_bytes() for file in files], sizes, paths))
+    return hashlib.blake2b(everything.encode(), digest_size=8).hexdigest()
 
 
 def _build(file: Path) -> None:

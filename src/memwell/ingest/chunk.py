@@ -26,12 +26,14 @@ _QUARTERS = 4
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+# Where to cut, ever finer: at the end of a match. Each begins with the characters it looks for, so
+# that the engine skips to them; look-behinds would be tried at every position.
 _FINER = (
-    re.compile(r"(?<=\n)(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])"),  # before a nested item
-    re.compile(r"(?<=\n)(?=[ \t]*\n)"),  # before a blank line
-    re.compile(r"(?<=\n)"),  # after a line
-    re.compile(r"(?<=[.!?])(?=[ \t])|(?<=[。！？；])"),  # after a sentence
-    re.compile(r"(?<=\s)(?=\S)"),  # before a word
+    re.compile(r"\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])"),  # before a nested item
+    re.compile(r"\n(?=[ \t]*\n)"),  # before a blank line
+    re.compile(r"\n"),  # after a line
+    re.compile(r"[.!?](?=[ \t])|[。！？；]"),  # after a sentence
+    re.compile(r"\s+(?=\S)"),  # before a word
 )
 
 
@@ -138,7 +140,7 @@ class _Cutter:
         if finer == len(_FINER):
             step = max(1, room // _QUARTERS)
             return [(cut, min(cut + step, end)) for cut in range(start, end, step)]
-        inner = [match.start() for match in _FINER[finer].finditer(self.text, start, end)]
+        inner = [match.end() for match in _FINER[finer].finditer(self.text, start, end)]
         cuts = [start, *(cut for cut in inner if start < cut < end), end]
         return [
             piece
@@ -157,8 +159,8 @@ class _Cutter:
             earliest += max(1, (own_start - earliest) // 4)
         for boundary in _FINER[2:]:
             for match in boundary.finditer(self.text, earliest, own_start):
-                if match.start() > earliest or earliest == section_start:
-                    return match.start()
+                if match.end() < own_start:
+                    return match.end()
         return own_start
 
     def _chunk(self, heading: tuple[str, ...], start: int, own_start: int, end: int) -> Chunk:

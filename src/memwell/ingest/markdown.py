@@ -71,7 +71,7 @@ class _Scanner:
             after = None
             if interesting(line) or "|" in line or self.rst:
                 after = self._structured(number, line)
-            if after is None:
+            if after is None and (self.after_blank or not self._goes_on()):
                 self._text(number, line)
             self.after_blank = False
             number = after or number + 1
@@ -105,14 +105,15 @@ class _Scanner:
         self.opened_at = number
         self.found.append(self.open)
 
+    def _goes_on(self) -> bool:
+        """Whether a line of text right below the open block is part of it."""
+        kind = self.open.kind if self.open else None
+        return kind is Kind.PARAGRAPH or kind is Kind.ITEM or kind is Kind.TABLE
+
     def _text(self, number: int, line: str) -> None:
-        """A line without structure: it goes on with the block before, or opens a paragraph."""
-        block = self.open
-        if block and block.kind is Kind.ITEM and (not self.after_blank or line[0] in " \t"):
-            return
-        if block and not self.after_blank and block.kind in (Kind.PARAGRAPH, Kind.TABLE):
-            return
-        self._begin(Kind.PARAGRAPH, number)
+        """Take text that stands apart: in an item if it is indented, else a new paragraph."""
+        if not (self.open and self.open.kind is Kind.ITEM and line[0] in " \t"):
+            self._begin(Kind.PARAGRAPH, number)
 
     def _fence(self, number: int, marker: str) -> int:
         """Take in a fenced block up to its closing fence, or to the end of the note."""

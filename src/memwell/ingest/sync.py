@@ -16,11 +16,9 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from memwell.ingest.read import NotText, Recipe, decode, parse_note
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
@@ -33,7 +31,6 @@ _FINE_CLOCK_NS = 50_000_000
 _COARSE_CLOCK_NS = 2_000_000_000
 """A file read this soon after its mtime may have changed again without another mtime."""
 
-T = TypeVar("T")
 Writing = Callable[[], AbstractContextManager[Notes]]
 Progress = Callable[[int, int], None]
 
@@ -106,7 +103,7 @@ def carry_out(
 ) -> IndexReport:
     """Do what the plan says and report it."""
     work = _Work(todo, root, workspace_id, recipe, progress)
-    for batch in _one_ahead(_batches(work.read())):
+    for batch in _batches(work.read()):
         with writing() as notes:
             work.write(batch, notes)
     if todo.gone:
@@ -140,15 +137,6 @@ def _batches(items: Iterator[_Read]) -> Iterator[list[_Read]]:
             batch, weight = [], 0
     if batch:
         yield batch
-
-
-def _one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield items while a thread already makes the next: SQLite writes without Python's lock."""
-    with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = worker.submit(next, items, None)
-            yield item
 
 
 class _Work:
