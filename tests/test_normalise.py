@@ -7,7 +7,8 @@ import pytest
 from memwell.search.normalise import min_max, over_maximum, reciprocal_position, saturation, sigmoid
 
 
-def test_sigmoid_has_its_midpoint_at_two() -> None:
+def test_sigmoid_has_its_midpoint_at_two_and_takes_either_sign() -> None:
+    assert sigmoid(8.5) == sigmoid(-8.5)
     assert sigmoid(-2) == 1 / (1 + math.exp(0))
     assert sigmoid(-8.5) == pytest.approx(1 / (1 + math.exp(2 - 8.5)))
     assert sigmoid(-3.2) == pytest.approx(1 / (1 + math.exp(2 - 3.2)))
@@ -27,24 +28,24 @@ def test_what_is_not_a_number_scores_nothing(rank: float) -> None:
 
 
 def test_saturation_is_r_over_one_plus_r() -> None:
-    assert saturation(-1) == 1 / (1 + 1)
-    assert saturation(-8.5) == 8.5 / (1 + 8.5)
-    assert saturation(-0.5) == 0.5 / (1 + 0.5)
+    assert saturation(1) == 1 / (1 + 1)
+    assert saturation(8.5) == 8.5 / (1 + 8.5)
+    assert saturation(0.5) == 0.5 / (1 + 0.5)
     assert saturation(0) == 0
-    assert saturation(-1e300) <= 1
+    assert saturation(-3) == 0
+    assert saturation(1e300) <= 1
 
 
-def test_the_better_rank_always_scores_higher() -> None:
-    ranks = [-8.5, -3.2, -0.5, -1e-6]
+def test_the_better_score_always_comes_out_higher() -> None:
+    scores = [8.5, 3.2, 0.5, 1e-6]
     for function in (sigmoid, saturation):
-        scores = [function(rank) for rank in ranks]
-        assert scores == sorted(scores, reverse=True)
+        assert [function(score) for score in scores] == sorted(map(function, scores), reverse=True)
 
 
 def test_min_max_spreads_the_results_over_zero_to_one() -> None:
-    assert min_max([-9, -5, -1]) == [(-1 - -9) / (-1 - -9), (-1 - -5) / (-1 - -9), 0]
-    assert min_max([-4.2]) == [1]
-    assert min_max([-2, -2]) == [1, 1]
+    assert min_max([9, 5, 1]) == [(9 - 1) / (9 - 1), (5 - 1) / (9 - 1), 0]
+    assert min_max([4.2]) == [1]
+    assert min_max([2, 2]) == [1, 1]
     assert min_max([]) == []
 
 

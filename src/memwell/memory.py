@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from memwell import __version__, config, diagnosis
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
-from memwell.ingest.sync import Progress
+from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Check, IndexReport, Passage, SearchResult, Status, WorkspaceStatus
 from memwell.passages import append_note, read_passage
 from memwell.search.pipeline import Options, search
@@ -24,10 +24,6 @@ from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
 
 T = TypeVar("T")
-
-
-def _silent(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 class Memory:
@@ -94,7 +90,7 @@ class Memory:
 
     # -- the verbs -----------------------------------------------------------------------------
 
-    def index(self, *paths: str | Path, progress: Progress = _silent) -> tuple[IndexReport, ...]:
+    def index(self, *paths: str | Path, progress: Progress = unwatched) -> tuple[IndexReport, ...]:
         """Make or refresh the index of folders and single files; of the workspace if none is named.
 
         A named folder is taken whole. Without a name, what agents keep by convention is taken
@@ -108,7 +104,7 @@ class Memory:
         *,
         k: int | None = None,
         min_score: float | None = None,
-        progress: Progress = _silent,
+        progress: Progress = unwatched,
     ) -> SearchResult:
         """Find the passages that answer `query`, best first."""
         settings = self.settings

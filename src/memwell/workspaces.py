@@ -12,7 +12,7 @@ from memwell import config
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.read import Recipe
 from memwell.ingest.scan import SUFFIXES, Selection, find_workspace
-from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan
+from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatched
 from memwell.model import Freshness, IndexReport
 from memwell.store.index import Index
 from memwell.store.notes import Stamp
@@ -24,10 +24,6 @@ _IMPATIENT_MS = 200
 _CHEAP_BYTES = 2_000_000
 _SAMPLE = 200
 _SAME_SHARE = 0.8
-
-
-def _silent(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ class Workspaces:
 
     # -- keeping in step -----------------------------------------------------------------------
 
-    def sync(self, entry: Entry, progress: Progress = _silent) -> IndexReport:
+    def sync(self, entry: Entry, progress: Progress = unwatched) -> IndexReport:
         """Bring the index in step with a workspace, whatever that takes."""
         started = time.perf_counter()
         if not entry.path.is_dir():
@@ -138,7 +134,7 @@ class Workspaces:
         report = job.carry_out(job.look(), self._index.writing, progress)
         return replace(report, seconds=time.perf_counter() - started)
 
-    def refreshed(self, entries: Sequence[Entry], progress: Progress = _silent) -> Scope:
+    def refreshed(self, entries: Sequence[Entry], progress: Progress = unwatched) -> Scope:
         """Sync workspaces before a search where that is cheap; say what was left."""
         present = [entry for entry in entries if entry.path.is_dir()]
         states = [self._refresh(entry, progress) for entry in present]

@@ -33,6 +33,11 @@ _COARSE_CLOCK_NS = 2_000_000_000
 
 Writing = Callable[[], AbstractContextManager[Notes]]
 Progress = Callable[[int, int], None]
+"""Is told how many of how many notes were read."""
+
+
+def unwatched(done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass(slots=True)
@@ -99,7 +104,7 @@ def carry_out(
     workspace_id: int,
     recipe: Recipe,
     writing: Writing,
-    progress: Progress = lambda done, total: None,
+    progress: Progress,
 ) -> IndexReport:
     """Do what the plan says and report it."""
     work = _Work(todo, root, workspace_id, recipe, progress)

@@ -1,7 +1,7 @@
 """Ways to turn BM25 into a number between 0 and 1.
 
-`rank` is what FTS5's ``bm25()`` returns: negative, and the more negative the better. The other
-functions take scores as the keyword leg gives them, positive and higher is better.
+They take scores as the keyword leg gives them: r, positive, higher is better. (FTS5's own
+``bm25()`` is -r; only `sigmoid` takes either, since it looks at the magnitude alone.)
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ SIGMOID_MIDPOINT = 2.0
 
 
 def sigmoid(rank: float) -> float:
-    """1 / (1 + e^(midpoint - |rank|)): .5 at the midpoint, 0 for what is not a number."""
+    """Return 1 / (1 + e^(midpoint - |rank|)): .5 at the midpoint, 0 for what is not a number."""
     if not math.isfinite(rank):
         return 0.0
     return 1.0 / (1.0 + math.exp(min(SIGMOID_MIDPOINT - abs(rank), 700.0)))
 
 
-def saturation(rank: float) -> float:
-    """R / (1 + r) with r = -rank: half at 1, never 1, no ties; 0 for what is not a match."""
-    if not math.isfinite(rank) or rank >= 0:
+def saturation(score: float) -> float:
+    """Return r / (1 + r): half at 1, never quite 1; 0 for what is not a match or not a number."""
+    if not math.isfinite(score) or score <= 0:
         return 0.0
-    return -rank / (1.0 - rank)
+    return score / (1.0 + score)
 
 
 def reciprocal_position(position: int) -> float:
-    """1 / (1 + position), position counted from 0: 1, 1/2, 1/3 ..."""
+    """Return 1 / (1 + position), position counted from 0: 1, 1/2, 1/3 ..."""
     return 1.0 / (1.0 + position)
 
 
-def min_max(ranks: Sequence[float]) -> list[float]:
-    """(worst - rank) / (worst - best) over the results; all 1 if there is nothing between them."""
-    if not ranks:
+def min_max(scores: Sequence[float]) -> list[float]:
+    """Return (score - worst) / (best - worst) over the results; all 1 if they are equal."""
+    if not scores:
         return []
-    best, worst = min(ranks), max(ranks)
-    span = worst - best
-    return [1.0 if span == 0 else (worst - rank) / span for rank in ranks]
+    worst, best = min(scores), max(scores)
+    span = best - worst
+    return [1.0 if span == 0 else (score - worst) / span for score in scores]
 
 
 def over_maximum(scores: Sequence[float]) -> list[float]:

@@ -72,7 +72,7 @@ def within(query: WordQuery, workspaces: tuple[int, ...] | None) -> WordQuery:
 
 def _relevance(match: Match) -> float:
     """A chunk that filters alone asked for is just what was asked for: 1."""
-    return 1.0 if math.isinf(match.score) else saturation(-match.score)
+    return 1.0 if math.isinf(match.score) else saturation(match.score)
 
 
 def _marked(hit: Hit, marker: Marker) -> Hit:

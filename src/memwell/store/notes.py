@@ -48,7 +48,7 @@ class Notes:
     def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
         self._connection = connection
         self._with_words = with_words
-        self._next_chunk: int | None = None
+        self._last_chunk: int | None = None
 
     def workspace(self, root: str, folder_id: str | None = None) -> int:
         """Return the id of the workspace at `root`, made if it is new."""
@@ -220,12 +220,11 @@ class Notes:
         return ids
 
     def _new_chunk_id(self) -> int:
-        if self._next_chunk is None:
-            self._next_chunk = int(
-                self._connection.execute("SELECT ifnull(max(id), 0) FROM chunks").get
-            )
-        self._next_chunk += 1
-        return self._next_chunk
+        if self._last_chunk is None:
+            last = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+            self._last_chunk = int(self._connection.execute(last).get or 0)
+        self._last_chunk += 1
+        return self._last_chunk
 
     def _put_labels(self, into: str, note_id: int, labels: set[str]) -> None:
         if labels:

@@ -21,8 +21,9 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             synced_at TEXT
         );
 
+        -- Ids are never used again: another process may still hold one of a note that is gone.
         CREATE TABLE notes (
-            id INTEGER PRIMARY KEY,
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
             workspace_id INTEGER NOT NULL REFERENCES workspaces ON DELETE CASCADE,
             path TEXT NOT NULL,             -- relative to the workspace, with forward slashes
             size INTEGER NOT NULL,
@@ -53,7 +54,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE INDEX links_by_note ON links (note_id);
 
         CREATE TABLE chunks (
-            id INTEGER PRIMARY KEY,
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
             note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
             seq INTEGER NOT NULL,           -- 0, 1, 2 ... within the note
             start_line INTEGER NOT NULL,
