@@ -209,6 +209,13 @@ def test_what_is_configured_outside_of_the_workspace_is_named(
     assert "lies outside of the workspace" in str(report.problems[0])
 
 
+def test_a_workspace_can_name_its_agent(workspace: Path, write: Write) -> None:
+    write("memwell.toml", 'agent = "wren"\n')
+    assert Memory(workspace=workspace).agent == "wren"
+    assert Memory(workspace=workspace, agent="other").agent == "other"
+    assert Memory().agent == "main"
+
+
 def test_agents_do_not_see_each_other(workspace: Path, write: Write) -> None:
     write("a.md", "apple\n")
     with Memory(agent="one") as one:

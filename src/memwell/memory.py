@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from memwell import __version__, config, diagnosis
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Check, IndexReport, Passage, SearchResult, Status, WorkspaceStatus
 from memwell.passages import append_note, read_passage
@@ -54,7 +55,8 @@ class Memory:
             raise NotFoundError(
                 f"The workspace {self._place} does not exist", "Name an existing folder"
             )
-        self.agent = agent or config.load(None)["agent"]
+        around = find_workspace(self._place) if self._place else None
+        self.agent = agent or config.load(around)["agent"]
         _check_agent(self.agent)
         folder = self.home / "agents" / self.agent
         self._index = Index(folder / "index.db")

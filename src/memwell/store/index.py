@@ -68,7 +68,7 @@ class Index:
             return False
         finally:
             connection.execute("RELEASE words")
-        return True
+        return not keyword.unusable(connection)
 
     def rebuild_words(self) -> None:
         """Throw the keyword index away and build it again from the chunks."""
@@ -102,8 +102,8 @@ class Reader:
         self.notes = Notes(connection)
 
     def words_unusable(self) -> str:
-        """Return "" if words can be searched, else why they cannot."""
-        return keyword.usable(self._connection)
+        """Return why words cannot be searched, or "" if they can."""
+        return keyword.unusable(self._connection)
 
     def words(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the keyword leg's best matches."""

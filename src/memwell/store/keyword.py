@@ -69,13 +69,13 @@ _WORD_ROWS = """
 """
 
 
-def ensure(connection: apsw.Connection) -> bool:
+def ensure(connection: apsw.Connection) -> None:
     """Create or rebuild the keyword index where it is missing, old or was left behind.
 
-    Returns whether anything was built. Raises `WordsUnavailable` where FTS5 cannot be had.
+    Raises `WordsUnavailable` where FTS5 cannot be had.
     """
     if _built_version(connection) == str(WORDS_VERSION):
-        return False
+        return
     try:
         connection.execute(DROP_KEYWORD_TABLES)
         connection.execute(KEYWORD_TABLES)
@@ -85,11 +85,10 @@ def ensure(connection: apsw.Connection) -> bool:
     except (apsw.SQLError, apsw.AuthError) as error:
         raise WordsUnavailable(str(error)) from error
     _set_version(connection, str(WORDS_VERSION))
-    return True
 
 
-def usable(connection: apsw.Connection) -> str:
-    """Return "" if words can be searched, else why they cannot."""
+def unusable(connection: apsw.Connection) -> str:
+    """Return why words cannot be searched, or "" if they can."""
     if _built_version(connection) != str(WORDS_VERSION):
         return "the keyword index has not been built (SQLite's FTS5 was not available)"
     try:
