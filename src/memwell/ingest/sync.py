@@ -64,10 +64,8 @@ class Plan:
         return sum(file.size for file in (*self.new, *(file for file, _ in seen_before)))
 
     def only_deletions(self) -> Plan:
-        """The part that costs nothing: notes that are gone and cannot have moved."""
-        sizes = {file.size for file in self.new}
-        gone = {path: stamp for path, stamp in self.gone.items() if stamp.size not in sizes}
-        return Plan(self.scan, gone=gone, unchanged=self.unchanged)
+        """The part that costs nothing: no search may show a note that is gone."""
+        return Plan(self.scan, gone=self.gone, unchanged=self.unchanged)
 
 
 def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan:
