@@ -50,6 +50,24 @@ def test_ignore_files_are_honoured(workspace: Path, write: Write) -> None:
     assert found(workspace) == ["keep.tmp.md", "ok.md", "sub/top.md"]
 
 
+def test_a_name_outweighs_gitignore_but_not_our_own(workspace: Path, write: Write) -> None:
+    write(".gitignore", "memory/\ndocs/secret.md\n")
+    write(".memwellignore", "memory/private*\nUSER.md\n")
+    for name in ("USER.md", "memory/a.md", "memory/private.md", "docs/open.md", "docs/secret.md"):
+        write(name, "x")
+    taken = found(workspace, conventional=True, include=("docs/*.md",))
+    assert taken == ["docs/open.md", "memory/a.md"]
+    assert found(workspace) == ["docs/open.md"]
+
+
+def test_a_glob_out_of_the_workspace_is_refused(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.md").write_text("x")
+    result = scan(Selection(workspace, conventional=True, include=("../other/*.md",)))
+    assert not result.files
+    assert "lies outside of the workspace" in str(result.problems[0])
+
+
 def test_the_repositorys_ignore_file_above_the_workspace_counts(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("private.md\n")

@@ -30,11 +30,19 @@ def best(index: Index, question: str) -> list[int]:
 
 
 def test_words_divide_where_their_postings_exceed_the_budget() -> None:
-    words = [Unit("a", 5), Unit("b", 10), Unit("c", 100)]
+    words = [Unit("a", 5, "a"), Unit("b", 10, "b"), Unit("c", 100, "c")]
     assert keyword._split(words, 15) == (words[:2], words[2:])
     assert keyword._split(words, 14) == (words[:1], words[1:])
     assert keyword._split(words, 1) == (words[:1], words[1:])  # the rarest always selects
     assert keyword._split(words, 1000) == (words, ())
+
+
+def test_a_word_counts_once_however_it_is_written(home: Path) -> None:
+    with Memory() as memory:
+        memory.index(EXAMPLES)
+    index = Index(index_file(home))
+    assert best(index, "Cat cats CAT named name") == best(index, "cat name")
+    index.close()
 
 
 def test_the_shortcut_gives_the_answers_of_a_plain_or(

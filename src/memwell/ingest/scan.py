@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -82,42 +83,58 @@ class _Walk:
         self.links: list[str] = []
 
     def run(self) -> Scan:
-        everything = "." in self.selection.include
-        wanted = [] if everything else [*self.selection.include]
-        if self.selection.conventional and not everything:
-            wanted = [*CONVENTIONAL, *wanted]
-        rules = _inherited_rules(self.root, self.result.problems)
-        if everything:
-            self._folder("", rules)
+        inherited = _inherited_rules(self.root, self.result.problems)
+        if "." in self.selection.include:
+            self._folder("", inherited)
         else:
             self.result.folders.append("")
-        for name in wanted:
-            self._wanted(name.rstrip("/"), rules)
+            self._named(inherited)
         for link in self.links:
             self._linked_file(link)
         return self.result
 
-    def _wanted(self, name: str, rules: list[_Rules]) -> None:
-        """Take a named file or folder, or all files that a glob names."""
-        if any(mark in name for mark in "*?["):
-            fixed = name.split("*")[0].split("?")[0].split("[")[0].rpartition("/")[0]
-            inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
-            inner._folder(fixed, rules)
-            for path, found in inner.result.files.items():
-                if _glob(path, name):
-                    self.result.files[path] = found
-            self.result.unseen += inner.result.unseen
-            self.result.folders += inner.result.folders
+    def _named(self, inherited: list[_Rules]) -> None:
+        """Take what is named.
+
+        A name outweighs .gitignore (which often lists memory/), a glob does not; .memwellignore is
+        meant for us and always counts.
+        """
+        git, own = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
+        for name in (
+            *(CONVENTIONAL if self.selection.conventional else ()),
+            *self.selection.include,
+        ):
+            name = os.path.expanduser(name.rstrip("/"))
+            is_glob = any(mark in name for mark in "*?[")
+            fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0] if is_glob else name
+            full = os.path.join(self.root, fixed)
+            if not os.path.lexists(full):
+                continue
+            if not self._inside(full):
+                remedy = f"run `memwell index {full}` to make it a workspace of its own"
+                self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
+            elif is_glob:
+                self._glob(name, fixed, [*inherited, *filter(None, (git, own))])
+            else:
+                self._name(name, [own] if own else [])
+
+    def _glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
+        inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
+        inner._folder(folder, rules)
+        matching = {path: file for path, file in inner.result.files.items() if _fits(path, glob)}
+        self.result.files |= matching
+        self.result.unseen += inner.result.unseen
+        self.result.folders += inner.result.folders
+
+    def _name(self, name: str, rules: list[_Rules]) -> None:
+        full = os.path.join(self.root, name)
+        if _ignored(full, os.path.isdir(full), rules):
             return
-        full = os.path.join(self.root, os.path.expanduser(name))
-        if os.path.lexists(full) and not self._inside(full):
-            remedy = f"run `memwell index {full}` to make it a workspace of its own"
-            self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
-        elif os.path.isdir(full):
+        if os.path.isdir(full):
             self._folder(name, rules)
         elif os.path.islink(full):
             self.links.append(name)
-        elif os.path.lexists(full):
+        else:
             self._file(name, None)
 
     def _folder(self, folder: str, rules: list[_Rules]) -> None:
@@ -216,7 +233,7 @@ class _Walk:
         )
 
 
-def _glob(path: str, pattern: str) -> bool:
+def _fits(path: str, pattern: str) -> bool:
     """Match a path against a glob where ** also stands for no folder at all."""
     return fnmatch(path, pattern) or fnmatch(path, pattern.replace("**/", ""))
 

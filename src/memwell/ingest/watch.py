@@ -65,6 +65,7 @@ def _follow_notifications(
 
     inode = _inode(root)
     watched = folders(root)
+    begun = False
     try:
         for changes in notifications(
             *watched,
@@ -82,7 +83,9 @@ def _follow_notifications(
                 return True
             if _inode(root) != inode:
                 return True  # deleted or replaced: begin again with what is there now
-            if changes:
+            if changes or not begun:
+                # The first time also without changes: some may have come before the watch began.
+                begun = True
                 _synced(root, sync, say)
                 if folders(root) != watched:
                     return True

@@ -28,13 +28,15 @@ class Unit:
 
     expression: str
     rows: int
+    tokens: str
+    """What it looks for; "Pods" and "pod" are the same, and count once."""
 
 
 def units(words: Sequence[Node], lexicon: Lexicon) -> list[Unit]:
     """Return what ranks: a unit for each distinct word that occurs in the index at all."""
     lone = len(words) == 1
     found = chain.from_iterable(_units_of(word, lexicon, lone) for word in words)
-    return list({unit.expression: unit for unit in found if unit.rows}.values())
+    return list({unit.tokens: unit for unit in found if unit.rows}.values())
 
 
 def required(node: Node, lexicon: Lexicon) -> str:
@@ -84,7 +86,7 @@ def _whole(text: str, lexicon: Lexicon, *, prefix: bool) -> str:
 def _units_of(node: Node, lexicon: Lexicon, lone: bool) -> Iterator[Unit]:
     if not isinstance(node, Word):
         if expression := required(node, lexicon):
-            yield Unit(expression, _estimate(node, lexicon))
+            yield Unit(expression, _estimate(node, lexicon), expression)
     elif node.prefix:
         yield from _phrase(node.text, lexicon, prefix=True)
     elif unspaced_runs(node.text):
@@ -110,9 +112,10 @@ def _tokens(text: str, lexicon: Lexicon) -> Iterator[Unit]:
     """Each token by itself; one that no chunk holds may be the beginning of one that some do."""
     for token, surface in lexicon.tokens(text):
         if rows := lexicon.rows(token):
-            yield Unit(_quoted([surface]), rows)
+            yield Unit(_quoted([surface]), rows, token)
         elif len(token) >= _SHORTEST_PREFIX:
-            yield Unit(_quoted([surface], prefix=True), lexicon.rows_beginning(token))
+            rows = lexicon.rows_beginning(token)
+            yield Unit(_quoted([surface], prefix=True), rows, f"{token}*")
 
 
 def _phrase(text: str, lexicon: Lexicon, *, prefix: bool = False) -> Iterator[Unit]:
@@ -123,7 +126,9 @@ def _phrase(text: str, lexicon: Lexicon, *, prefix: bool = False) -> Iterator[Un
     *inner, (last, _) = tokens
     rows = [lexicon.rows(token) for token, _ in inner]
     rows.append(lexicon.rows_beginning(last) if prefix else lexicon.rows(last))
-    yield Unit(_quoted((surface for _, surface in tokens), prefix=prefix), min(rows))
+    expression = _quoted((surface for _, surface in tokens), prefix=prefix)
+    looked_for = " ".join(token for token, _ in tokens)
+    yield Unit(expression, min(rows), f"{looked_for}*" if prefix else looked_for)
 
 
 def _beginning(text: str, lexicon: Lexicon) -> Iterator[Unit]:
