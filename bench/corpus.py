@@ -17,7 +17,7 @@ import platformdirs
 import memwell
 from bench import data
 from bench.sentences import Collection
-from memwell.ingest.read import Recipe
+from memwell.ingest.recipe import Recipe
 from memwell.model import Chunk, Note
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile

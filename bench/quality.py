@@ -12,7 +12,7 @@ from bench.measure import temporary_home
 from bench.results import Row, at_least, near_zero
 from memwell.evaluate.dataset import Dataset
 from memwell.evaluation import evaluate_memory
-from memwell.ingest.read import Recipe
+from memwell.ingest.recipe import Recipe
 from memwell.store import keyword
 from memwell.store.expressions import Unit
 

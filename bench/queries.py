@@ -89,6 +89,6 @@ def _memwell(index: Index, question: str) -> list[int]:
 
 def _plain_or(index: Index, question: str) -> list[int]:
     with index.database.reading() as connection:
-        surfaces = dict.fromkeys(surface for _, surface in Reader(connection).tokens(question))
-        expression = " OR ".join(f'"{surface}"' for surface in surfaces)
+        words = dict(Reader(connection).tokens(question))  # "Pods" and "pod" are one word
+        expression = " OR ".join(f'"{surface}"' for surface in words.values())
         return [chunk_id for (chunk_id,) in connection.execute(_PLAIN, (expression,))]

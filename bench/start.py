@@ -14,7 +14,7 @@ from statistics import median
 from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.ingest.read import Recipe
+from memwell.ingest.recipe import Recipe
 from memwell.memory import Memory
 
 _SEED = 3

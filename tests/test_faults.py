@@ -403,7 +403,7 @@ def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -
         while time.monotonic() < deadline and process.poll() is None:
             if marker.read_bytes().count(b"(") >= transactions:
                 break
-        time.sleep(chance.random() * 0.002)
+        time.sleep(chance.random() * 0.001)
         process.send_signal(signal.SIGKILL)
         process.wait()
         written = marker.read_bytes()

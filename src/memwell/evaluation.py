@@ -13,7 +13,8 @@ from pathlib import Path
 
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import Evaluation, Ranking, evaluate
-from memwell.ingest.read import Recipe, parse_note
+from memwell.ingest.read import parse_note
+from memwell.ingest.recipe import Recipe
 from memwell.search.parse import parse
 from memwell.search.pipeline import Options, rank, within
 from memwell.store.index import Index

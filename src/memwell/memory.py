@@ -13,12 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from memwell import __version__, config, diagnosis
+from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Check, IndexReport, Passage, SearchResult, Status, WorkspaceStatus
-from memwell.passages import append_note, read_passage
 from memwell.search.pipeline import Options, search
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
@@ -119,10 +118,14 @@ class Memory:
 
     def get(self, reference: str) -> Passage:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
+        from memwell.passages import read_passage
+
         return read_passage(reference, [entry.path for entry in self._searched()])
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Passage:
         """Append `text` to today's log of the workspace and take it into the index."""
+        from memwell.passages import append_note
+
         entry = self._entry()
         if entry is None:
             raise NotFoundError(
@@ -143,6 +146,8 @@ class Memory:
 
     def doctor(self) -> list[Check]:
         """Look for anything that is wrong or will go wrong, each with its remedy."""
+        from memwell import diagnosis
+
         return diagnosis.examine(self.home, self._index, self._workspaces.registry, self._place)
 
     def reset(self, workspace: str | Path | None = None) -> None:
@@ -205,6 +210,8 @@ class Memory:
             return search(query, options, reader, scope.freshness, scope.ids)
 
     def _status(self, deep: bool) -> Status:
+        from memwell import diagnosis
+
         self._index.ensure_words()
         with self._index.reading() as reader:
             known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}

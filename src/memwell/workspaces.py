@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memwell import config
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
-from memwell.ingest.read import Recipe
+from memwell.ingest.recipe import Recipe
 from memwell.ingest.scan import SUFFIXES, Selection, find_workspace
 from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatched
 from memwell.model import Freshness, IndexReport

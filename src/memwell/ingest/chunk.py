@@ -19,9 +19,6 @@ from itertools import accumulate, pairwise
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
 
-CHUNKER_VERSION = 1
-"""Raised whenever the same text gives other chunks; notes are then chunked again."""
-
 _QUARTERS = 4
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"

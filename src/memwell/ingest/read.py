@@ -6,11 +6,11 @@ import codecs
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from memwell.ingest.chunk import CHUNKER_VERSION, chunk
+from memwell.ingest.chunk import chunk
+from memwell.ingest.recipe import Recipe
 from memwell.model import Note
 
 _FRONT_MATTER = re.compile(
@@ -23,17 +23,6 @@ _WIKI_LINK = re.compile(r"\[\[([^\]\[|#\n]+)[^\]\[\n]*\]\]")
 _PATH_DATE = re.compile(r"(?<!\d)(\d{4})(?:([-_/.])(\d{2})\2(\d{2})|(\d{2})(\d{2}))(?!\d)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BINARY_SHARE = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """Everything besides the file that decides what a note's rows look like."""
-
-    chunk_size: int = 400
-    chunk_overlap: int = 80
-
-    def __str__(self) -> str:
-        return f"chunker {CHUNKER_VERSION}, {self.chunk_size}/{self.chunk_overlap}"
 
 
 class NotText(ValueError):

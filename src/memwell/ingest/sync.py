@@ -12,7 +12,6 @@ notes, and the next sync goes on from there. Two syncs at once do the same work 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memwell.ingest.read import NotText, Recipe, decode, parse_note
+from memwell.ingest.recipe import Recipe
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
 from memwell.store.notes import NoteFile, Notes, Stamp
@@ -170,6 +169,11 @@ class _Work:
         self.progress(len(files), len(files))
 
     def _read_one(self, found: FoundFile, stamp: Stamp | None) -> _Read | None:
+        # Imported here: most searches find nothing changed, and need not wait for these.
+        import hashlib
+
+        from memwell.ingest.read import NotText, decode, parse_note
+
         read_ns = time.time_ns()
         try:
             with open(os.path.join(self.root, found.path), "rb") as handle:

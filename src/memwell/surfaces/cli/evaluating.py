@@ -24,7 +24,7 @@ def eval_command(dataset: Path, run_file: Path | None, as_json: bool) -> None:
     from memwell import config
     from memwell.evaluate.dataset import load
     from memwell.evaluation import evaluate_memory
-    from memwell.ingest.read import Recipe
+    from memwell.ingest.recipe import Recipe
 
     settings = config.load(None)
     recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
