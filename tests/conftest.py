@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from memwell import Memory
 
@@ -13,6 +14,10 @@ EXAMPLES = REPOSITORY / "examples" / "notes"
 SHARED = REPOSITORY.parent / "shared" / "bench"
 
 Write = Callable[[str, str], Path]
+
+# A busy machine is no failure: no example is timed.
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True)

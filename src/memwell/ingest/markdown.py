@@ -40,6 +40,7 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})\
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?$")
 _RST_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}[ \t]*\r?\n?$")
 _TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\r?\n?$")
+_LONGEST_UNDERLINED = 200
 _INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
 
 
@@ -139,18 +140,15 @@ class _Scanner:
     def _underlines(self, number: int, line: str) -> bool:
         """Whether the line turns the paragraph above into a heading.
 
-        Only one of a single line: three dashes under a longer text are meant as a rule.
+        Only a single line that is not too long: under a longer text they are meant as a rule.
         """
         block = self.open
-        if not block or block.kind is not Kind.PARAGRAPH or self.after_blank:
+        if not block or block.kind is not Kind.PARAGRAPH or self.opened_at != number - 1:
             return False
         title = self.lines[number - 1].strip()
         match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
-        if (
-            self.opened_at != number - 1
-            or not match
-            or (self.rst and len(line.strip()) < len(title))
-        ):
+        too_short = self.rst and len(line.strip()) < len(title)
+        if not match or too_short or len(title) > _LONGEST_UNDERLINED:
             return False
         level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
         block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title
