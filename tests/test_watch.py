@@ -18,7 +18,7 @@ from tests.conftest import Write, paths
 PATIENCE = 10.0
 
 
-def eventually(true: Callable[[], bool]) -> None:
+def expect_eventually(true: Callable[[], bool]) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + PATIENCE
     while not true():
@@ -56,11 +56,11 @@ def looking(monkeypatch: pytest.MonkeyPatch, workspace: Path, write: Write) -> I
 def test_edits_are_found_by_themselves(looking: Memory, workspace: Path, write: Write) -> None:
     with watched(workspace):
         write("new.md", "banana\n")
-        eventually(lambda: paths(looking, "banana") == ["new.md"])
+        expect_eventually(lambda: paths(looking, "banana") == ["new.md"])
         write("new.md", "cherry\n")
-        eventually(lambda: paths(looking, "cherry") == ["new.md"])
+        expect_eventually(lambda: paths(looking, "cherry") == ["new.md"])
         (workspace / "new.md").unlink()
-        eventually(lambda: not paths(looking, "cherry"))
+        expect_eventually(lambda: not paths(looking, "cherry"))
 
 
 def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
@@ -69,9 +69,9 @@ def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
     write("node_modules/deep/er/readme.md", "never\n")
     with watched(workspace):
         write("brand/new/folder/a.md", "kumquat\n")
-        eventually(lambda: paths(looking, "kumquat") == ["brand/new/folder/a.md"])
+        expect_eventually(lambda: paths(looking, "kumquat") == ["brand/new/folder/a.md"])
         write("brand/new/folder/b.md", "lychee\n")
-        eventually(lambda: paths(looking, "lychee") == ["brand/new/folder/b.md"])
+        expect_eventually(lambda: paths(looking, "lychee") == ["brand/new/folder/b.md"])
     assert not [folder for folder in scan(Selection(workspace)).folders if "node_modules" in folder]
 
 
@@ -82,7 +82,7 @@ def test_editors_that_replace_the_file_are_followed(
         for turn in range(3):
             write(".MEMORY.md.swp", f"damson{turn}\n")
             os.replace(workspace / ".MEMORY.md.swp", workspace / "MEMORY.md")
-            eventually(lambda turn=turn: paths(looking, f"damson{turn}") == ["MEMORY.md"])  # type: ignore[misc]
+            expect_eventually(lambda turn=turn: paths(looking, f"damson{turn}") == ["MEMORY.md"])  # type: ignore[misc]
 
 
 def test_a_workspace_that_is_deleted_and_comes_back(
@@ -90,11 +90,11 @@ def test_a_workspace_that_is_deleted_and_comes_back(
 ) -> None:
     with watched(workspace) as events:
         shutil.rmtree(workspace)
-        eventually(lambda: any("waiting for it" in str(event) for event in events))
+        expect_eventually(lambda: any("waiting for it" in str(event) for event in events))
         write("MEMORY.md", "elderberry\n")
-        eventually(lambda: paths(looking, "elderberry") == ["MEMORY.md"])
+        expect_eventually(lambda: paths(looking, "elderberry") == ["MEMORY.md"])
         write("later.md", "fig\n")
-        eventually(lambda: paths(looking, "fig") == ["later.md"])
+        expect_eventually(lambda: paths(looking, "fig") == ["later.md"])
 
 
 def test_without_notifications_it_polls_and_says_so(
@@ -107,7 +107,7 @@ def test_without_notifications_it_polls_and_says_so(
     monkeypatch.setattr(watching, "POLL_SECONDS", 0.2)
     with watched(workspace) as events:
         write("new.md", "grape\n")
-        eventually(lambda: paths(looking, "grape") == ["new.md"])
+        expect_eventually(lambda: paths(looking, "grape") == ["new.md"])
         assert any("looking every 0.2 s instead" in str(event) for event in events)
 
 
@@ -126,7 +126,7 @@ def test_the_real_limit_of_inotify_is_survived(
     try:
         with watched(workspace) as events:
             write("new.md", "hazelnut\n")
-            eventually(lambda: paths(looking, "hazelnut") == ["new.md"])
+            expect_eventually(lambda: paths(looking, "hazelnut") == ["new.md"])
             assert any("instead" in str(event) for event in events)
     finally:
         for descriptor in taken:
