@@ -5,8 +5,9 @@ import itertools
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memwell.ingest.chunk import chunk, count_tokens
+from memwell.ingest.chunk import chunk
 from memwell.ingest.markdown import Kind, blocks
+from memwell.tokens import count_tokens
 
 LINES = st.sampled_from(
     [

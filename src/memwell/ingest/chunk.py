@@ -18,11 +18,8 @@ from itertools import accumulate, pairwise
 
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
+from memwell.tokens import QUARTERS, quarter_tokens
 
-_QUARTERS = 4
-_CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
 # Where to cut, ever finer: at the end of a match. Each begins with the characters it looks for, so
 # that the engine skips to them; look-behinds would be tried at every position.
 _FINER = (
@@ -34,11 +31,6 @@ _FINER = (
 )
 
 
-def count_tokens(text: str) -> int:
-    """Estimate the tokens of `text`: four characters are one, a CJK character is one."""
-    return -(-_weight(text) // _QUARTERS)
-
-
 def chunk(
     text: str, *, size: int = 400, overlap: int = 80, first_line: int = 1, rst: bool = False
 ) -> list[Chunk]:
@@ -46,17 +38,12 @@ def chunk(
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     offsets = [0, *accumulate(map(len, lines))]
-    cutter = _Cutter(text, offsets, size * _QUARTERS, overlap * _QUARTERS, first_line)
+    cutter = _Cutter(text, offsets, size * QUARTERS, overlap * QUARTERS, first_line)
     return [
         piece
         for heading, section in _sections(blocks(lines, rst=rst))
         for piece in cutter.cut(heading, section)
     ]
-
-
-def _weight(text: str) -> int:
-    """Return the size of `text` in quarter tokens."""
-    return len(text) if text.isascii() else len(text) + 3 * len(_CJK.findall(text))
 
 
 def _sections(found: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
@@ -87,7 +74,7 @@ class _Cutter:
         self.text = text
         self.ascii = text.isascii()
         self.offsets = offsets
-        self.limit = max(limit, _QUARTERS)
+        self.limit = max(limit, QUARTERS)
         self.overlap = min(overlap, self.limit // 2)
         self.first_line = first_line
 
@@ -102,7 +89,7 @@ class _Cutter:
             yield self._chunk(heading, repeated_from, own_start, own_end)
 
     def _weight(self, start: int, end: int) -> int:
-        return end - start if self.ascii else _weight(self.text[start:end])
+        return end - start if self.ascii else quarter_tokens(self.text[start:end])
 
     def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
         """Pack the section's atoms greedily; what continues leaves room for its overlap."""
@@ -135,7 +122,7 @@ class _Cutter:
         if self._weight(start, end) <= room:
             return [(start, end)]
         if finer == len(_FINER):
-            step = max(1, room // _QUARTERS)
+            step = max(1, room // QUARTERS)
             return [(cut, min(cut + step, end)) for cut in range(start, end, step)]
         inner = [match.end() for match in _FINER[finer].finditer(self.text, start, end)]
         cuts = [start, *(cut for cut in inner if start < cut < end), end]

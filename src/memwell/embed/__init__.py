@@ -1,0 +1,1 @@
+"""Text becomes vectors, by whichever provider the user chose."""

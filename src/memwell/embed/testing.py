@@ -1,0 +1,64 @@
+"""An embedder whose vectors can be worked out by hand, for tests and examples.
+
+Each word is an axis, chosen by its letters; a text is the sum of its words, normalised. So the
+cosine of two texts is the share of words they have in common, whatever the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memwell.embed.base import Limits
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+_WORD = re.compile(r"\w+")
+
+
+class WordCounts:
+    """Counts words: `salt` makes another model of it, `dimensions` another length."""
+
+    name = "test"
+    remote = False
+    window = 1_000_000
+    limits = Limits(parallel=2)
+
+    def __init__(self, dimensions: int = 64, salt: str = "") -> None:
+        self.dimensions = dimensions
+        self.salt = salt
+        self.embedded = 0
+        """How many texts were embedded, for tests that count."""
+
+    @property
+    def model(self) -> str:
+        """What distinguishes it from another one."""
+        return f"word-counts{self.salt}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that changes a vector."""
+        return f"test:{self.model}:{self.dimensions}"
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+        """Return one vector a text; none for a text without words."""
+        self.embedded += len(texts)
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> Matrix:
+        """Return the sum of the words' axes, normalised."""
+        import numpy as np
+
+        vector = np.zeros((1, self.dimensions), dtype=np.float32)
+        for word in _WORD.findall(text.lower()):
+            vector[0, self.axis(word)] += 1
+        length = float(np.linalg.norm(vector))
+        return vector / np.float32(length) if length else vector[:0]
+
+    def axis(self, word: str) -> int:
+        """Return the axis of a word."""
+        import zlib
+
+        return zlib.crc32(f"{self.salt}{word}".encode()) % self.dimensions
