@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,21 @@ class Setting:
     reason: str
     least: float | None = None
     most: float | None = None
+    one_of: tuple[str, ...] = ()
+    secret: bool = False
+    """Its value is never shown."""
+    otherwise: str = ""
+    """A variable of the environment that is taken where nothing else is said."""
 
     @property
     def variable(self) -> str:
         """The environment variable that sets it."""
-        return "MEMWELL_" + self.name.replace(".", "_").upper()
+        return "MEMWELL_" + self.name.replace(".", "_").replace("-", "_").upper()
+
+    @property
+    def only_the_users(self) -> bool:
+        """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
+        return self.name.startswith("embedding.")
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -46,6 +56,34 @@ SETTINGS: tuple[Setting, ...] = (
             least=16, most=8192),
     Setting("chunk.overlap", 80, "Tokens a chunk repeats of the one before, so that a thought that"
             " straddles the cut is whole in one of them.", least=0, most=4096),
+    Setting("embedding.chain", ("minilm",), "Providers of vectors, the first that can be used is;"
+            " minilm is on this machine. A remote one is used only if named. Empty: words alone."),
+    Setting("embedding.on_search", 16, "Passages that a search embeds by itself when they came"
+            " since (about a second); more wait for `memwell index`.", least=0),
+    Setting("embedding.cache_mb", 256.0, "Vectors kept by text, so that none is embedded twice:"
+            " about 150,000 passages of the default model.", least=0),
+    Setting("embedding.keep_days", 30.0, "Vectors of a former model are kept this long, to go back"
+            " to.", least=0),
+    Setting("embedding.gguf.model", "embeddinggemma-300M-Q8_0.gguf", "A GGUF file, by path or by"
+            " its name in the folder."),
+    Setting("embedding.gguf.folder", "", "Where GGUF files are; empty is `models` in the home."),
+    Setting("embedding.openai.model", "text-embedding-3-small", "Cheap, and good enough."),
+    Setting("embedding.openai.dimensions", 1536, "What that model gives.", least=1, most=65_536),
+    Setting("embedding.openai.base_url", "https://api.openai.com/v1", "Any address that speaks the"
+            " same protocol: Ollama, LM Studio, vLLM, llama-server."),
+    Setting("embedding.openai.key", "", "Empty is the environment's OPENAI_API_KEY.", secret=True,
+            otherwise="OPENAI_API_KEY"),
+    Setting("embedding.gemini.model", "gemini-embedding-001", "Google's present one."),
+    Setting("embedding.gemini.dimensions", 768, "A quarter of the full length, hardly worse.",
+            least=1, most=65_536),
+    Setting("embedding.gemini.base_url", "https://generativelanguage.googleapis.com/v1beta",
+            "Google's own address."),
+    Setting("embedding.gemini.key", "", "Empty is the environment's GEMINI_API_KEY.", secret=True,
+            otherwise="GEMINI_API_KEY"),
+    Setting("embedding.sentence-transformers.model", "", "A folder with such a model."),
+    Setting("embedding.static.model", "", "A folder with a model in the model2vec format."),
+    Setting("search.mode", "hybrid", "By words and meaning together: each finds what the other"
+            " misses.", one_of=("hybrid", "words", "meaning")),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
     Setting("search.min_score", 0.0, "Hits below this relevance are dropped; BM25 alone cannot tell"
             " a weak match from a wrong one, so nothing is.", least=0, most=1),
@@ -65,11 +103,16 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 class Config:
     """The value of every setting, and where each came from."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, Value] = field(repr=False)  # a key may be among them
     origins: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def visible(self, setting: Setting) -> Value:
+        """Return a value as people may see it."""
+        value = self.values[setting.name]
+        return "***" if setting.secret and value else value
 
 
 def setting_named(name: str) -> Setting:
@@ -91,6 +134,9 @@ def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -
         if (text := environment.get(setting.variable)) is not None:
             values[setting.name] = _from_text(setting, text, f"${setting.variable}")
             origins[setting.name] = f"${setting.variable}"
+        elif not values[setting.name] and environment.get(setting.otherwise):
+            values[setting.name] = environment[setting.otherwise]
+            origins[setting.name] = f"${setting.otherwise}"
     if values["chunk.overlap"] * 2 > values["chunk.size"]:  # type: ignore[operator]
         raise ConfigError(
             f"chunk.overlap = {values['chunk.overlap']} is more than half of chunk.size ="
@@ -139,6 +185,11 @@ def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[s
         setting = _BY_NAME.get(name)
         if setting is None:
             raise ConfigError(f"{file} sets {name}, which is no setting", _nearest(name))
+        if setting.only_the_users and file.parent != user_config_folder(environment):
+            raise ConfigError(
+                f"{file} sets {name}, which holds for all workspaces",
+                f"Set it in {user_config_folder(environment) / FILE_NAME} or ${setting.variable}",
+            )
         yield name, _checked(setting, _expanded(value, environment, file, name), f"{file}")
 
 
@@ -192,7 +243,7 @@ def _from_text(setting: Setting, text: str, origin: str) -> Value:
             )
         except ValueError:
             return _checked(setting, text, origin)
-    return text
+    return _checked(setting, text, origin)
 
 
 def _checked(setting: Setting, value: Any, origin: str) -> Value:
@@ -210,7 +261,13 @@ def _checked(setting: Setting, value: Any, origin: str) -> Value:
         right = isinstance(value, str)
     if not right:
         raise ConfigError(
-            f"{setting.name} = {value!r} ({origin}) should be {expected}",
+            f"{setting.name} = {'***' if setting.secret else repr(value)} ({origin}) should be"
+            f" {expected}",
+            f"The default is {shown(setting.default)}",
+        )
+    if setting.one_of and value not in setting.one_of:
+        raise ConfigError(
+            f"{setting.name} = {value!r} ({origin}) should be one of {', '.join(setting.one_of)}",
             f"The default is {shown(setting.default)}",
         )
     low, high = setting.least, setting.most

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -17,13 +19,27 @@ from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Check, IndexReport, Passage, SearchResult, Status, WorkspaceStatus
-from memwell.search.pipeline import Options, search
+from memwell.meaning import Meaning
+from memwell.model import (
+    Check,
+    FillReport,
+    Freshness,
+    IndexReport,
+    Passage,
+    SearchResult,
+    SpaceStatus,
+    Status,
+    WorkspaceStatus,
+)
+from memwell.search.pipeline import MODES, WORDS, Options, search
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
 
 T = TypeVar("T")
+
+_FILL_AGAIN_SECONDS = 30.0
+"""How often a watch looks for passages to embed though nothing changed: a provider may be back."""
 
 
 class Memory:
@@ -55,11 +71,13 @@ class Memory:
                 f"The workspace {self._place} does not exist", "Name an existing folder"
             )
         around = find_workspace(self._place) if self._place else None
-        self.agent = agent or config.load(around)["agent"]
+        settings = config.load(around)
+        self.agent = agent or settings["agent"]
         _check_agent(self.agent)
         folder = self.home / "agents" / self.agent
         self._index = Index(folder / "index.db")
         self._workspaces = Workspaces(Registry(folder), self._index)
+        self._meaning = Meaning(self._index, self.home, settings)
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
 
@@ -77,6 +95,7 @@ class Memory:
     def close(self) -> None:
         """Let go of the index; the next call opens it again."""
         self._index.close()
+        self._meaning.close()
 
     @property
     def workspace(self) -> Path | None:
@@ -91,13 +110,37 @@ class Memory:
 
     # -- the verbs -----------------------------------------------------------------------------
 
-    def index(self, *paths: str | Path, progress: Progress = unwatched) -> tuple[IndexReport, ...]:
+    def index(
+        self, *paths: str | Path, embed: bool = True, progress: Progress = unwatched
+    ) -> tuple[IndexReport, ...]:
         """Make or refresh the index of folders and single files; of the workspace if none is named.
 
         A named folder is taken whole. Without a name, what agents keep by convention is taken
-        (MEMORY.md, memory/ and so on) and what ``scan.extra`` adds.
+        (MEMORY.md, memory/ and so on) and what ``scan.extra`` adds. Unless `embed` is False the
+        vectors follow (see `fill`, which tells more about them).
         """
-        return self._mended(lambda: self._index_paths(paths, progress))
+        reports = self._mended(lambda: self._index_paths(paths, progress))
+        if embed:
+            self.notices += self.fill().notes
+        return reports
+
+    def fill(
+        self, progress: Progress = unwatched, stop: threading.Event | None = None
+    ) -> FillReport:
+        """Embed the passages that have no vector yet; what was done stays, whatever happens."""
+        return self._mended(lambda: self._meaning.fill(progress, stop, again=True))
+
+    def spaces(self) -> tuple[SpaceStatus, ...]:
+        """Return the vector spaces, the one that answers first."""
+        return self._mended(self._meaning.spaces)
+
+    def switch_space(self, number: int) -> SpaceStatus:
+        """Let another space answer, until ``embedding.chain`` is changed."""
+        return self._meaning.switch(number)
+
+    def drop_space(self, number: int) -> None:
+        """Delete a space that does not answer."""
+        self._meaning.drop(number)
 
     def search(
         self,
@@ -105,13 +148,18 @@ class Memory:
         *,
         k: int | None = None,
         min_score: float | None = None,
+        mode: str | None = None,
         progress: Progress = unwatched,
     ) -> SearchResult:
-        """Find the passages that answer `query`, best first."""
+        """Find the passages that answer `query`, best first.
+
+        `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
+        """
         settings = self.settings
         options = Options(
             k=settings["search.k"] if k is None else k,
             min_score=settings["search.min_score"] if min_score is None else min_score,
+            mode=mode or settings["search.mode"],
         )
         _check_options(options)
         return self._mended(lambda: self._search(query, options, progress))
@@ -157,8 +205,9 @@ class Memory:
             self._mended(lambda: self._workspaces.forget(root))
             return
         self.close()
-        for file in self._index.path.parent.glob("index.db*"):
-            file.unlink(missing_ok=True)
+        for pattern in ("index.db*", "vectors-*"):
+            for file in self._index.path.parent.glob(pattern):
+                file.unlink(missing_ok=True)
 
     def watch(
         self, report: Callable[[IndexReport | str], None], stop: threading.Event | None = None
@@ -173,16 +222,40 @@ class Memory:
         if not entries:
             raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
         by_root = {entry.path: entry for entry in entries}
+        stop, something_new = stop or threading.Event(), threading.Event()
 
         def sync(root: Path) -> None:
             done = self._mended(lambda: self._workspaces.sync(by_root[root]))
+            something_new.set()
             if done.touched or done.problems:
                 report(done)
 
         def folders(root: Path) -> list[Path]:
             return self._workspaces.folders(by_root[root])
 
-        watch([*by_root], sync, folders, report, stop or threading.Event())
+        background = threading.Thread(target=self._keep_filling, args=(something_new, report, stop))
+        background.start()
+        watch([*by_root], sync, folders, report, stop)
+        background.join()
+
+    def _keep_filling(
+        self, something_new: threading.Event, say: Callable[[str], None], stop: threading.Event
+    ) -> None:
+        """Embed what waits, after every sync and now and then, until `stop` is set."""
+        said: tuple[str, ...] = ()
+        while not stop.is_set():
+            something_new.clear()
+            try:
+                done = self._mended(lambda: self._meaning.fill(stop=stop))
+                if done.notes != said:
+                    said = done.notes
+                    for note in said:
+                        say(note)
+            except MemwellError as error:
+                say(str(error))
+            deadline = time.monotonic() + _FILL_AGAIN_SECONDS
+            while not (stop.is_set() or something_new.is_set() or time.monotonic() > deadline):
+                stop.wait(0.2)
 
     # -- how they do it ------------------------------------------------------------------------
 
@@ -206,8 +279,31 @@ class Memory:
     def _search(self, query: str, options: Options, progress: Progress) -> SearchResult:
         scope = self._workspaces.refreshed(self._searched(remember=True), progress)
         self._index.ensure_words()
+        freshness = scope.freshness
+        if options.mode != WORDS and self._meaning.chain:
+            left = self._meaning.catch_up(self.settings["embedding.on_search"])
+            freshness = replace(freshness, unembedded=left)
+        result = self._ask(query, options, freshness, scope.ids)
+        broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
+        if broken and self._repaired() and not result.hits:
+            return self._ask(query, options, freshness, scope.ids)
+        return result
+
+    def _ask(
+        self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
+    ) -> SearchResult:
         with self._index.reading() as reader:
-            return search(query, options, reader, scope.freshness, scope.ids)
+            return search(query, options, reader, freshness, ids, self._meaning.ask)
+
+    def _repaired(self) -> bool:
+        """Build the keyword index anew; True if that can be had."""
+        try:
+            self._index.rebuild_words()
+            with self._index.reading() as reader:
+                return not reader.words_unusable()
+        except MemwellError as error:
+            self.notices.append(f"The keyword index could not be rebuilt: {error}")
+            return False
 
     def _status(self, deep: bool) -> Status:
         from memwell import diagnosis
@@ -229,6 +325,9 @@ class Memory:
             index=str(self._index.path),
             bytes=self._index.bytes,
             words=words or "ready",
+            meaning=self._meaning.state(),
+            providers=self._meaning.providers(),
+            spaces=self._meaning.spaces(),
             workspaces=tuple(rows),
             warnings=(*diagnosis.warnings(self._index), *wrong),
             deep={"integrity": wrong or "ok"} if deep else {},
@@ -277,6 +376,8 @@ def _check_agent(agent: str) -> None:
 def _check_options(options: Options) -> None:
     if options.k < 1:
         raise MemwellError(f"k = {options.k} asks for no hits", "Ask for at least 1")
+    if options.mode not in MODES:
+        raise MemwellError(f"{options.mode!r} is no mode", f"Use one of {', '.join(MODES)}")
     if not 0 <= options.min_score <= 1:
         raise MemwellError(
             f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"

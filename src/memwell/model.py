@@ -102,6 +102,9 @@ class Leg:
     name: str
     answered: bool
     reason: str = ""
+    """Why it did not answer."""
+    detail: str = ""
+    """What answered: the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class Freshness:
     """Whether the folders were compared with the index just before the search."""
     pending: int = 0
     """Notes known to have changed that the answer does not yet reflect."""
+    unembedded: int = 0
+    """Passages that can be found by words but not yet by meaning."""
     synced_at: str | None = None
     note: str = ""
 
@@ -141,6 +146,53 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class FillReport:
+    """What a filling of the vectors did."""
+
+    provider: str = ""
+    """Which one embedded; "" if none could."""
+    model: str = ""
+    embedded: int = 0
+    from_cache: int = 0
+    refused: tuple[str, ...] = ()
+    """Why passages have no vector: the provider would not take them."""
+    left: int = 0
+    """Passages that still wait."""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    """Which providers could not be used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """The vectors of one model."""
+
+    id: int
+    provider: str
+    model: str
+    dimensions: int
+    state: str
+    """"live" (answers), "filling" or "retired"."""
+    embedded: int
+    chunks: int
+    opened_at: str
+    retired_at: str | None
+    random_mean: float | None
+    """The cosine of two passages picked at random."""
+    random_deviation: float | None
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """A member of the chain, and whether it can be used."""
+
+    name: str
+    usable: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceStatus:
     """What the index holds of one workspace."""
 
@@ -163,6 +215,10 @@ class Status:
     bytes: int
     words: str
     """"ready", or why the words cannot be searched."""
+    meaning: str
+    """What answers by meaning, or why nothing does."""
+    providers: tuple[ProviderStatus, ...]
+    spaces: tuple[SpaceStatus, ...]
     workspaces: tuple[WorkspaceStatus, ...]
     warnings: tuple[str, ...] = ()
     deep: Mapping[str, Any] = field(default_factory=dict)

@@ -19,28 +19,23 @@ _WORD = re.compile(r"\w+")
 
 
 class WordCounts:
-    """Counts words: `salt` makes another model of it, `dimensions` another length."""
+    """Counts words; another `model` chooses other axes for them."""
 
     name = "test"
     remote = False
     window = 1_000_000
     limits = Limits(parallel=2)
 
-    def __init__(self, dimensions: int = 64, salt: str = "") -> None:
+    def __init__(self, model: str = "words", dimensions: int = 64) -> None:
+        self.model = model
         self.dimensions = dimensions
-        self.salt = salt
         self.embedded = 0
         """How many texts were embedded, for tests that count."""
 
     @property
-    def model(self) -> str:
-        """What distinguishes it from another one."""
-        return f"word-counts{self.salt}"
-
-    @property
     def fingerprint(self) -> str:
         """Everything that changes a vector."""
-        return f"test:{self.model}:{self.dimensions}"
+        return f"test {self.model} {self.dimensions}"
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Return one vector a text; none for a text without words."""
@@ -61,4 +56,4 @@ class WordCounts:
         """Return the axis of a word."""
         import zlib
 
-        return zlib.crc32(f"{self.salt}{word}".encode()) % self.dimensions
+        return zlib.crc32(f"{self.model} {word}".encode()) % self.dimensions

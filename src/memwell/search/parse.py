@@ -41,6 +41,8 @@ class Parsed:
     """A query, and what the user should know about how it was read."""
 
     query: WordQuery
+    text: str = ""
+    """What is asked, without filters, operators and what must not match."""
     notices: tuple[str, ...] = ()
 
 
@@ -71,7 +73,17 @@ def parse(text: str) -> Parsed:
         # Nothing but exclusions ranks nothing: they were meant as words.
         words = [token for token in tokens if token.kind in ("word", "phrase")]
         query = WordQuery(any_of=tuple(Word(token.text) for token in words), filters=filters)
-    return Parsed(query, tuple(notices))
+    return Parsed(query, _asked(tokens), tuple(notices))
+
+
+def _asked(tokens: list[_Token]) -> str:
+    before = [_Token("", ""), *tokens]
+    wanted = (
+        token.text
+        for last, token in zip(before, tokens, strict=False)
+        if token.kind in ("word", "phrase") and not token.minus and last.text != "NOT"
+    )
+    return " ".join(wanted).strip()
 
 
 def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:

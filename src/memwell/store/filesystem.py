@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _NETWORK = frozenset(
@@ -61,3 +63,25 @@ def private_folder(folder: Path) -> None:
     if not folder.is_dir():
         private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def locked(file: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock between processes; it goes with the process. False if another one has it."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield True
+        return
+    private_folder(file.parent)
+    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(lock)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(lock)

@@ -8,18 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
-from memwell.errors import IndexDatabaseError
 from memwell.model import Hit
 from memwell.store import expressions, keyword
-from memwell.store.base import Match, Word, WordQuery
+from memwell.store.base import Filters, Match, Word, WordQuery
 from memwell.store.keyword import WordsUnavailable
 from memwell.store.lexicon import Lexicon
 from memwell.store.notes import Notes
+from memwell.store.rests import Rests
+from memwell.store.spaces import Space, Spaces
 from memwell.store.sqlite import BUSY_TIMEOUT_MS, Database
+
+if TYPE_CHECKING:
+    from memwell.store.snapshot import Array
+    from memwell.store.vectors import Snapshots
 
 
 class Index:
@@ -49,7 +56,47 @@ class Index:
     def reading(self) -> Iterator[Reader]:
         """Lend one unchanging state of the index."""
         with self.database.reading() as connection:
-            yield Reader(connection)
+            yield Reader(connection, self)
+
+    @contextmanager
+    def writing_spaces(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Spaces]:
+        """Lend the vector spaces for writing, inside one transaction."""
+        with self.database.writing(wait_ms) as connection:
+            yield Spaces(connection)
+
+    @contextmanager
+    def writing_rests(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Rests]:
+        """Lend the list of providers that are left alone for writing."""
+        with self.database.writing(wait_ms) as connection:
+            yield Rests(connection)
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The files beside the index that are scanned for vectors."""
+        from memwell.store.vectors import Snapshots
+
+        return Snapshots(self.path.parent)
+
+    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
+        """Write a new snapshot of a space where enough has changed since the last one."""
+        from memwell.store import vectors
+
+        with self.database.reading() as connection:
+            space = Spaces(connection).named(fingerprint)
+            if space is None or not (
+                even_if_little_changed or vectors.is_scattered(connection, self.snapshots, space)
+            ):
+                return
+            written = vectors.write_snapshot(connection, self.path.parent, space)
+        with self.database.writing() as connection:
+            vectors.adopt_snapshot(connection, space, written)
+        self.tidy_snapshots()
+
+    def tidy_snapshots(self) -> None:
+        """Delete snapshots that no space uses."""
+        with self.reading() as reader:
+            used = {space.snapshot for space in reader.spaces.all() if space.snapshot}
+        self.snapshots.keep_only(used)
 
     def ensure_words(self) -> bool:
         """Build the keyword index where it is missing or old; return whether it can be had."""
@@ -96,23 +143,54 @@ class Index:
 class Reader:
     """One state of the index."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, index: Index) -> None:
         self._connection = connection
+        self._index = index
         self._lexicon = Lexicon(connection)
         self.notes = Notes(connection)
+        self.spaces = Spaces(connection)
+        self.rests = Rests(connection)
 
     def words_unusable(self) -> str:
         """Return why words cannot be searched, or "" if they can."""
         return keyword.unusable(self._connection)
 
     def words(self, query: WordQuery, limit: int) -> list[Match]:
-        """Return the keyword leg's best matches."""
-        try:
+        """Return the keyword leg's best matches; `WordsUnavailable` if it is broken."""
+        with _told_apart():
             return keyword.search(self._connection, self._lexicon, query, limit)
-        except apsw.SQLError as error:
-            raise IndexDatabaseError(
-                f"The keyword index refused a query ({error})", "Run `memwell doctor`"
-            ) from error
+
+    def word_scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return what the keyword leg says of some chunks."""
+        with _told_apart():
+            return keyword.scores_of(self._connection, self._lexicon, query, chunk_ids)
+
+    def nearest(
+        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
+    ) -> list[Match]:
+        """Return the chunks nearest to a vector, best first, of those that a query allows.
+
+        Without `words` only its filters count, not what must or must not be in a chunk.
+        """
+        from memwell.store import vectors
+
+        among = vectors.Among(query.filters)
+        if words and (query.all_of or query.none_of):
+            with _told_apart():
+                must, unwanted = keyword.restricted(self._connection, self._lexicon, query)
+            among = vectors.Among(query.filters, must, unwanted)
+        snapshots = self._index.snapshots
+        return vectors.nearest(self._connection, snapshots, space, vector, among, limit)
+
+    def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return what the meaning leg says of some chunks."""
+        from memwell.store import vectors
+
+        return vectors.cosines(self._connection, space, vector, chunk_ids)
+
+    def listed(self, filters: Filters, limit: int) -> list[int]:
+        """Return the chunks that filters alone ask for, newest notes first."""
+        return self.notes.listed(filters, limit)
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Turn chunk ids with their relevance into hits."""
@@ -158,3 +236,16 @@ class Reader:
             if any(seen == token for seen, _ in self.tokens(word)):
                 return word.capitalize() if like[:1].isupper() else word.lower()
         return token
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Tell a broken keyword index from a damaged file: the rest can still answer without it."""
+    try:
+        yield
+    except apsw.CorruptError as error:
+        if getattr(error, "extendedresult", 0) != apsw.SQLITE_CORRUPT_VTAB:
+            raise
+        raise WordsUnavailable(f"the keyword index is damaged ({error})") from error
+    except apsw.SQLError as error:
+        raise WordsUnavailable(f"the keyword index refused a query ({error})") from error

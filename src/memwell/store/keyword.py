@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from memwell.store.base import Filters, Match, WordQuery
+from memwell.store.base import Match, WordQuery
 from memwell.store.expressions import Unit, joined, required, units
 from memwell.store.filters import filter_sql
 from memwell.store.lexicon import Lexicon
@@ -137,15 +137,48 @@ def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
 def search(
     connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, limit: int
 ) -> list[Match]:
-    """Return the best matches, best first; with no words to rank by, the newest notes' chunks."""
-    if not query.has_words:
-        return _listed(connection, query.filters, limit)
+    """Return the best matches, best first."""
     runner = _Runner(connection, query, max(limit, POOL), lexicon)
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
-    ranking = sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)[:MOST_UNITS]
+    ranking = _ranking(query, lexicon)
     found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [Match(chunk_id, score) for chunk_id, score in ordered[:limit]]
+
+
+def scores_of(
+    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, chunk_ids: Sequence[int]
+) -> dict[int, float]:
+    """Return the scores of those of some chunks that match, as `search` would give them."""
+    runner = _Runner(connection, query, len(chunk_ids), lexicon, only=chunk_ids)
+    must = joined("AND", (required(node, lexicon) for node in query.all_of))
+    ranking = _weighty(_ranking(query, lexicon), lexicon.total)
+    every = joined("OR", (word.expression for word in ranking))
+    return runner.run(must, ranking) if must else runner.run(every)
+
+
+def restricted(
+    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery
+) -> tuple[list[int] | None, list[int]]:
+    """Return the chunks that hold what must match (None: nothing must), and what must not."""
+    must = joined("AND", (required(node, lexicon) for node in query.all_of))
+    unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
+
+    def matching(expression: str) -> list[int]:
+        rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,))
+        return [chunk_id for (chunk_id,) in rows]
+
+    return matching(must) if must else None, matching(unwanted) if unwanted else []
+
+
+def _ranking(query: WordQuery, lexicon: Lexicon) -> list[Unit]:
+    """Return the words to rank by, rarest first."""
+    return sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)[:MOST_UNITS]
+
+
+def _weighty(words: Sequence[Unit], total: int) -> Sequence[Unit]:
+    """Leave out words in over half of the chunks: they have no weight in FTS5's BM25."""
+    return [word for word in words if word.rows <= total / 2] or words[:1]
 
 
 def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
@@ -160,8 +193,7 @@ def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, flo
     budget = max(_SELECT_ROWS, _SELECT_SHARE * total)
     weighty = words
     if sum(word.rows for word in words) > budget:
-        # A word in over half of the chunks has no weight in FTS5's BM25.
-        weighty = [word for word in words if word.rows <= total / 2] or words[:1]
+        weighty = _weighty(words, total)
     while True:
         selecting, scoring = _split(weighty, budget)
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
@@ -191,20 +223,30 @@ class _Runner:
     """Runs FTS5 expressions under the exclusions and filters of one query."""
 
     def __init__(
-        self, connection: apsw.Connection, query: WordQuery, limit: int, lexicon: Lexicon
-    ) -> None:
+        self, connection: apsw.Connection, query: WordQuery, limit: int, lexicon: Lexicon,
+        only: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         self.connection = connection
-        self.limit = limit
         self.unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
-        self.filter, self.parameters = filter_sql(query.filters)
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
+        bm25 = f"w.rank MATCH 'bm25({weights})'"
+        if only:
+            # The plus keeps SQLite from asking FTS5 anew for each chunk.
+            marks = ", ".join("?" * len(only))
+            self.parameters: list[str | int] = [*only, len(only)]
+            self.statement = f"""
+                SELECT w.rowid, w.rank FROM words w
+                WHERE w.words MATCH ? AND {bm25} AND +w.rowid IN ({marks}) LIMIT ?
+            """
+            return
         # CROSS JOIN keeps FTS5 in the outer loop, where it ranks; the filter is then asked only
         # of the best rows, one after the other, until there are enough.
         joins = "CROSS JOIN chunks c ON c.id = w.rowid CROSS JOIN notes n ON n.id = c.note_id"
+        condition, values = filter_sql(query.filters)
+        self.parameters = [*values, limit]
         self.statement = f"""
-            SELECT w.rowid, w.rank FROM words w {joins if self.filter else ""}
-            WHERE w.words MATCH ? AND w.rank MATCH 'bm25({weights})' {self.filter}
-            ORDER BY w.rank LIMIT ?
+            SELECT w.rowid, w.rank FROM words w {joins if condition else ""}
+            WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank LIMIT ?
         """
 
     def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
@@ -225,20 +267,5 @@ class _Runner:
     def _scores(self, expression: str) -> dict[int, float]:
         if self.unwanted:
             expression = f"({expression}) NOT {self.unwanted}"
-        rows = self.connection.execute(self.statement, (expression, *self.parameters, self.limit))
+        rows = self.connection.execute(self.statement, (expression, *self.parameters))
         return {chunk_id: -rank for chunk_id, rank in rows}
-
-
-def _listed(connection: apsw.Connection, filters: Filters, limit: int) -> list[Match]:
-    """Return the chunks that only filters ask for, newest notes first."""
-    if not filters.by_content:
-        return []
-    condition, parameters = filter_sql(filters)
-    rows = connection.execute(
-        f"""
-        SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
-        ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
-        """,
-        (*parameters, limit),
-    )
-    return [Match(chunk_id, math.inf) for (chunk_id,) in rows]

@@ -14,6 +14,8 @@ import apsw
 
 from memwell.model import Chunk, Hit, Note
 from memwell.store import keyword
+from memwell.store.base import Filters
+from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
 from memwell.store.lexicon import count_common_words
 
@@ -244,6 +246,20 @@ class Notes:
         return int(
             self._connection.execute("SELECT note_id FROM chunks WHERE id = ?", (chunk_id,)).get
         )
+
+    def listed(self, filters: Filters, limit: int) -> list[int]:
+        """Return the chunks that filters alone ask for, newest notes first."""
+        if not filters.by_content:
+            return []
+        condition, values = filter_sql(filters)
+        rows = self._connection.execute(
+            f"""
+            SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
+            ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
+            """,
+            (*values, limit),
+        )
+        return [chunk_id for (chunk_id,) in rows]
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Yield a hit for each chunk id and relevance, in the order given."""

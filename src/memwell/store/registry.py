@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memwell.errors import HomeError
-from memwell.store.filesystem import private_folder
+from memwell.store.filesystem import locked, private_folder
 
 FILE_NAME = "workspaces.json"
 
@@ -102,19 +102,8 @@ class Registry:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other processes from changing the list between our reading and writing it."""
-        try:
-            import fcntl
-        except ImportError:  # not a POSIX system
+        with self._explained(), locked(self.file.with_suffix(".lock"), wait=True):
             yield
-            return
-        with self._explained():
-            private_folder(self.file.parent)
-            lock = os.open(self.file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

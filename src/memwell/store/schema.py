@@ -72,6 +72,63 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             WHERE 0;                        -- no chunk has a vector yet
         """,
     ),
+    (
+        "keep vectors in spaces, one for each model",
+        """
+        CREATE TABLE spaces (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            fingerprint TEXT NOT NULL UNIQUE,   -- everything that changes a vector
+            provider TEXT NOT NULL,
+            model TEXT NOT NULL,
+            dimensions INTEGER NOT NULL,
+            settings TEXT NOT NULL,         -- what the provider is made from, as JSON; never a key
+            state TEXT NOT NULL CHECK (state IN ('filling', 'live', 'retired')),
+            opened_at TEXT NOT NULL,
+            retired_at TEXT,
+            pinned TEXT,                    -- the chain under which the user switched to it
+            complete_to INTEGER NOT NULL DEFAULT 0, -- all chunks up to this id have their vectors
+            random_mean REAL,               -- the cosine of two vectors picked at random
+            random_deviation REAL,
+            snapshot TEXT                   -- the file beside the index that is scanned
+        );
+        CREATE UNIQUE INDEX one_space_is_live ON spaces (state) WHERE state = 'live';
+
+        -- Rows are never changed, and ids never used again: a snapshot is all rows up to an id.
+        CREATE TABLE vectors (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            space_id INTEGER NOT NULL REFERENCES spaces ON DELETE CASCADE,
+            chunk_id INTEGER NOT NULL REFERENCES chunks ON DELETE CASCADE,
+            window INTEGER NOT NULL,        -- 0, 1, 2 ... within the chunk
+            vector BLOB NOT NULL,           -- little-endian float32; empty: the model read nothing
+            UNIQUE (chunk_id, space_id, window)
+        );
+        CREATE INDEX vectors_by_space ON vectors (space_id);
+
+        -- What a snapshot still holds though its row is gone.
+        CREATE TABLE dead_vectors (id INTEGER PRIMARY KEY, space_id INTEGER NOT NULL);
+        CREATE TRIGGER vector_died AFTER DELETE ON vectors BEGIN
+            INSERT INTO dead_vectors VALUES (OLD.id, OLD.space_id);
+        END;
+
+        -- Providers that failed, and until when they are left alone.
+        CREATE TABLE rests (
+            provider TEXT PRIMARY KEY,
+            until REAL NOT NULL,            -- seconds since 1970
+            failures INTEGER NOT NULL,      -- in a row
+            unavailable INTEGER NOT NULL,   -- cannot be used at all: another takes its place
+            reason TEXT NOT NULL
+        ) WITHOUT ROWID;
+
+        DROP VIEW memory_embeddings;
+        CREATE VIEW memory_embeddings AS
+            SELECT c.id AS id, c.text AS content, v.vector AS embedding, n.path AS source_file,
+                   c.seq AS chunk_index, n.read_ns / 1000000000 AS created_at,
+                   s.model AS model_name
+            FROM spaces s JOIN vectors v ON v.space_id = s.id
+            JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id
+            WHERE s.state = 'live' AND v.window = 0 AND v.vector != x'';
+        """,
+    ),
 )
 
 KEYWORD_TABLES = f"""

@@ -25,6 +25,7 @@ COMMANDS = {
     "status": "state",
     "doctor": "state",
     "reset": "state",
+    "spaces": "spaces",
     "config": "settings",
     "watch": "watching",
     "eval": "evaluating",

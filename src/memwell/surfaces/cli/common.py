@@ -35,6 +35,15 @@ def place_options(command: F) -> F:
     )(command)
 
 
+def mode_option(command: F) -> F:
+    """``--mode``: by words, by meaning or by both."""
+    return click.option(
+        "--mode",
+        type=click.Choice(["hybrid", "words", "meaning"]),
+        help="By words and meaning (hybrid) or by one of them; default `search.mode`.",
+    )(command)
+
+
 @contextmanager
 def opened(
     workspace: str | None, agent: str | None, *, everywhere: bool = False
@@ -85,7 +94,22 @@ def progress_bar(label: str) -> Iterator[Progress]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(label), BarColumn(), MofNCompleteColumn(), _rate_column(), TimeRemainingColumn()
+    )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _rate_column() -> Any:
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """How many a second."""
+
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:.0f}/s" if task.speed else "")
+
+    return Rate()

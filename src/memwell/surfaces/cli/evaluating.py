@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from memwell.surfaces.cli.common import json_option, print_json, progress_bar
+from memwell.surfaces.cli.common import json_option, mode_option, print_json, progress_bar
 
 
 @click.command("eval")
@@ -14,8 +14,9 @@ from memwell.surfaces.cli.common import json_option, print_json, progress_bar
 @click.option(
     "--run", "run_file", type=click.Path(path_type=Path), help="Also write the rankings here."
 )
+@mode_option
 @json_option
-def eval_command(dataset: Path, run_file: Path | None, as_json: bool) -> None:
+def eval_command(dataset: Path, run_file: Path | None, mode: str | None, as_json: bool) -> None:
     """Measure how well a labelled set is answered.
 
     DATASET is a folder with corpus.jsonl, queries.jsonl and qrels.tsv. It is indexed in a
@@ -24,12 +25,12 @@ def eval_command(dataset: Path, run_file: Path | None, as_json: bool) -> None:
     from memwell import config
     from memwell.evaluate.dataset import load
     from memwell.evaluation import evaluate_memory
-    from memwell.ingest.recipe import Recipe
 
     settings = config.load(None)
-    recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
-    with progress_bar("evaluating") as progress:
-        result = evaluate_memory(load(dataset), recipe, progress)
+    mode = mode or settings["search.mode"]
+    cache = config.home_folder() / "evaluation.db"
+    with progress_bar("embedding") as embedding, progress_bar("evaluating") as progress:
+        result = evaluate_memory(load(dataset), settings, mode, cache, progress, embedding)
     if run_file:
         run_file.write_text("".join(f"{line}\n" for line in result.run_lines()), encoding="utf-8")
     rows = {"all": result.overall, **result.by_category}

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json, progress_bar
+from memwell.surfaces.cli.common import (
+    json_option,
+    mode_option,
+    opened,
+    place_options,
+    print_json,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from memwell.model import Hit, SearchResult
@@ -21,6 +28,7 @@ NO_HITS = 1
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@mode_option
 @place_options
 @json_option
 @click.pass_context
@@ -31,6 +39,7 @@ def search_command(
     min_score: float | None,
     files_only: bool,
     everywhere: bool,
+    mode: str | None,
     workspace: str | None,
     agent: str | None,
     as_json: bool,
@@ -46,7 +55,9 @@ def search_command(
         opened(workspace, agent, everywhere=everywhere) as memory,
         progress_bar("indexing") as progress,
     ):
-        result = memory.search(" ".join(query), k=k, min_score=min_score, progress=progress)
+        result = memory.search(
+            " ".join(query), k=k, min_score=min_score, mode=mode, progress=progress
+        )
     if as_json:
         print_json(result)
     elif files_only:
@@ -114,6 +125,10 @@ def _caveats(result: SearchResult) -> list[str]:
     fresh = result.freshness
     if fresh.pending:
         lines.append(f"{fresh.pending} changed notes are not indexed yet: run `memwell index`.")
-    elif not fresh.checked and fresh.synced_at:
+    if fresh.unembedded:
+        lines.append(
+            f"{fresh.unembedded} passages are not found by meaning yet: run `memwell index`."
+        )
+    if not fresh.pending and not fresh.checked and fresh.synced_at:
         lines.append(f"As of {fresh.synced_at}; changes since then were not looked for.")
     return [*lines, *([fresh.note] if fresh.note else [])]

@@ -23,7 +23,7 @@ def config_command(
     if as_json:
         rows = {
             setting.name: {
-                "value": settings[setting.name],
+                "value": settings.visible(setting),
                 "origin": settings.origins[setting.name],
                 "default": setting.default,
                 "variable": setting.variable,
@@ -34,7 +34,7 @@ def config_command(
         print_json({"settings": rows})
         return
     for setting in chosen:
-        value, origin = shown(settings[setting.name]), settings.origins[setting.name]
+        value, origin = shown(settings.visible(setting)), settings.origins[setting.name]
         click.echo(f"{click.style(setting.name, bold=True)} = {value}  ({origin})")
         click.echo(f"    {setting.reason}")
 

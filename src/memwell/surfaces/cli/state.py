@@ -23,6 +23,10 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
     click.echo(f"memwell {status.version}, agent {status.agent}")
     click.echo(f"index   {status.index} ({status.bytes / 1e6:.1f} MB)")
     click.echo(f"words   {status.words}")
+    click.echo(f"meaning {status.meaning}")
+    for provider in status.providers:
+        if not provider.usable:
+            click.secho(f"{provider.name}: {provider.detail}", fg="yellow", err=True)
     if deep:
         click.echo(f"checked {status.deep['integrity']}")
     for row in status.workspaces:

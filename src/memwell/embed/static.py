@@ -1,0 +1,104 @@
+"""Static models of the model2vec kind: a vector for each word, a text is their mean.
+
+There is no limit to what one vector covers, and no order of words. A text of which the model
+knows no word gets no vector.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memwell.embed.base import Limits, ProviderFailing, ProviderUnavailable
+from memwell.embed.gguf import identity
+from memwell.embed.packages import needed
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+FILES = ("config.json", "model.safetensors", "tokenizer.json")
+_LONGEST_HEADER = 1 << 24
+
+
+class Static:
+    """A model2vec model from a folder."""
+
+    name = "static"
+    remote = False
+    window = 1_000_000
+    # It takes one batch at a time, a thousand texts in a moment.
+    limits = Limits(tokens=100_000, texts=1_024, parallel=1)
+
+    def __init__(self, model: str) -> None:
+        """Take the folder that the model lies in."""
+        needed("model2vec", install="memwell[static]")
+        self._folder = Path(model).expanduser()
+        for file in FILES:
+            if not (self._folder / file).is_file():
+                raise ProviderUnavailable(
+                    f"There is no model2vec model in {model}: {file} is missing",
+                    f"Give the path of a folder with {', '.join(FILES)}",
+                )
+        self.dimensions = _columns(self._folder / "model.safetensors")
+        self._using = threading.Lock()
+
+    @property
+    def model(self) -> str:
+        """The folder's name."""
+        return self._folder.resolve().name
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The model's files."""
+        return f"static {identity(self._folder / file for file in FILES)} {self.dimensions}"
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+        """Embed every text as one."""
+        import numpy as np
+
+        if not texts:
+            return []
+        readable = [text.encode(errors="replace").decode() for text in texts]
+        # For every call it sets the tokenizer's limit and sets it back: not with two at once.
+        with self._using:
+            means = self._loaded.encode(readable, max_length=None, use_multiprocessing=False)
+        rows: Matrix = means.astype(np.float32)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all():
+            raise ProviderFailing(f"{self.model} gave a vector that is not finite")
+        return [
+            row[None] / length if length else row[None][:0]
+            for row, length in zip(rows, lengths, strict=True)
+        ]
+
+    def embed_query(self, text: str) -> Matrix:
+        """Embed a query like a document."""
+        return self.embed_documents([text])[0]
+
+    @cached_property
+    def _loaded(self) -> Any:
+        from model2vec import StaticModel
+
+        try:
+            return StaticModel.from_pretrained(self._folder)
+        except Exception as error:
+            raise ProviderUnavailable(
+                f"model2vec cannot load {self._folder}: {error}", "Download the model again"
+            ) from error
+
+
+def _columns(file: Path) -> int:
+    """Read the length of the vectors from the header of the file that holds them."""
+    try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            header = json.loads(opened.read(min(length, _LONGEST_HEADER)))
+        return int(header["embeddings"]["shape"][1])
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise ProviderUnavailable(
+            f"{file} does not hold the vectors of a model2vec model", "Download the model again"
+        ) from error

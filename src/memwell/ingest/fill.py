@@ -1,0 +1,221 @@
+"""Fill a space: embed the chunks that have no vector in it yet, those of the newest notes first.
+
+Batches are embedded several at a time and written as each comes back, one transaction each:
+killed at any moment, what was written stays, and the next filling goes on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from memwell.embed.base import Embedder, EmbeddingError, Limits
+from memwell.embed.patience import Refused, embed_batch
+from memwell.ingest.sync import Progress
+from memwell.store.spaces import FILLING, Space, Waiting
+from memwell.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+    from memwell.store.cache import VectorCache
+    from memwell.store.index import Index
+
+_POOL = 1_000
+"""Chunks looked up at a time."""
+_SAMPLE = 2_000
+"""Vectors that the cosine of random pairs is measured on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a filling did."""
+
+    embedded: int = 0
+    from_cache: int = 0
+    refused: tuple[str, ...] = ()
+    """Why texts have no vector: the provider would not take them."""
+    left: int = 0
+    """Chunks that still wait."""
+    stopped_by: EmbeddingError | None = None
+
+
+def fill(
+    index: Index, embedder: Embedder, space: Space, cache: VectorCache,
+    progress: Progress, stop: threading.Event, now: Callable[[], str],
+) -> Filled:  # fmt: skip
+    """Embed until nothing waits, the provider fails or `stop` is set; then the space is live."""
+    work = _Filling(index, embedder, space, cache, progress, stop)
+    work.run()
+    cache.trim()
+    with index.reading() as reader:
+        left = reader.spaces.count_waiting(space)
+    if not left:
+        _finish(index, space, now())
+    index.compact(space.fingerprint)
+    return replace(work.done, left=left)
+
+
+class _Filling:
+    """One filling, and its tally."""
+
+    def __init__(
+        self, index: Index, embedder: Embedder, space: Space, cache: VectorCache,
+        progress: Progress, stop: threading.Event,
+    ) -> None:  # fmt: skip
+        self.index = index
+        self.embedder = embedder
+        self.space = space
+        self.cache = cache
+        self.progress = progress
+        self.stop = stop
+        self.done = Filled()
+
+    def run(self) -> None:
+        with self.index.reading() as reader:
+            total = reader.spaces.count_waiting(self.space)
+        while not self.stop.is_set() and self.done.stopped_by is None:
+            with self.index.reading() as reader:
+                pool = reader.spaces.waiting(self.space, _POOL)
+            if not pool:
+                return
+            self._fill(pool, total)
+            self.index.compact(self.space.fingerprint)
+
+    def _fill(self, pool: Sequence[Waiting], total: int) -> None:
+        known = self.cache.get(
+            self.space.fingerprint, self.space.dimensions, [item.text for item in pool]
+        )
+        cached = [(item, known[item.text]) for item in pool if item.text in known]
+        if cached:
+            self._write(cached)
+            self.done = replace(self.done, from_cache=self.done.from_cache + len(cached))
+        rest = [item for item in pool if item.text not in known]
+        self._tell(total)
+        batches = [*batched(rest, self.embedder.limits)]
+        embed = _Cancellable(self.embedder, self.stop)
+        for batch, answer in in_parallel(embed, batches, self.embedder.limits.parallel):
+            if isinstance(answer, EmbeddingError):
+                self.done = replace(self.done, stopped_by=answer)
+                return
+            self._keep(batch, answer)
+            self._tell(total)
+            if self.stop.is_set():
+                return
+
+    def _keep(self, batch: Sequence[Waiting], answer: Sequence[Matrix | Refused]) -> None:
+        import numpy as np
+
+        nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
+        pairs = [*zip(batch, answer, strict=True)]
+        refused = [part.reason for part in answer if isinstance(part, Refused)]
+        self._write(
+            [(item, nothing if isinstance(part, Refused) else part) for item, part in pairs]
+        )
+        self.done = replace(
+            self.done,
+            embedded=self.done.embedded + len(batch) - len(refused),
+            refused=(*self.done.refused, *refused),
+        )
+
+    def _write(self, vectors: Sequence[tuple[Waiting, Matrix]]) -> None:
+        with self.index.writing_spaces() as spaces:
+            spaces.put(self.space, ((item.chunk_id, matrix) for item, matrix in vectors))
+        self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
+
+    def _tell(self, total: int) -> None:
+        so_far = self.done.embedded + self.done.from_cache + len(self.done.refused)
+        self.progress(so_far, max(total, so_far))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cancellable:
+    """Embeds a batch; retries end when the filling is to stop."""
+
+    embedder: Embedder
+    stop: threading.Event
+
+    def __call__(self, batch: Sequence[Waiting]) -> Sequence[Matrix | Refused]:
+        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
+
+
+def batched(items: Sequence[Waiting], limits: Limits) -> Iterator[list[Waiting]]:
+    """Divide chunks into batches that a provider takes."""
+    batch: list[Waiting] = []
+    weight = 0
+    for item in items:
+        tokens = count_tokens(item.text)
+        if batch and (weight + tokens > limits.tokens or len(batch) >= limits.texts):
+            yield batch
+            batch, weight = [], 0
+        batch.append(item)
+        weight += tokens
+    if batch:
+        yield batch
+
+
+def in_parallel(
+    work: Callable[[Sequence[Waiting]], Sequence[Matrix | Refused]],
+    batches: Sequence[Sequence[Waiting]],
+    most: int,
+) -> Iterator[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | EmbeddingError]]:
+    """Yield each batch with what came of it, as it comes; leaving early abandons the rest.
+
+    Threads that nobody waits for when the process ends: a request may hang for a minute.
+    """
+    todo: SimpleQueue[Sequence[Waiting] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | Exception]] = (
+        SimpleQueue()
+    )
+
+    def run() -> None:
+        while (batch := todo.get()) is not None:
+            try:
+                done.put((batch, work(batch)))
+            except Exception as error:
+                done.put((batch, error))
+
+    remaining = iter(batches)
+    workers = min(most, len(batches))
+    for _ in range(workers):
+        todo.put(next(remaining))
+        threading.Thread(target=run, daemon=True).start()
+    try:
+        for _ in batches:
+            batch, answer = done.get()
+            todo.put(next(remaining, None))
+            if isinstance(answer, Exception) and not isinstance(answer, EmbeddingError):
+                raise answer
+            yield batch, answer
+    finally:
+        for _ in range(workers):
+            todo.put(None)
+
+
+def _finish(index: Index, space: Space, at: str) -> None:
+    """Record that a space is full and let it answer, in one transaction."""
+    with index.reading() as reader:
+        mean, deviation = random_cosines(reader.spaces.some_vectors(space, _SAMPLE))
+    with index.writing_spaces() as spaces:
+        if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
+            spaces.finished(space, mean, deviation)
+            if space.state == FILLING:
+                spaces.go_live(space, at)
+
+
+def random_cosines(
+    vectors: Sequence[tuple[int, bytes]],
+) -> tuple[float | None, float | None]:
+    """Return mean and deviation of the cosine of two vectors of different notes."""
+    import numpy as np
+
+    if len({note for note, _ in vectors}) < 2:
+        return None, None
+    notes = np.array([note for note, _ in vectors])
+    matrix = np.array([np.frombuffer(vector, dtype="<f4") for _, vector in vectors])
+    shuffled = np.random.default_rng(len(vectors)).permutation(len(vectors))
+    pairs = notes != notes[shuffled]
+    cosines = np.einsum("ij,ij->i", matrix, matrix[shuffled])[pairs]
+    return (float(cosines.mean()), float(cosines.std())) if len(cosines) else (None, None)

@@ -1,0 +1,62 @@
+"""Providers that failed are left alone for a while, by every process (a circuit breaker)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+
+FIRST_SECONDS = 30.0
+MOST_SECONDS = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Why a provider is left alone, and until when (seconds since 1970)."""
+
+    provider: str
+    until: float
+    failures: int
+    unavailable: bool
+    """It cannot be used at all (a key was refused), so another takes its place."""
+    reason: str
+
+
+class Rests:
+    """The list of providers that are left alone."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def of(self, provider: str, now: float) -> Rest | None:
+        """Return the rest of a provider, if it has one now."""
+        row = self._connection.execute(
+            "SELECT provider, until, failures, unavailable, reason FROM rests WHERE provider = ?",
+            (provider,),
+        ).fetchone()
+        rest = Rest(*row) if row else None
+        return rest if rest and rest.until > now else None
+
+    def failed(
+        self, provider: str, reason: str, now: float,
+        *, unavailable: bool = False, at_least: float = 0.0,
+    ) -> None:  # fmt: skip
+        """Leave a provider alone: twice as long with each failure in a row."""
+        before = self._connection.execute(
+            "SELECT failures FROM rests WHERE provider = ?", (provider,)
+        ).get
+        failures = int(before or 0) + 1
+        seconds = min(MOST_SECONDS, FIRST_SECONDS * 2 ** (failures - 1))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO rests (provider, until, failures, unavailable, reason)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (provider, now + max(seconds, at_least), failures, unavailable, reason),
+        )
+
+    def answered(self, provider: str) -> None:
+        """Forget the failures of a provider that answers, or that the user wants tried again."""
+        self._connection.execute("DELETE FROM rests WHERE provider = ?", (provider,))
+
+    def all_over(self) -> None:
+        """Let every provider be tried again."""
+        self._connection.execute("DELETE FROM rests")

@@ -1,0 +1,228 @@
+"""The meaning leg: the chunks of a space that are nearest to a query, by cosine.
+
+A space is a snapshot (a file, scanned fast), the rows that came since, and without the rows that
+went. Filters act before ranking, so that k come back when k exist.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from memwell.store import snapshot
+from memwell.store.base import Filters, Match
+from memwell.store.filters import filter_sql
+from memwell.store.snapshot import Array, Row, Snapshot
+from memwell.store.spaces import Space, Spaces
+
+_STALE_ROWS = 2_000
+_STALE_SHARE = 0.1
+"""Rows since the last snapshot from which on a new one is worth its while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Which chunks may be found: filters on their notes, and words they must or must not hold."""
+
+    filters: Filters
+    chunks: Sequence[int] | None = None
+    not_chunks: Sequence[int] = ()
+
+
+class Snapshots:
+    """The snapshot files beside an index, each mapped once a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._mapped: dict[str, Snapshot] = {}
+        self._lock = threading.Lock()
+
+    def of(self, space: Space) -> Snapshot | None:
+        """Return the snapshot of a space, if it has one that is whole."""
+        if space.snapshot is None:
+            return None
+        with self._lock:
+            found = self._mapped.get(space.snapshot) or snapshot.load(self.folder / space.snapshot)
+            if found is not None and found.vectors.shape[1] == space.dimensions:
+                self._mapped = {**self._mapped, space.snapshot: found}
+                return found
+        return None
+
+    def keep_only(self, names: set[str]) -> None:
+        """Delete the files of spaces that are gone or have a newer one."""
+        with self._lock:
+            self._mapped = {name: file for name, file in self._mapped.items() if name in names}
+        for file in self.folder.glob("vectors-*"):
+            if file.name not in names:
+                file.unlink(missing_ok=True)
+
+
+def nearest(
+    connection: apsw.Connection, snapshots: Snapshots, space: Space,
+    query: Array, among: Among, limit: int,
+) -> list[Match]:  # fmt: skip
+    """Return the chunks nearest to a query, best first; a chunk is as near as its best window."""
+    base = snapshots.of(space)
+    allowed = _Allowed(connection, among)
+    found = [_recent(connection, space, base.last_id if base else 0, query, allowed)]
+    if base is not None and len(base.ids):
+        keep = allowed.keep(base.chunks, base.notes)
+        dead = _dead_rows(connection, space, base)
+        if len(dead):
+            keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
+            keep[dead] = False
+        rows, scores = base.scores(query, limit, keep)
+        found.append((base.chunks[rows], scores))
+    chunks = np.concatenate([chunks for chunks, _ in found])
+    return _best(chunks, np.concatenate([scores for _, scores in found]), limit)
+
+
+def cosines(
+    connection: apsw.Connection, space: Space, query: Array, chunk_ids: Sequence[int]
+) -> dict[int, float]:
+    """Return the cosine of each chunk that has a vector: that of its best window."""
+    rows = Spaces(connection).vectors_of(space, chunk_ids)
+    scores = _stacked([vector for _, vector in rows], space.dimensions) @ query
+    best: dict[int, float] = {}
+    for (chunk_id, _), score in zip(rows, scores.tolist(), strict=True):
+        best[chunk_id] = max(score, best.get(chunk_id, -1.0))
+    return best
+
+
+def _best(chunks: Array, scores: Array, limit: int) -> list[Match]:
+    """Return the `limit` best chunks; of a chunk's windows only the best counts."""
+    rows, wanted = len(scores), limit
+    while True:
+        wanted = min(rows, 2 * wanted + 16)
+        top = np.argpartition(-scores, wanted - 1)[:wanted] if wanted < rows else np.arange(rows)
+        top = top[np.lexsort((chunks[top], -scores[top]))]
+        _, first = np.unique(chunks[top], return_index=True)
+        if len(first) >= limit or wanted == rows:
+            chosen = top[np.sort(first)][:limit]
+            pairs = zip(chunks[chosen].tolist(), scores[chosen].tolist(), strict=True)
+            return [Match(chunk_id, score) for chunk_id, score in pairs]
+
+
+def _recent(
+    connection: apsw.Connection, space: Space, after: int, query: Array, allowed: _Allowed
+) -> tuple[Array, Array]:
+    """Return the chunks and cosines of rows that came after the snapshot."""
+    rows = [*_rows(connection, space, after)]
+    chunks = np.array([row[1] for row in rows], dtype=np.int64)
+    scores = _stacked([row[3] for row in rows], space.dimensions) @ query
+    keep = allowed.keep(chunks, np.array([row[2] for row in rows], dtype=np.int64))
+    return (chunks, scores) if keep is None else (chunks[keep], scores[keep])
+
+
+def _rows(connection: apsw.Connection, space: Space, after: int = 0) -> Iterator[Row]:
+    rows = connection.execute(
+        """
+        SELECT v.id, v.chunk_id, c.note_id, v.vector
+        FROM vectors v INDEXED BY vectors_by_space CROSS JOIN chunks c ON c.id = v.chunk_id
+        WHERE v.space_id = ? AND v.id > ? AND v.vector != x'' ORDER BY v.id
+        """,
+        (space.id, after),
+    )
+    return iter(rows)
+
+
+def _stacked(vectors: Sequence[bytes], dimensions: int) -> Array:
+    return np.frombuffer(b"".join(vectors), dtype="<f4").reshape(-1, dimensions)
+
+
+def _dead_rows(connection: apsw.Connection, space: Space, base: Snapshot) -> Array:
+    """Return the rows of a snapshot whose vectors were deleted since."""
+    gone = connection.execute("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,))
+    ids = np.array([key for (key,) in gone], dtype=np.int64)
+    at = np.searchsorted(base.ids, ids)
+    at = at[at < len(base.ids)]
+    return at[np.isin(base.ids[at], ids)]
+
+
+class _Allowed:
+    """Which rows a query may look at."""
+
+    def __init__(self, connection: apsw.Connection, among: Among) -> None:
+        self._among = among
+        self._notes: Array | None = None
+        condition, values = filter_sql(among.filters)
+        if condition:
+            rows = connection.execute(f"SELECT n.id FROM notes n WHERE 1 {condition}", values)
+            self._notes = np.array([key for (key,) in rows], dtype=np.int64)
+
+    def keep(self, chunks: Array, notes: Array) -> Array | None:
+        """Return which of some rows are allowed; None is all of them."""
+        masks = []
+        if self._notes is not None:
+            masks.append(_members(notes, self._notes))
+        if self._among.chunks is not None:
+            masks.append(_members(chunks, np.array(self._among.chunks, dtype=np.int64)))
+        if self._among.not_chunks:
+            masks.append(~_members(chunks, np.array(self._among.not_chunks, dtype=np.int64)))
+        return np.logical_and.reduce(masks) if masks else None
+
+
+def _members(values: Array, of: Array) -> Array:
+    """Return which of the values are members of a set, all being ids (small, from 1)."""
+    if not len(values) or not len(of):
+        return np.zeros(len(values), dtype=bool)
+    table = np.zeros(int(max(values.max(), of.max())) + 1, dtype=bool)
+    table[of] = True
+    found: Array = table[values]
+    return found
+
+
+# -- snapshots -------------------------------------------------------------------------------------
+
+
+def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space) -> bool:
+    """Whether so much changed since the last snapshot that a new one is worth its while."""
+    base = snapshots.of(space)
+    came = connection.execute(
+        "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? AND id > ?",
+        (space.id, base.last_id if base else 0),
+    ).get
+    went = connection.execute(
+        "SELECT count(*) FROM dead_vectors WHERE space_id = ?", (space.id,)
+    ).get
+    return bool(came + went > max(_STALE_ROWS, _STALE_SHARE * (len(base.ids) if base else 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A snapshot that was written, and what it was written from."""
+
+    name: str
+    instead_of: str | None
+    without: tuple[int, ...]
+    """Dead vectors that it does not hold."""
+
+
+def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> Written:
+    """Write all vectors of a space to a new file beside the index."""
+    query = connection.execute
+    count = query(
+        "SELECT count(*) FROM vectors WHERE space_id = ? AND vector != x''", (space.id,)
+    ).get
+    dead = query("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,)).fetchall()
+    name = f"vectors-{space.id}-{secrets.token_hex(8)}.bin"
+    snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions)
+    return Written(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
+
+
+def adopt_snapshot(connection: apsw.Connection, space: Space, written: Written) -> None:
+    """Let searches use a snapshot, unless another process's came first."""
+    connection.execute(
+        "UPDATE spaces SET snapshot = ? WHERE id = ? AND snapshot IS ?",
+        (written.name, space.id, written.instead_of),
+    )
+    if connection.changes():
+        connection.executemany(
+            "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in written.without)
+        )

@@ -1,0 +1,55 @@
+"""`memwell spaces`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+
+if TYPE_CHECKING:
+    from memwell.model import SpaceStatus
+
+
+@click.command("spaces")
+@click.argument("action", type=click.Choice(["list", "switch", "drop"]), default="list")
+@click.argument("number", type=int, required=False)
+@place_options
+@json_option
+def spaces_command(
+    action: str, number: int | None, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """List the vector spaces, switch to one (rollback) or drop one.
+
+    A space holds the vectors of one model. One is live: it answers. Another is filled in the
+    background when the model changes, and the former is kept for a while.
+    """
+    if action != "list" and number is None:
+        raise click.UsageError(f"Which one? memwell spaces {action} NUMBER")
+    with opened(workspace, agent) as memory:
+        if action == "switch" and number is not None:
+            memory.switch_space(number)
+        elif action == "drop" and number is not None:
+            memory.drop_space(number)
+        spaces = memory.spaces()
+    if as_json:
+        from dataclasses import asdict
+
+        print_json({"spaces": [asdict(space) for space in spaces]})
+        return
+    for space in spaces:
+        click.echo(_line(space))
+    if not spaces:
+        click.echo("No vectors yet: run `memwell index`.")
+
+
+def _line(space: SpaceStatus) -> str:
+    share = space.embedded / space.chunks if space.chunks else 1.0
+    chance = ""
+    if space.random_mean is not None and space.random_deviation is not None:
+        chance = f", random cosine {space.random_mean:.2f} ± {space.random_deviation:.2f}"
+    return (
+        f"{space.id}  {space.state:<8} {space.model} ({space.provider}), {space.dimensions}"
+        f" dimensions, {share:.0%} of {space.chunks} passages{chance}"
+    )
