@@ -22,11 +22,12 @@ settings.load_profile("patient")
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a home and a configuration of its own."""
+    """Every test has a home and a configuration of its own, and no vectors unless it asks."""
     for name in [name for name in os.environ if name.startswith("MEMWELL_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMWELL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MEMWELL_CONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "")
     return tmp_path / "home"
 
 

@@ -14,16 +14,17 @@ SOURCE = Path(memwell.__file__).parent
 LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
-    {"workspaces", "diagnosis", "passages"},
+    {"workspaces", "diagnosis", "passages", "meaning"},
     {"ingest", "search", "evaluate"},
     {"store"},
+    {"embed"},
     {"config"},
-    {"model"},
+    {"model", "tokens"},
     {"errors"},
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""
 
-READS_CONFIG = {"surfaces", "memory", "workspaces", "diagnosis"}
+READS_CONFIG = {"surfaces", "memory", "workspaces", "diagnosis", "meaning", "evaluation"}
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -66,7 +67,7 @@ def test_only_memory_and_the_surfaces_read_the_configuration() -> None:
 
 
 def test_pure_functions_know_no_sql_clock_or_environment() -> None:
-    for name in ("normalise", "parse", "mark", "snippet", "suggest"):
+    for name in ("normalise", "fuse", "parse", "mark", "snippet", "suggest"):
         names = set()
         for node in ast.walk(
             ast.parse((SOURCE / "search" / f"{name}.py").read_text(encoding="utf-8"))
@@ -90,7 +91,7 @@ def test_a_search_loads_nothing_heavy() -> None:
         "import sys; sys.argv = ['memwell', 'search', 'x']\n"
         "from memwell.surfaces.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'rich', 'watchfiles', 'numpy', 'yaml', 'anyio'}))"
+        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'rich', 'watchfiles', 'numpy', 'onnxruntime', 'yaml', 'anyio'}))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""

@@ -43,7 +43,7 @@ class Setting:
     @property
     def only_the_users(self) -> bool:
         """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
-        return self.name.startswith("embedding.")
+        return self.name.startswith(("embedding.", "vectors."))
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -82,6 +82,9 @@ SETTINGS: tuple[Setting, ...] = (
             otherwise="GEMINI_API_KEY"),
     Setting("embedding.sentence-transformers.model", "", "A folder with such a model."),
     Setting("embedding.static.model", "", "A folder with a model in the model2vec format."),
+    Setting("vectors.backend", "scan", "How the nearest vectors are found: by a scan of a compact"
+            " copy in memory, or slower, without the copy, in SQL by sqlite-vec.",
+            one_of=("scan", "sqlite-vec")),
     Setting("search.mode", "hybrid", "By words and meaning together: each finds what the other"
             " misses.", one_of=("hybrid", "words", "meaning")),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from memwell.config import Config
+from memwell.embed.providers import Factory
 from memwell.errors import MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import Evaluation, Ranking, evaluate
@@ -38,12 +39,13 @@ def evaluate_memory(
     cache: Path,
     progress: Progress = unwatched,
     embedding: Progress = unwatched,
+    embedders: Mapping[str, Factory] | None = None,
 ) -> Evaluation:
     """Index the set in a temporary place and ask all its questions."""
     recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = Index(Path(folder) / "index.db")
-        meaning = Meaning(index, cache.parent, settings, cache)
+        meaning = Meaning(index, cache.parent, settings, embedders, cache)
         try:
             asked = _Asked(index, meaning, mode, dataset.documents, recipe)
             if mode != WORDS:

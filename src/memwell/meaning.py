@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +24,13 @@ from memwell.embed.base import (
     ProviderFailing,
     ProviderUnavailable,
 )
-from memwell.embed.providers import REMOTE, make
+from memwell.embed.providers import Factory, make
 from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import FillReport, Leg, ProviderStatus, SpaceStatus
 from memwell.search.pipeline import MEANING, Asked
 from memwell.store.index import Index, Reader
+from memwell.store.rests import Rest
 from memwell.store.spaces import LIVE, RETIRED, Space
 from memwell.store.sqlite import BUSY_TIMEOUT_MS
 
@@ -56,11 +57,13 @@ class Meaning:
     """The vectors of one agent's memory."""
 
     def __init__(
-        self, index: Index, home: Path, settings: Config, cache: Path | None = None
-    ) -> None:
+        self, index: Index, home: Path, settings: Config,
+        embedders: Mapping[str, Factory] | None = None, cache: Path | None = None,
+    ) -> None:  # fmt: skip
         self._index = index
         self._home = home
         self._settings = settings
+        self._factories = embedders
         self._cache_file = cache or index.path.with_name("embeddings.db")
         self._made: dict[str, Embedder] = {}
         self._making = threading.Lock()
@@ -109,7 +112,9 @@ class Meaning:
         identity = f"{member.name} {sorted(member.settings.items())}"
         with self._making:
             if identity not in self._made:
-                self._made[identity] = make(member.name, {**member.settings, **member.private})
+                self._made[identity] = make(
+                    member.name, {**member.settings, **member.private}, self._factories
+                )
             return self._made[identity]
 
     def _usable(self, reader: Reader) -> Iterator[tuple[Member, Embedder | None, str]]:
@@ -140,6 +145,8 @@ class Meaning:
         With `again` providers that were left alone for a while are tried all the same.
         """
         started = time.perf_counter()
+        if not self.chain:
+            return FillReport()
         with self._alone() as alone:
             if not alone:
                 return FillReport(notes=("Another process is embedding",))
@@ -156,10 +163,8 @@ class Meaning:
             notes += [problem for problem in problems if problem not in notes]
             if member is None or embedder is None:
                 return FillReport(notes=tuple(notes), left=self._count_chunks())
-            with self._index.reading() as reader:
-                rest = reader.rests.of(embedder.fingerprint, time.time())
             space = self._open(member, embedder)
-            if rest:
+            if rest := self._resting(embedder):
                 notes.append(f"{member.name} is left alone for now: {rest.reason}")
                 return FillReport(member.name, space.model, left=self._left(space),
                                   notes=tuple(notes))  # fmt: skip
@@ -185,10 +190,28 @@ class Meaning:
         with self._index.reading() as reader:
             space = reader.spaces.live()
             waiting = reader.spaces.count_waiting(space) if space else reader.total
-        if 0 < waiting <= most and self.chain and self.chain[0].name not in REMOTE:
-            with suppress(MemwellError):
-                return self.fill().left
+        if 0 < waiting <= most:
+            with suppress(MemwellError), self._alone() as alone:
+                if alone:
+                    return self._catch_up(space)
         return waiting
+
+    def _catch_up(self, live: Space | None) -> int:
+        from memwell.ingest.fill import fill
+
+        if live:
+            space, embedder = live, self._embedder_of(live)
+        else:
+            member, first, _ = self._first()
+            if member is None or first is None:
+                raise ProviderUnavailable("no member of the chain can be used")
+            space, embedder = self._open(member, first), first
+        if embedder.remote or self._resting(embedder):
+            return self._left(space)
+        done = fill(self._index, embedder, space, self.cache, unwatched, threading.Event(), _now)
+        if done.stopped_by:
+            self._rest(embedder, done.stopped_by, _IMPATIENT_MS)
+        return done.left
 
     def _first(self) -> tuple[Member | None, Embedder | None, list[str]]:
         """Return the provider to fill with: that of the space the user chose, else the chain's."""
@@ -197,8 +220,8 @@ class Meaning:
             chosen = [s for s in reader.spaces.all() if s.pinned == self._chain_as_text]
             for space in chosen:
                 with suppress(ProviderUnavailable):
-                    member = self._maker(space)
-                    return member, self._embedder(member), []
+                    member = Member(space.provider, dict(space.made_from), {})
+                    return member, self._embedder_of(space), []
             for member, embedder, problem in self._usable(reader):
                 if embedder:
                     return member, embedder, problems
@@ -223,6 +246,10 @@ class Meaning:
                 embedder.fingerprint, member.name, embedder.model, embedder.dimensions,
                 member.settings, _now(),
             )  # fmt: skip
+
+    def _resting(self, embedder: Embedder) -> Rest | None:
+        with self._index.reading() as reader:
+            return reader.rests.of(embedder.fingerprint, time.time())
 
     def _left(self, space: Space) -> int:
         with self._index.reading() as reader:
@@ -278,9 +305,7 @@ class Meaning:
         rest = reader.rests.of(space.fingerprint, time.time())
         if rest:
             raise ProviderFailing(f"left alone for now: {rest.reason}")
-        embedder = self._embedder(self._maker(space))
-        if embedder.fingerprint != space.fingerprint:
-            raise ProviderUnavailable(f"its vectors are no longer those of {space.model}")
+        embedder = self._embedder_of(space)
         try:
             vector = embedder.embed_query(text)
         except EmbeddingError as error:
@@ -288,14 +313,17 @@ class Meaning:
             raise
         return Asked(space, vector[0]) if len(vector) else None
 
-    def _maker(self, space: Space) -> Member:
-        """Return what makes the provider of a space; a remote one only if the chain names it."""
+    def _embedder_of(self, space: Space) -> Embedder:
+        """Return the provider of a space; a remote one only if the chain names it."""
         name = space.provider
         named = next((member for member in self.chain if member.name == name), None)
-        if named is None and name in REMOTE:
+        member = Member(name, dict(space.made_from), (named or self._member(name, None)).private)
+        embedder = self._embedder(member)
+        if embedder.remote and not named:
             raise ProviderUnavailable(f"{name} is no longer in embedding.chain")
-        private = named.private if named else self._member(name, None).private
-        return Member(name, dict(space.made_from), private)
+        if embedder.fingerprint != space.fingerprint:
+            raise ProviderUnavailable(f"{space.model} is no longer what it was")
+        return embedder
 
     def _rest(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
         unavailable = isinstance(error, ProviderUnavailable)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from memwell import __version__, config
-from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.embed.providers import Factory
+from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.meaning import Meaning
@@ -51,6 +53,7 @@ class Memory:
             agent's workspaces together.
         near: the same, but where no workspace is there, all of them are meant.
         agent: whose memory; default the setting ``agent``.
+        embedders: providers of vectors of your own, by the name ``embedding.chain`` gives them.
 
     """
 
@@ -61,6 +64,7 @@ class Memory:
         workspace: str | Path | None = None,
         near: str | Path | None = None,
         agent: str | None = None,
+        embedders: Mapping[str, Factory] | None = None,
     ) -> None:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
         place = workspace or near
@@ -75,9 +79,15 @@ class Memory:
         self.agent = agent or settings["agent"]
         _check_agent(self.agent)
         folder = self.home / "agents" / self.agent
-        self._index = Index(folder / "index.db")
+        by_sql = settings["vectors.backend"] == "sqlite-vec"
+        if by_sql and find_spec("sqlite_vec") is None:
+            raise ConfigError(
+                'vectors.backend = "sqlite-vec" needs a package that is not installed',
+                "pip install 'memwell[sqlite-vec]', or set it to \"scan\"",
+            )
+        self._index = Index(folder / "index.db", vectors_by_sql=by_sql)
         self._workspaces = Workspaces(Registry(folder), self._index)
-        self._meaning = Meaning(self._index, self.home, settings)
+        self._meaning = Meaning(self._index, self.home, settings, embedders)
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
 

@@ -20,8 +20,13 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import BatchRefused, EmbeddingError, ProviderFailing, ProviderUnavailable
-from memwell.embed.patience import WrongAnswer
+from memwell.embed.base import (
+    BatchRefused,
+    EmbeddingError,
+    ProviderFailing,
+    ProviderUnavailable,
+    WrongAnswer,
+)
 from memwell.embed.windows import text_windows
 
 if TYPE_CHECKING:

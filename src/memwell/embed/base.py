@@ -84,5 +84,9 @@ class ProviderFailing(EmbeddingError):
         """Seconds that the provider asked to be left alone."""
 
 
+class WrongAnswer(ProviderFailing):
+    """It answered, but not with what it should: one text of the batch may be the cause."""
+
+
 class BatchRefused(EmbeddingError):
     """It will not take this batch: too large, or one of its texts is not to its liking."""

@@ -80,7 +80,8 @@ class Gemini:
 
     def _asked(self, texts: list[str], task: str) -> Matrix:
         body = {"requests": [self._request(text, task) for text in texts]}
-        answer = self._service.post(f"/models/{quote(self.model)}:batchEmbedContents", body)
+        path = f"/models/{quote(self.model)}:batchEmbedContents"
+        answer = self._service.post(path, body, hurry=task == _QUERY)
         found = entries(self._service.server, answer, "embeddings")
         vectors = [entry.get("values") for entry in found]
         return unit_rows(self._service.server, vectors, len(texts), self.dimensions)

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of an answer; the vectors of a full batch are a tenth of it."""
+HURRIED_SECONDS = 10.0
 _PIECE = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
 
@@ -58,9 +59,13 @@ class Service:
         if not key and self._address.hostname == urlsplit(vendor).hostname:
             raise ProviderUnavailable(f"{self.server.host} asks for a key", settings.check_key)
 
-    def post(self, path: str, body: object) -> Any:
-        """Send `body` as JSON to a path below the base URL and return the JSON of the answer."""
-        reply = self._reply(path, json.dumps(body).encode())
+    def post(self, path: str, body: object, *, hurry: bool = False) -> Any:
+        """Send `body` as JSON to a path below the base URL and return the JSON of the answer.
+
+        Somebody waits for a query: in a `hurry` a slow server is given up sooner.
+        """
+        seconds = min(self._timeout, HURRIED_SECONDS) if hurry else self._timeout
+        reply = self._reply(path, json.dumps(body).encode(), seconds)
         if not 200 <= reply.status < 300:
             raise fault(self.server, reply)
         try:
@@ -68,13 +73,13 @@ class Service:
         except (ValueError, RecursionError):
             raise self.server.wrong_answer("did not answer with JSON") from None
 
-    def _reply(self, path: str, body: bytes) -> Reply:
-        exchange = _Exchange(self._address, self._timeout, self._most_bytes)
+    def _reply(self, path: str, body: bytes, seconds: float) -> Reply:
+        exchange = _Exchange(self._address, seconds, self._most_bytes)
         try:
-            return _in_time(lambda: exchange.run(path, body, self._headers()), self._timeout)
+            return _in_time(lambda: exchange.run(path, body, self._headers()), seconds)
         except (OSError, HTTPException, UnicodeError, _TooLong) as error:
             exchange.cut()
-            raise self._broken(error) from None
+            raise self._broken(error, seconds) from None
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": "memwell"}
@@ -82,11 +87,11 @@ class Service:
             headers[self._header] = self._scheme + self.server.key.revealed()
         return headers
 
-    def _broken(self, error: Exception) -> EmbeddingError:
+    def _broken(self, error: Exception, seconds: float) -> EmbeddingError:
         """Return what a fault on the line means; an error's own words may hold anything."""
         host, settings = self.server.host, self.server.settings
         if isinstance(error, TimeoutError):
-            late = f"{host} did not answer within {self._timeout:g} seconds"
+            late = f"{host} did not answer within {seconds:g} seconds"
             return ProviderFailing(late, "Try again later")
         if isinstance(error, ConnectionRefusedError):
             start = f"Start the server there, or check {settings.section}.base_url"
@@ -104,13 +109,14 @@ class Service:
 
 def _checked_address(base_url: str, settings: Settings) -> SplitResult:
     """Divide a base URL, which is not shown where it is wrong: it may hold a key."""
-    address = _divided(base_url.strip().rstrip("/"))
+    url = base_url.strip().rstrip("/")
+    address = _divided(url)
     if address is not None and "@" in address.netloc:
         raise ProviderUnavailable(
             f"{settings.section}.base_url holds a user or a password",
             f"Take them out. {settings.check_key}",
         )
-    if address is None or address.query or address.fragment or not _is_plain(address.geturl()):
+    if address is None or address.query or address.fragment or not _is_plain(url):
         raise ProviderUnavailable(
             f"{settings.section}.base_url is not an address such as https://host/v1",
             settings.check("base_url"),

@@ -68,16 +68,16 @@ class OpenAI:
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        return self._rows(written_windows(text, self.window)[:1])
+        return self._rows(written_windows(text, self.window)[:1], hurry=True)
 
-    def _rows(self, texts: list[str]) -> Matrix:
+    def _rows(self, texts: list[str], *, hurry: bool = False) -> Matrix:
         if not texts:
             return no_rows(self.dimensions)
         # A quarter of the size of decimals. A server that knows it not answers with decimals.
         body: dict[str, object] = {"model": self.model, "input": texts, "encoding_format": "base64"}
         if self.model.startswith(_SHORTENED):
             body["dimensions"] = self.dimensions
-        vectors = self._in_order(self._service.post("/embeddings", body))
+        vectors = self._in_order(self._service.post("/embeddings", body, hurry=hurry))
         return unit_rows(self._service.server, vectors, len(texts), self.dimensions)
 
     def _in_order(self, answer: object) -> list[object]:

@@ -24,6 +24,7 @@ from memwell.embed.base import (
     EmbeddingError,
     ProviderFailing,
     ProviderUnavailable,
+    WrongAnswer,
 )
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 Sleep = Callable[[float], object]
 """Waits for so many seconds; returns True where the work should stop (`threading.Event.wait`)."""
-
-
-class WrongAnswer(ProviderFailing):
-    """It answered, but not with what it should: one text of the batch may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)

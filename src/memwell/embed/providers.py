@@ -23,38 +23,43 @@ BUILT_IN = {
     "static": "static.Static",
     "test": "testing.WordCounts",
 }
-REMOTE = frozenset({"openai", "gemini"})
-"""Those that send texts elsewhere, known without importing them."""
+Factory = Callable[..., Embedder]
+"""Takes the settings as keywords."""
 
 
-def make(name: str, settings: Mapping[str, Any]) -> Embedder:
-    """Make a provider; `ProviderUnavailable` says what is missing."""
+def make(
+    name: str, settings: Mapping[str, Any], factories: Mapping[str, Factory] | None = None
+) -> Embedder:
+    """Make a provider, of `factories` first; `ProviderUnavailable` says what is missing."""
+    factory = (factories or {}).get(name) or _factory(name)
     try:
-        made: Embedder = _factory(name)(**settings)
+        return factory(**settings)
     except TypeError as error:
         raise ProviderUnavailable(
             f"The provider {name} cannot be made from {sorted(settings)} ({error})",
             "Check what embedding.chain says of it",
         ) from error
-    return made
 
 
-def _factory(name: str) -> Callable[..., Any]:
+def _factory(name: str) -> Factory:
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(".")
-        found: Callable[..., Any] = getattr(import_module(f"memwell.embed.{module}"), attribute)
-        return found
+        return _loaded(getattr(import_module(f"memwell.embed.{module}"), attribute))
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP, name=name):
         try:
-            loaded: Callable[..., Any] = entry.load()
-        except ImportError as error:
+            return _loaded(entry.load())
+        except (ImportError, AttributeError) as error:
             raise ProviderUnavailable(
                 f"The provider {name} cannot be loaded ({error})", f"Check {entry.value}"
             ) from error
-        return loaded
     raise ProviderUnavailable(
         f"{name} is no embedding provider",
         f"Use one of {', '.join(BUILT_IN)}, or install a package that offers it",
     )
+
+
+def _loaded(found: Any) -> Factory:
+    factory: Factory = found
+    return factory

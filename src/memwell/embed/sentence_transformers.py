@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ class SentenceTransformers:
                 f"There is no sentence-transformers model in {model}",
                 "Give the path of a folder with a model: nothing is downloaded",
             )
-        self._using = threading.Lock()
+        self._using = threading.RLock()
 
     @property
     def model(self) -> str:
@@ -67,13 +68,13 @@ class SentenceTransformers:
     @property
     def dimensions(self) -> int:
         """The length of its vectors."""
-        return int(self._loaded.get_embedding_dimension())
+        return int(self._torch_model.get_embedding_dimension())
 
     @cached_property
     def window(self) -> int:
         """Tokens of a text that one vector covers, after the marks and the prompt."""
-        longest = min(self._loaded.max_seq_length or LONGEST_WINDOW, LONGEST_WINDOW)
-        prompts = self._loaded.prompts
+        longest = min(self._torch_model.max_seq_length or LONGEST_WINDOW, LONGEST_WINDOW)
+        prompts = self._torch_model.prompts
         prompt = max(self._length(prompts.get(name) or "") for name in ("query", "document"))
         return max(1, int(longest) - self._marks - prompt)
 
@@ -93,7 +94,7 @@ class SentenceTransformers:
 
         if not texts:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        encode = self._loaded.encode_query if query else self._loaded.encode_document
+        encode = self._torch_model.encode_query if query else self._torch_model.encode_document
         # A tokenizer that two threads use at once says that it is already borrowed.
         with self._using:
             found = encode(texts, show_progress_bar=False, normalize_embeddings=True)
@@ -115,10 +116,10 @@ class SentenceTransformers:
 
     def _spans(self, text: str) -> list[tuple[int, int]] | None:
         """Return where each token of a text begins and ends, if its tokenizer can tell."""
-        if not getattr(self._loaded.tokenizer, "is_fast", False):
+        if not getattr(self._torch_model.tokenizer, "is_fast", False):
             return None
         with self._using:
-            found = self._loaded.tokenizer(
+            found = self._torch_model.tokenizer(
                 text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
             )
         return [(start, end) for start, end in found["offset_mapping"]]
@@ -130,12 +131,17 @@ class SentenceTransformers:
     @property
     def _marks(self) -> int:
         """How many tokens mark the beginning and end of a text."""
-        count = getattr(self._loaded.tokenizer, "num_special_tokens_to_add", None)
+        count = getattr(self._torch_model.tokenizer, "num_special_tokens_to_add", None)
         return int(count()) if count else 0
+
+    @property
+    def _torch_model(self) -> Any:
+        with self._using:
+            return self._loaded
 
     @cached_property
     def _loaded(self) -> Any:
-        with self._using, _quiet():
+        with _quiet():
             from sentence_transformers import SentenceTransformer
 
             try:
@@ -150,8 +156,7 @@ class SentenceTransformers:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep transformers from drawing bars and writing reports while it loads a model."""
-    from transformers.utils import logging
-
+    logging: Any = import_module("transformers.utils.logging")
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()

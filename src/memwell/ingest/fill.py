@@ -106,23 +106,29 @@ class _Filling:
                 return
 
     def _keep(self, batch: Sequence[Waiting], answer: Sequence[Matrix | Refused]) -> None:
+        embedded, refused = [], []
+        for item, part in zip(batch, answer, strict=True):
+            if isinstance(part, Refused):
+                refused.append((item, part.reason))
+            else:
+                embedded.append((item, part))
+        self._write(embedded, [item for item, _ in refused])
+        self.done = replace(
+            self.done,
+            embedded=self.done.embedded + len(embedded),
+            refused=(*self.done.refused, *(reason for _, reason in refused)),
+        )
+
+    def _write(
+        self, vectors: Sequence[tuple[Waiting, Matrix]], without: Sequence[Waiting] = ()
+    ) -> None:
+        """Write a batch in one transaction; `without` are chunks that get no vector."""
         import numpy as np
 
         nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
-        pairs = [*zip(batch, answer, strict=True)]
-        refused = [part.reason for part in answer if isinstance(part, Refused)]
-        self._write(
-            [(item, nothing if isinstance(part, Refused) else part) for item, part in pairs]
-        )
-        self.done = replace(
-            self.done,
-            embedded=self.done.embedded + len(batch) - len(refused),
-            refused=(*self.done.refused, *refused),
-        )
-
-    def _write(self, vectors: Sequence[tuple[Waiting, Matrix]]) -> None:
         with self.index.writing_spaces() as spaces:
             spaces.put(self.space, ((item.chunk_id, matrix) for item, matrix in vectors))
+            spaces.put(self.space, ((item.chunk_id, nothing) for item in without))
         self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
 
     def _tell(self, total: int) -> None:

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 class Index:
     """The index of one agent, open for reading and writing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, vectors_by_sql: bool = False) -> None:
+        """With `vectors_by_sql` nearest vectors are found by sqlite-vec, not by the scan."""
         self.database = Database(path)
+        self.vectors_by_sql = vectors_by_sql
 
     @property
     def path(self) -> Path:
@@ -81,6 +83,8 @@ class Index:
         """Write a new snapshot of a space where enough has changed since the last one."""
         from memwell.store import vectors
 
+        if self.vectors_by_sql:
+            return
         with self.database.reading() as connection:
             space = Spaces(connection).named(fingerprint)
             if space is None or not (
@@ -179,6 +183,10 @@ class Reader:
             with _told_apart():
                 must, unwanted = keyword.restricted(self._connection, self._lexicon, query)
             among = vectors.Among(query.filters, must, unwanted)
+        if self._index.vectors_by_sql:
+            from memwell.store import vector_sql
+
+            return vector_sql.nearest(self._connection, space, vector, among, limit)
         snapshots = self._index.snapshots
         return vectors.nearest(self._connection, snapshots, space, vector, among, limit)
 

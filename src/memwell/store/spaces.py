@@ -250,7 +250,10 @@ def _blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
 
 
 def _with_headings(title: str, heading: str, text: str) -> str:
-    """Set the title and heading path before a passage that does not begin with them."""
+    """Set the title and heading path before a passage that does not begin with them.
+
+    Space around it says nothing: a section that another is appended to stays the same text.
+    """
     path = [part for part in dict.fromkeys([title, *heading.split("\n")]) if part]
     beginning = text[: sum(map(len, path)) + 100]
-    return "\n".join([*(part for part in path if part not in beginning), text])
+    return "\n".join([*(part for part in path if part not in beginning), text.strip()])

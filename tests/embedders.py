@@ -1,0 +1,45 @@
+"""Providers for tests: the shipped word counter, with faults that can be switched on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memwell.embed.base import EmbeddingError, Limits
+from memwell.embed.testing import WordCounts
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+
+class Faulty(WordCounts):
+    """Counts words until told to fail."""
+
+    def __init__(
+        self, model: str = "words", dimensions: int = 64, *, remote: bool = False,
+        batch_texts: int = 256, seconds: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(model, dimensions)
+        self.remote = remote
+        self.limits = Limits(texts=batch_texts, parallel=2)
+        self.seconds = seconds
+        self.fault: EmbeddingError | None = None
+        self.queries = 0
+        self.texts: list[str] = []
+        self._lock = threading.Lock()
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+        with self._lock:
+            self.texts += texts
+        time.sleep(self.seconds)
+        if self.fault:
+            raise self.fault
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Matrix:
+        self.queries += 1
+        if self.fault:
+            raise self.fault
+        return self.vector(text)

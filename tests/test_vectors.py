@@ -1,0 +1,277 @@
+"""The meaning leg: exact, filtered before ranking, right while vectors come and go."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memwell.model import Chunk, Note
+from memwell.store import snapshot
+from memwell.store.base import Filters, WordQuery
+from memwell.store.index import Index
+from memwell.store.notes import NoteFile
+from memwell.store.spaces import LIVE, Space
+from tests.conftest import REPOSITORY
+
+DIMENSIONS = 70  # not a multiple of 64, so that the last plane is padded
+EVERYTHING = WordQuery()
+Vectors = npt.NDArray[np.float32]
+
+
+def unit(rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS) -> Vectors:
+    rows = rng.standard_normal((count, dimensions)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def note(chunks: int, tag: str = "") -> Note:
+    parts = tuple(Chunk(f"text {number}", number + 1, number + 1) for number in range(chunks))
+    return Note("title", None, (tag,) if tag else (), (), (), {}, parts)
+
+
+class Filled:
+    """An index whose chunks have known vectors, and what must be found in it."""
+
+    def __init__(self, folder: Path, seed: int = 0) -> None:
+        self.index = Index(folder / "index.db")
+        self.rng = np.random.default_rng(seed)
+        self.vectors: dict[int, Vectors] = {}
+        self.note_of: dict[int, int] = {}
+        self.written = 0
+        with self.index.writing() as notes:
+            self.workspace = notes.workspace("w")
+        with self.index.writing_spaces() as spaces:
+            spaces.open("f", "test", "m", DIMENSIONS, {}, "2026-01-01")
+
+    @property
+    def space(self) -> Space:
+        with self.index.reading() as reader:
+            found = reader.spaces.named("f")
+        assert found is not None
+        return found
+
+    def add(self, chunks: int, *, windows: int = 1, tag: str = "") -> int:
+        """Write a note; return its id."""
+        self.written += 1
+        file = NoteFile(f"{tag or 'n'}{self.written}.md", 0, 0, 0, str(self.written), "r")
+        with self.index.writing() as notes:
+            note_id, _ = notes.put(self.workspace, file, note(chunks, tag))
+        with self.index.reading() as reader:
+            waiting = reader.spaces.waiting(self.space, 10**6)
+        new = {item.chunk_id: unit(self.rng, windows) for item in waiting}
+        with self.index.writing_spaces() as spaces:
+            spaces.put(self.space, new.items())
+        self.vectors |= new
+        self.note_of |= dict.fromkeys(new, note_id)
+        return note_id
+
+    def remove(self, note_id: int) -> None:
+        with self.index.writing() as notes:
+            notes.delete([note_id])
+        gone = [chunk for chunk, of in self.note_of.items() if of == note_id]
+        for chunk in gone:
+            del self.vectors[chunk], self.note_of[chunk]
+
+    def nearest(self, query: Vectors, limit: int, asked: WordQuery = EVERYTHING) -> list[int]:
+        with self.index.reading() as reader:
+            matches = reader.nearest(self.space, query, asked, limit, words=False)
+        for match in matches:
+            assert match.score == pytest.approx(self.cosine(match.chunk_id, query), abs=1e-5)
+        return [match.chunk_id for match in matches]
+
+    def cosine(self, chunk: int, query: Vectors) -> float:
+        return float((self.vectors[chunk] @ query).max())
+
+    def expected(self, query: Vectors, limit: int) -> list[int]:
+        return sorted(self.vectors, key=lambda chunk: -self.cosine(chunk, query))[:limit]
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Filled:
+    return Filled(tmp_path)
+
+
+def test_a_chunk_is_as_near_as_its_best_window(filled: Filled) -> None:
+    filled.add(40, windows=3)
+    query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_any_number_of_chunks_can_be_asked_for(filled: Filled, compacted: bool) -> None:
+    filled.add(5_000)
+    if compacted:
+        filled.index.compact("f", even_if_little_changed=True)
+    query = unit(filled.rng, 1)[0]
+    found, expected = filled.nearest(query, 4_500), filled.expected(query, 4_500)
+    assert len({*found}) == 4_500
+    cosines = [filled.cosine(chunk, query) for chunk in expected]
+    assert [filled.cosine(chunk, query) for chunk in found] == pytest.approx(cosines, abs=1e-6)
+    assert len(filled.nearest(query, 10**6)) == 5_000
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_filters_act_before_ranking(filled: Filled, compacted: bool) -> None:
+    query = unit(filled.rng, 1)[0]
+    for _ in range(20):
+        filled.add(100)
+    wanted = filled.add(6, tag="rare")
+    if compacted:
+        filled.index.compact("f", even_if_little_changed=True)
+    tagged = WordQuery(filters=Filters(tags=("rare",)))
+    found = filled.nearest(query, 6, tagged)
+    assert {filled.note_of[chunk] for chunk in found} == {wanted}
+    assert len(found) == 6
+    nobody = WordQuery(filters=Filters(paths=("nowhere/*",)))
+    assert filled.nearest(query, 6, nobody) == []
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 10**6), steps=st.lists(st.sampled_from(["add", "add", "drop", "compact"]))
+)
+def test_whatever_came_or_went_the_answer_is_that_of_a_plain_scan(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[str]
+) -> None:
+    filled = Filled(tmp_path_factory.mktemp("index"), seed)
+    chance = random.Random(seed)
+    for step in ["add", *steps]:
+        if step == "add":
+            filled.add(chance.randint(1, 5), windows=chance.randint(1, 3))
+        elif step == "compact":
+            filled.index.compact("f", even_if_little_changed=True)
+        elif filled.note_of:
+            filled.remove(chance.choice([*filled.note_of.values()]))
+        query = unit(filled.rng, 1)[0]
+        assert filled.nearest(query, 7) == filled.expected(query, 7)
+    filled.index.close()
+
+
+def test_sql_gives_the_same_answers(filled: Filled) -> None:
+    pytest.importorskip("sqlite_vec")
+    query = unit(filled.rng, 1)[0]
+    for _ in range(5):
+        filled.add(100, windows=2)
+    filled.add(6, tag="rare")
+    filled.index.close()
+    filled.index = Index(filled.index.path, vectors_by_sql=True)
+    assert filled.nearest(query, 20) == filled.expected(query, 20)
+    assert len(filled.nearest(query, 10**6)) == 506
+    tagged = WordQuery(filters=Filters(tags=("rare",)))
+    assert len(filled.nearest(query, 10, tagged)) == 6
+
+
+def test_the_sql_of_the_documentation_finds_neighbours(filled: Filled) -> None:
+    """What docs/data.md shows, run by a plain connection with sqlite-vec."""
+    sqlite_vec = pytest.importorskip("sqlite_vec")
+    text = (REPOSITORY / "docs" / "data.md").read_text(encoding="utf-8")
+    (statement,) = re.findall(r"```sql\n(.*?)```", text, re.S)
+    filled.add(50, windows=2)
+    filled.index.close()
+    query = unit(filled.rng, 1)[0]
+    connection = apsw.Connection(str(filled.index.path))
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    rows = connection.execute(statement, {"query": query.tobytes()}).fetchall()
+    best = [filled.cosine(chunk, query) for chunk in filled.expected(query, 5)]
+    assert [row[-1] for row in rows] == pytest.approx(best, abs=1e-5)
+    assert {row[0] for row in rows} == {"n1.md"}
+
+
+def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None:
+    """The snapshot that was read first must not replace one that knows of later deletions."""
+    from memwell.store import vectors
+
+    first = filled.add(5)
+    filled.add(5)
+    with filled.index.database.reading() as connection:
+        slow = vectors.write_snapshot(connection, filled.index.path.parent, filled.space)
+    space = filled.space
+    filled.remove(first)
+    filled.index.compact("f", even_if_little_changed=True)
+    with filled.index.database.writing() as connection:
+        vectors.adopt_snapshot(connection, space, slow)
+    query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "shorter", "other"])
+def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -> None:
+    filled.add(50)
+    filled.index.compact("f", even_if_little_changed=True)
+    (file,) = filled.index.path.parent.glob("vectors-*")
+    filled.index.close()
+    data = file.read_bytes()
+    broken = {"empty": b"", "shorter": data[:-100], "other": b"x" * len(data)}
+    file.unlink() if damage == "missing" else file.write_bytes(broken[damage])
+    again = Index(filled.index.path)
+    filled.index = again
+    query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+
+
+def test_only_the_latest_snapshot_is_kept(filled: Filled) -> None:
+    for _ in range(3):
+        filled.add(10)
+        filled.index.compact("f", even_if_little_changed=True)
+    assert [file.name for file in filled.index.path.parent.glob("vectors-*")] == [
+        filled.space.snapshot
+    ]
+    assert oct(next(filled.index.path.parent.glob("vectors-*")).stat().st_mode)[-3:] == "600"
+
+
+def test_the_first_pass_over_bits_keeps_the_nearest(tmp_path: Path) -> None:
+    """Above 32,768 vectors only those with like bits are compared in full."""
+    rng = np.random.default_rng(3)
+    centres = unit(rng, 300, 384)
+    rows = centres[rng.integers(0, 300, 60_000)] + 0.06 * rng.standard_normal(
+        (60_000, 384), dtype=np.float32
+    )
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    file = tmp_path / "vectors.bin"
+    snapshot.write(
+        file, ((n + 1, n + 1, 1, row.tobytes()) for n, row in enumerate(rows)), 60_000, 384
+    )
+    loaded = snapshot.load(file)
+    assert loaded is not None
+    found = looked_at = 0
+    for query in rows[rng.choice(60_000, 50)] + 0.03 * rng.standard_normal((50, 384)):
+        query = (query / np.linalg.norm(query)).astype(np.float32)
+        candidates, scores = loaded.scores(query, 10, None)
+        looked_at += len(candidates)
+        np.testing.assert_allclose(scores, rows[candidates] @ query, atol=1e-5)
+        best = np.argsort(-(rows @ query))[:10]
+        found += len({*best.tolist()} & {*candidates.tolist()})
+    assert found >= 0.99 * 500
+    assert looked_at < 0.2 * 50 * 60_000
+
+
+def test_no_wrong_vector_can_be_stored(filled: Filled) -> None:
+    note_id = filled.add(1)
+    (chunk,) = [chunk for chunk, of in filled.note_of.items() if of == note_id]
+    good = unit(filled.rng, 1)
+    wrong: list[Any] = [
+        good[:, :-1], good * 2, good * 0, good * np.nan, good[0], np.full_like(good, np.inf),
+    ]  # fmt: skip
+    for matrix in wrong:
+        with (
+            pytest.raises(ValueError, match="vector"),
+            filled.index.writing_spaces() as spaces,
+        ):
+            spaces.put(filled.space, [(chunk, matrix)])
+
+
+def test_one_space_at_most_is_live(filled: Filled) -> None:
+    with filled.index.writing_spaces() as spaces:
+        spaces.open("g", "test", "other", 3, {}, "2026-01-02")
+    assert filled.space.state == LIVE
+    with pytest.raises(apsw.ConstraintError), filled.index.database.writing() as connection:
+        connection.execute("UPDATE spaces SET state = 'live'")
