@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help demo test lint docs soak bench clean
 
 help:
-	@echo "make demo   install, index examples/notes and search it three times"
+	@echo "make demo   install, index examples/notes and search it four times"
 	@echo "make test   lint, types and tests (a few minutes)"
 	@echo "make docs   write the generated parts of the documentation anew"
 	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"

@@ -20,13 +20,17 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def temporary_home() -> Iterator[Path]:
-    """Lend a folder that holds a memwell home, and let memwell see no other setting."""
+def temporary_home(chain: str = "") -> Iterator[Path]:
+    """Lend a folder that holds a memwell home, and let memwell see no other setting.
+
+    There are no vectors unless a `chain` of providers is named.
+    """
     before = {name: value for name, value in os.environ.items() if name.startswith("MEMWELL_")}
     with tempfile.TemporaryDirectory(prefix="memwell-bench-") as folder:
         _replace_settings({
             "MEMWELL_HOME": f"{folder}/home",
             "MEMWELL_CONFIG": f"{folder}/config",
+            "MEMWELL_EMBEDDING_CHAIN": chain,
             **{name: value for name, value in before.items() if name == VARIABLE},
         })  # fmt: skip
         try:

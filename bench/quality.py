@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from unittest.mock import patch
 
 from bench import data
 from bench.measure import temporary_home
 from bench.results import Row, at_least, near_zero
+from memwell import config
 from memwell.evaluate.dataset import Dataset
 from memwell.evaluation import evaluate_memory
-from memwell.ingest.recipe import Recipe
+from memwell.search.pipeline import WORDS
 from memwell.store import keyword
 from memwell.store.expressions import Unit
 
@@ -67,7 +69,7 @@ def _rows(goal: _Goal, dataset: Dataset) -> Iterator[Row]:
 def _evaluate(dataset: Dataset, select_rows: int) -> Mapping[str, float]:
     """Return the metrics, and the share of questions that took the shortcut."""
     with patch.object(keyword, "_SELECT_ROWS", select_rows), _shortcuts_taken() as taken:
-        overall = evaluate_memory(dataset, Recipe()).overall
+        overall = evaluate_memory(dataset, config.load(None), WORDS, Path()).overall
     return {**overall, _TAKEN: len(taken) / len(dataset.questions)}
 
 

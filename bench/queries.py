@@ -11,8 +11,9 @@ from bench import corpus, data
 from bench.measure import seconds
 from bench.results import Row, at_least
 from memwell.search.parse import parse
-from memwell.store.index import Index, Reader
+from memwell.store.index import Index
 from memwell.store.keyword import COLUMN_WEIGHTS
+from memwell.store.lexicon import Lexicon
 
 _SEED = 2
 _PER_SET = 12
@@ -89,6 +90,6 @@ def _memwell(index: Index, question: str) -> list[int]:
 
 def _plain_or(index: Index, question: str) -> list[int]:
     with index.database.reading() as connection:
-        words = dict(Reader(connection).tokens(question))  # "Pods" and "pod" are one word
+        words = dict(Lexicon(connection).tokens(question))  # "Pods" and "pod" are one word
         expression = " OR ".join(f'"{surface}"' for surface in words.values())
         return [chunk_id for (chunk_id,) in connection.execute(_PLAIN, (expression,))]

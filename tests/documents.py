@@ -25,7 +25,7 @@ PLACE = "/home/you/memwell"
 
 _BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.S)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-_SIZE = re.compile(r"\(0\.\d MB\)")
+_SIZE = re.compile(r"\(\d\.\d MB\)")
 """How large an index is just now depends on its log."""
 _SETTINGS = re.compile(r"(<!-- settings -->\n).*?(<!-- end -->)", re.S)
 
@@ -65,13 +65,14 @@ def run(command: str, folder: Path) -> str:
         command = "bash examples/demo.sh memwell"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config")}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("MEMWELL_")}
     done = subprocess.run(
         ["bash", "-c", command],
-        cwd=folder, env={**os.environ, **home, "PATH": path}, check=False,
+        cwd=folder, env={**others, **home, "PATH": path}, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8",
     )  # fmt: skip
     told = done.stdout.replace(str(folder), PLACE)
-    return _SIZE.sub("(0.5 MB)", _TIME.sub("2026-02-10T09:30:00+00:00", told))
+    return _SIZE.sub("(1.5 MB)", _TIME.sub("2026-02-10T09:30:00+00:00", told))
 
 
 @contextmanager

@@ -150,6 +150,16 @@ def test_both_fail_the_result_is_empty_and_says_why(
     assert "it is down" in leg(result, "meaning").reason
 
 
+def test_broken_words_do_not_keep_meaning_from_filtering(
+    chained: Chain, notes: Path, home: Path
+) -> None:
+    with chained(mine=Faulty()) as memory:
+        memory.index(notes)
+        break_words(home)
+        result = memory.search('the "cat sleeps" -dog path:dogs', mode="meaning")
+        assert {hit.path for hit in result.hits} == {"dogs.md"}
+
+
 # -- the chain -------------------------------------------------------------------------------------
 
 
@@ -358,6 +368,35 @@ def test_random_pairs_are_measured_while_filling(chained: Chain, write: Write) -
     assert space.random_deviation is not None
     assert 0.05 < space.random_mean < 0.6
     assert space.random_deviation > 0.2
+
+
+def test_another_chunk_size_leaves_no_gap(
+    chained: Chain, write: Write, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the new passages have vectors, those of the former ones on the same lines answer."""
+    animals = ["cat", "dog", "hamster", "parrot", "newt", "carp", "hen", "goat"]
+    write("zoo.md", "# Zoo\n\n" + "\n\n".join(f"the {animal} " * 20 for animal in animals))
+    for number in range(5):
+        write(f"other{number}.md", "nothing of the kind")
+    provider = Faulty(dimensions=1024)
+    with chained(mine=provider) as memory:
+        memory.index(workspace)
+        monkeypatch.setenv("MEMWELL_CHUNK_SIZE", "40")
+        monkeypatch.setenv("MEMWELL_CHUNK_OVERLAP", "0")
+        memory.index(workspace, embed=False)
+        space = memory.spaces()[0]
+        assert space.embedded < space.chunks
+        monkeypatch.setenv("MEMWELL_EMBEDDING_ON_SEARCH", "0")
+        result = memory.search("goat", mode="meaning", k=3)
+        assert {hit.path for hit in result.hits} == {"zoo.md"}
+        assert result.freshness.unembedded == space.chunks - space.embedded
+        memory.fill()
+        best, *_ = memory.search("goat", mode="meaning").hits
+        assert "goat" in best.text
+        assert memory.spaces()[0].embedded == memory.spaces()[0].chunks
+        windows = memory._index.database
+        with windows.reading() as connection:
+            assert connection.execute("SELECT count(*) FROM vectors WHERE window < 0").get == 0
 
 
 # -- a change of model, killed in the middle -------------------------------------------------------

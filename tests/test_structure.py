@@ -14,7 +14,9 @@ SOURCE = Path(memwell.__file__).parent
 LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
-    {"workspaces", "diagnosis", "passages", "meaning"},
+    {"diagnosis"},
+    {"workspaces", "passages", "meaning"},
+    {"chain"},
     {"ingest", "search", "evaluate"},
     {"store"},
     {"embed"},
@@ -24,7 +26,7 @@ LAYERS = [
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""
 
-READS_CONFIG = {"surfaces", "memory", "workspaces", "diagnosis", "meaning", "evaluation"}
+READS_CONFIG = {"surfaces", "memory", "workspaces", "diagnosis", "meaning", "chain", "evaluation"}
 
 
 def modules() -> list[tuple[str, Path]]:

@@ -229,7 +229,7 @@ def test_only_the_latest_snapshot_is_kept(filled: Filled) -> None:
 
 
 def test_the_first_pass_over_bits_keeps_the_nearest(tmp_path: Path) -> None:
-    """Above 32,768 vectors only those with like bits are compared in full."""
+    """Of many vectors only those with like bits are compared in full."""
     rng = np.random.default_rng(3)
     centres = unit(rng, 300, 384)
     rows = centres[rng.integers(0, 300, 60_000)] + 0.06 * rng.standard_normal(
@@ -245,7 +245,8 @@ def test_the_first_pass_over_bits_keeps_the_nearest(tmp_path: Path) -> None:
     found = looked_at = 0
     for query in rows[rng.choice(60_000, 50)] + 0.03 * rng.standard_normal((50, 384)):
         query = (query / np.linalg.norm(query)).astype(np.float32)
-        candidates, scores = loaded.scores(query, 10, None)
+        scores, candidates = loaded.scores(query, 10, None)
+        assert candidates is not None
         looked_at += len(candidates)
         np.testing.assert_allclose(scores, rows[candidates] @ query, atol=1e-5)
         best = np.argsort(-(rows @ query))[:10]

@@ -10,6 +10,7 @@ import apsw
 
 from memwell import config
 from memwell.errors import CorruptIndexError, MemwellError
+from memwell.meaning import Meaning
 from memwell.model import Check
 from memwell.store.filesystem import unsafe_for_wal
 from memwell.store.index import Index
@@ -24,13 +25,16 @@ def warnings(index: Index) -> Iterator[str]:
         yield f"{aside} is a damaged index that was set aside: delete it when you no longer want it"
 
 
-def examine(home: Path, index: Index, registry: Registry, place: Path | None) -> list[Check]:
+def examine(
+    home: Path, index: Index, registry: Registry, meaning: Meaning, place: Path | None
+) -> list[Check]:
     """Run every check, none of which changes anything a user wrote."""
     return [
         *_settings(place),
         *_home(home),
         Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})"),
         *_index(index),
+        *_meaning(meaning),
         *_workspaces(registry),
         *(Check("warning", False, line) for line in warnings(index)),
     ]
@@ -78,6 +82,19 @@ def _index(index: Index) -> Iterator[Check]:
         yield Check("index", False, error.what, "Any search or `memwell index` rebuilds it")
     except MemwellError as error:
         yield Check("index", False, error.what, error.remedy)
+
+
+def _meaning(meaning: Meaning) -> Iterator[Check]:
+    try:
+        for provider in meaning.providers():
+            yield Check(f"provider {provider.name}", provider.usable, provider.detail)
+        for space in meaning.spaces():
+            left = space.chunks - space.embedded
+            if space.state == "live":
+                detail = f"{space.model}, {left} of {space.chunks} passages wait"
+                yield Check("vectors", not left, detail, "memwell index" if left else "")
+    except MemwellError as error:
+        yield Check("vectors", False, error.what, error.remedy)
 
 
 def _workspaces(registry: Registry) -> Iterator[Check]:

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from memwell.chain import Chain, Member, resting
 from memwell.config import Config
 from memwell.embed.base import (
     Embedder,
@@ -24,7 +24,7 @@ from memwell.embed.base import (
     ProviderFailing,
     ProviderUnavailable,
 )
-from memwell.embed.providers import Factory, make
+from memwell.embed.providers import Factory
 from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import FillReport, Leg, ProviderStatus, SpaceStatus
@@ -37,20 +37,8 @@ from memwell.store.sqlite import BUSY_TIMEOUT_MS
 if TYPE_CHECKING:
     from memwell.store.cache import VectorCache
 
-_KEEPS_FILES = ("minilm", "gguf")
 _IMPATIENT_MS = 200
 """How long a search waits to record that a provider failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A member of the chain: a provider and what it is made from."""
-
-    name: str
-    settings: dict[str, Any]
-    """Everything that decides its vectors; kept with the space."""
-    private: dict[str, Any]
-    """What else it needs: a key, a folder. Kept nowhere."""
 
 
 class Meaning:
@@ -61,21 +49,9 @@ class Meaning:
         embedders: Mapping[str, Factory] | None = None, cache: Path | None = None,
     ) -> None:  # fmt: skip
         self._index = index
-        self._home = home
         self._settings = settings
-        self._factories = embedders
         self._cache_file = cache or index.path.with_name("embeddings.db")
-        self._made: dict[str, Embedder] = {}
-        self._making = threading.Lock()
-
-    @cached_property
-    def chain(self) -> tuple[Member, ...]:
-        """The providers to try, in order."""
-        return tuple(self._member(*_named(text)) for text in self._settings["embedding.chain"])
-
-    @property
-    def _chain_as_text(self) -> str:
-        return " ".join(self._settings["embedding.chain"])
+        self.chain = Chain(settings, home, embedders)
 
     @cached_property
     def cache(self) -> VectorCache:
@@ -89,47 +65,6 @@ class Meaning:
         """Let go of the cache."""
         if "cache" in self.__dict__:
             self.cache.close()
-
-    # -- which provider ------------------------------------------------------------------------
-
-    def _member(self, name: str, model: str | None) -> Member:
-        prefix = f"embedding.{name}."
-        settings: dict[str, Any] = {
-            key.removeprefix(prefix): value
-            for key, value in self._settings.values.items()
-            if key.startswith(prefix)
-        }
-        settings |= {"model": model} if model else {}
-        private: dict[str, Any] = {
-            key: settings.pop(key) for key in ("key", "folder") if key in settings
-        }
-        if name in _KEEPS_FILES:
-            private["folder"] = Path(private.get("folder") or self._home / "models").expanduser()
-        return Member(name, settings, private)
-
-    def _embedder(self, member: Member) -> Embedder:
-        """Make a provider once; `ProviderUnavailable` if it cannot be used."""
-        identity = f"{member.name} {sorted(member.settings.items())}"
-        with self._making:
-            if identity not in self._made:
-                self._made[identity] = make(
-                    member.name, {**member.settings, **member.private}, self._factories
-                )
-            return self._made[identity]
-
-    def _usable(self, reader: Reader) -> Iterator[tuple[Member, Embedder | None, str]]:
-        """Yield each member of the chain with its provider, or with why it cannot be used."""
-        for member in self.chain:
-            try:
-                embedder = self._embedder(member)
-            except ProviderUnavailable as error:
-                yield member, None, str(error)
-                continue
-            rest = reader.rests.of(embedder.fingerprint, time.time())
-            if rest and rest.unavailable:
-                yield member, None, rest.reason
-            else:
-                yield member, embedder, ""
 
     # -- filling -------------------------------------------------------------------------------
 
@@ -200,7 +135,7 @@ class Meaning:
         from memwell.ingest.fill import fill
 
         if live:
-            space, embedder = live, self._embedder_of(live)
+            space, embedder = live, self.chain.embedder_of(live)
         else:
             member, first, _ = self._first()
             if member is None or first is None:
@@ -217,15 +152,14 @@ class Meaning:
         """Return the provider to fill with: that of the space the user chose, else the chain's."""
         problems: list[str] = []
         with self._index.reading() as reader:
-            chosen = [s for s in reader.spaces.all() if s.pinned == self._chain_as_text]
+            chosen = [space for space in reader.spaces.all() if space.pinned == str(self.chain)]
             for space in chosen:
                 with suppress(ProviderUnavailable):
-                    member = Member(space.provider, dict(space.made_from), {})
-                    return member, self._embedder_of(space), []
-            for member, embedder, problem in self._usable(reader):
-                if embedder:
-                    return member, embedder, problems
-                problems.append(f"{member.name}: {problem}")
+                    return self.chain.maker(space), self.chain.embedder_of(space), []
+            for usable in self.chain.usable(reader.rests):
+                if usable.embedder:
+                    return usable.member, usable.embedder, problems
+                problems.append(f"{usable.member.name}: {usable.problem}")
         return None, None, problems
 
     def _open(self, member: Member, embedder: Embedder) -> Space:
@@ -249,7 +183,7 @@ class Meaning:
 
     def _resting(self, embedder: Embedder) -> Rest | None:
         with self._index.reading() as reader:
-            return reader.rests.of(embedder.fingerprint, time.time())
+            return resting(embedder.fingerprint, reader.rests)
 
     def _left(self, space: Space) -> int:
         with self._index.reading() as reader:
@@ -302,28 +236,17 @@ class Meaning:
         return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
 
     def _ask(self, text: str, space: Space, reader: Reader) -> Asked | None:
-        rest = reader.rests.of(space.fingerprint, time.time())
-        if rest:
+        if rest := resting(space.fingerprint, reader.rests):
             raise ProviderFailing(f"left alone for now: {rest.reason}")
-        embedder = self._embedder_of(space)
+        embedder = self.chain.embedder_of(space)
         try:
             vector = embedder.embed_query(text)
         except EmbeddingError as error:
             self._rest(embedder, error, _IMPATIENT_MS)
             raise
+        if reader.rests.of(space.fingerprint):
+            self._answered(embedder)
         return Asked(space, vector[0]) if len(vector) else None
-
-    def _embedder_of(self, space: Space) -> Embedder:
-        """Return the provider of a space; a remote one only if the chain names it."""
-        name = space.provider
-        named = next((member for member in self.chain if member.name == name), None)
-        member = Member(name, dict(space.made_from), (named or self._member(name, None)).private)
-        embedder = self._embedder(member)
-        if embedder.remote and not named:
-            raise ProviderUnavailable(f"{name} is no longer in embedding.chain")
-        if embedder.fingerprint != space.fingerprint:
-            raise ProviderUnavailable(f"{space.model} is no longer what it was")
-        return embedder
 
     def _rest(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
         unavailable = isinstance(error, ProviderUnavailable)
@@ -348,13 +271,14 @@ class Meaning:
         """Return the members of the chain, and whether each can be used."""
         found = []
         with self._index.reading() as reader:
-            for member, embedder, problem in self._usable(reader):
-                rest = reader.rests.of(embedder.fingerprint, time.time()) if embedder else None
+            for usable in self.chain.usable(reader.rests):
+                embedder, problem = usable.embedder, usable.problem
+                rest = resting(embedder.fingerprint, reader.rests) if embedder else None
                 if rest:
                     wait = dt.datetime.fromtimestamp(rest.until, dt.UTC).isoformat("T", "seconds")
                     problem = f"left alone until {wait}: {rest.reason}"
                 detail = problem or (embedder.model if embedder else "")
-                found.append(ProviderStatus(member.name, not problem, detail))
+                found.append(ProviderStatus(usable.member.name, not problem, detail))
         return tuple(found)
 
     def spaces(self) -> tuple[SpaceStatus, ...]:
@@ -378,7 +302,7 @@ class Meaning:
         space = self._numbered(number)
         with self._index.writing_spaces() as spaces:
             spaces.go_live(space, _now())
-            spaces.pin(space, self._chain_as_text)
+            spaces.pin(space, str(self.chain))
         return next(status for status in self.spaces() if status.id == number)
 
     def drop(self, number: int) -> None:
@@ -400,12 +324,6 @@ class Meaning:
             known = ", ".join(str(space.id) for space in spaces) or "none"
             raise NotFoundError(f"There is no space {number}", f"Known spaces: {known}")
         return found
-
-
-def _named(text: str) -> tuple[str, str | None]:
-    """Read a member of the chain: ``provider`` or ``provider:model``."""
-    name, colon, model = text.partition(":")
-    return name.strip(), (model.strip() or None) if colon else None
 
 
 def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:

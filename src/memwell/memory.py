@@ -206,7 +206,8 @@ class Memory:
         """Look for anything that is wrong or will go wrong, each with its remedy."""
         from memwell import diagnosis
 
-        return diagnosis.examine(self.home, self._index, self._workspaces.registry, self._place)
+        registry = self._workspaces.registry
+        return diagnosis.examine(self.home, self._index, registry, self._meaning, self._place)
 
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which comes back by itself, or forget one workspace; no note goes."""

@@ -6,19 +6,19 @@ the model is loaded when the first text comes.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import struct
 import tempfile
 import threading
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memwell.embed.base import BatchRefused, Limits, ProviderFailing, ProviderUnavailable
+from memwell.embed.files import identity
 from memwell.embed.packages import needed
 from memwell.embed.windows import text_windows, windows
 from memwell.tokens import count_tokens
@@ -285,16 +285,3 @@ def _found(model: str, folder: Path | None) -> Path:
             return place
     where = f"Put it into {folder}, or give" if folder else "Give"
     raise ProviderUnavailable(f"There is no GGUF model {model}", f"{where} the path of the file")
-
-
-def identity(files: Iterable[Path]) -> str:
-    """Name the contents of files, of large ones by their length and both ends."""
-    digest = hashlib.sha256()
-    for file in files:
-        size = file.stat().st_size
-        with file.open("rb") as opened:
-            digest.update(f"{size}\n".encode())
-            digest.update(opened.read(_MEGABYTE))
-            opened.seek(max(0, size - _MEGABYTE))
-            digest.update(opened.read(_MEGABYTE))
-    return digest.hexdigest()[:16]

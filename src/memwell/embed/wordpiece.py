@@ -9,7 +9,7 @@ import unicodedata
 from functools import cache, lru_cache
 from importlib.resources import files
 
-PAD, UNKNOWN, BEGIN, END = 0, 100, 101, 102
+UNKNOWN, BEGIN, END = 100, 101, 102
 _LONGEST_WORD = 100
 
 

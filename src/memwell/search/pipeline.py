@@ -13,16 +13,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memwell.model import Freshness, Hit, Leg, SearchResult
+from memwell.model import Freshness, Leg, SearchResult
 from memwell.search.fuse import Evidence, standardised_sum
 from memwell.search.mark import Marker
 from memwell.search.normalise import above_chance, saturation
 from memwell.search.parse import Parsed, parse
 from memwell.search.suggest import nearest
-from memwell.store.base import Word, WordQuery
+from memwell.store.base import Match, Word, WordQuery
 from memwell.store.index import Reader
 from memwell.store.keyword import WordsUnavailable
 
@@ -73,18 +74,20 @@ def search(
     parsed = parse(text)
     parsed = replace(parsed, query=within(parsed.query, workspaces))
     ranked = rank(parsed, options, reader, ask)
-    words_work = ranked.words_work
-    marker = Marker(parsed.query, reader.tokens, reader.rows, reader.total) if words_work else None
-    hits = tuple(_marked(hit, marker) for hit in reader.hits(ranked.chunks))
+    hits = tuple(reader.hits(ranked.chunks))
+    suggestions: tuple[str, ...] = ()
+    with suppress(WordsUnavailable):  # then hits are shown plain
+        marker = Marker(parsed.query, reader.tokens, reader.rows, reader.total)
+        hits = tuple(replace(hit, marks=marker.marks(hit.text)) for hit in hits)
+        suggestions = () if hits else tuple(_suggestions(text, parsed.query, reader))
     return SearchResult(
         query=text,
         hits=hits,
         legs=ranked.legs,
         freshness=freshness,
-        suggestions=tuple(_suggestions(text, parsed.query, reader)) if words_work and not hits
-        else (),
+        suggestions=suggestions,
         notices=parsed.notices,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,6 @@ class Ranked:
 
     chunks: Sequence[tuple[int, float]]
     legs: tuple[Leg, ...]
-
-    @property
-    def words_work(self) -> bool:
-        """Whether the keyword index could be asked, had it been wanted."""
-        return all(leg.answered for leg in self.legs if leg.name == WORDS)
 
 
 def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly) -> Ranked:
@@ -148,16 +146,21 @@ class _Retrieval:
         self.legs += [leg] if leg else []
         if asked is None:
             return
-        words_work = not self.reader.words_unusable()
-        matches = self.reader.nearest(
-            asked.space, asked.vector, self.parsed.query, self.limit, words=words_work
-        )
+        matches = self._nearest(asked)
         scores = {match.chunk_id: match.score for match in matches}
         if self.evidence:
             scores |= self._of_the_others(asked, scores)
         if scores:
             self.evidence.append(Evidence(MEANING, scores))
             self.asked = asked
+
+    def _nearest(self, asked: Asked) -> list[Match]:
+        """Ask a space; with a broken keyword index, without what must or must not match."""
+        arguments = (asked.space, asked.vector, self.parsed.query, self.limit)
+        try:
+            return self.reader.nearest(*arguments)
+        except WordsUnavailable:
+            return self.reader.nearest(*arguments, words=False)
 
     def _of_the_others(self, asked: Asked, mine: Mapping[int, float]) -> dict[int, float]:
         """Return the cosines of chunks that only the words found, and tell the words of mine."""
@@ -184,10 +187,6 @@ def _relevance(chunk: int, evidence: Sequence[Evidence], asked: Asked | None) ->
         elif asked:
             said.append(above_chance(score, asked.space.random_mean or 0.0))
     return max(said)
-
-
-def _marked(hit: Hit, marker: Marker | None) -> Hit:
-    return replace(hit, marks=marker.marks(hit.text)) if marker else hit
 
 
 def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:

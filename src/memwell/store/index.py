@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -206,11 +206,13 @@ class Reader:
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index sees it, beside the letters it came from."""
-        return self._lexicon.tokens(text)
+        with _told_apart():
+            return self._lexicon.tokens(text)
 
     def rows(self, token: str) -> int:
         """Return how many chunks hold a token."""
-        return self._lexicon.rows(token)
+        with _told_apart():
+            return self._lexicon.rows(token)
 
     @property
     def total(self) -> int:
@@ -219,15 +221,17 @@ class Reader:
 
     def unknown(self, words: Iterable[Word]) -> list[str]:
         """Return those words that no chunk holds."""
-        return expressions.unknown_words(words, self._lexicon)
+        with _told_apart():
+            return expressions.unknown_words(words, self._lexicon)
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""
-        rows = self._connection.execute(
-            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
-            (shortest, longest),
-        )
-        return ((str(term), int(rows)) for term, rows in rows)
+        with _told_apart():
+            rows: Any = self._connection.execute(
+                "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
+                (shortest, longest),
+            ).fetchall()
+        return ((str(term), int(count)) for term, count in rows)
 
     def written(self, token: str, like: str) -> str:
         """Return a word of the notes that `token` stands for: the index holds only stems."""

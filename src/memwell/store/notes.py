@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import apsw
 
 from memwell.model import Chunk, Hit, Note
-from memwell.store import keyword
+from memwell.store import keyword, spaces
 from memwell.store.base import Filters
 from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
@@ -139,8 +139,9 @@ class Notes:
         if old_id is None:
             old_id = moved_from
         before = self._clear(old_id) if old_id is not None else []
+        same_text = self._hash(old_id) == file.hash
         note_id = self._put_row(workspace_id, file, note, old_id)
-        ids = self._put_chunks(note_id, note.chunks, before)
+        ids = self._put_chunks(note_id, note.chunks, before, same_text=same_text)
         self._put_labels("tags (tag", note_id, {tag.casefold() for tag in note.tags})
         self._put_labels("links (target", note_id, set(note.links))
         names = "\n".join(note.names)
@@ -162,6 +163,10 @@ class Notes:
             "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
         ).get
         return None if found is None else int(found)
+
+    def _hash(self, note_id: int | None) -> str | None:
+        found = self._connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
+        return None if found is None else str(found)
 
     def _put_row(self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None) -> int:
         self._connection.execute(
@@ -191,9 +196,12 @@ class Notes:
         return keyword.word_rows(self._connection, note_id)
 
     def _put_chunks(
-        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow]
+        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], *, same_text: bool
     ) -> list[int]:
-        """Replace a note's chunks, keeping the id of each that is still there; return the ids."""
+        """Replace a note's chunks, keeping the id of each that is still there; return the ids.
+
+        Where only the cuts are others, the vectors of those that go stand in for the new ones'.
+        """
         reusable: dict[tuple[str, str], list[int]] = {}
         for row in reversed(before):
             reusable.setdefault((row.text, row.heading), []).append(row.chunk_id)
@@ -209,7 +217,6 @@ class Notes:
                 ids.append(self._new_chunk_id())
                 new.append((*place, ids[-1], note_id, heading, part.text))
         gone = [(key,) for keys in reusable.values() for key in keys]
-        self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         self._connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
             kept,
@@ -219,6 +226,9 @@ class Notes:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             new,
         )
+        if same_text:
+            spaces.lend(self._connection, note_id, [key for (key,) in gone])
+        self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         return ids
 
     def _new_chunk_id(self) -> int:

@@ -12,7 +12,7 @@ MOST_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Why a provider is left alone, and until when (seconds since 1970)."""
+    """How a provider failed, and until when (seconds since 1970) it is left alone."""
 
     provider: str
     until: float
@@ -21,6 +21,10 @@ class Rest:
     """It cannot be used at all (a key was refused), so another takes its place."""
     reason: str
 
+    def holds(self, now: float) -> bool:
+        """Whether it is still to be left alone."""
+        return self.until > now
+
 
 class Rests:
     """The list of providers that are left alone."""
@@ -28,14 +32,13 @@ class Rests:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def of(self, provider: str, now: float) -> Rest | None:
-        """Return the rest of a provider, if it has one now."""
+    def of(self, provider: str) -> Rest | None:
+        """Return how a provider failed last, if it has not answered since."""
         row = self._connection.execute(
             "SELECT provider, until, failures, unavailable, reason FROM rests WHERE provider = ?",
             (provider,),
         ).fetchone()
-        rest = Rest(*row) if row else None
-        return rest if rest and rest.until > now else None
+        return Rest(*row) if row else None
 
     def failed(
         self, provider: str, reason: str, now: float,

@@ -98,7 +98,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             space_id INTEGER NOT NULL REFERENCES spaces ON DELETE CASCADE,
             chunk_id INTEGER NOT NULL REFERENCES chunks ON DELETE CASCADE,
-            window INTEGER NOT NULL,        -- 0, 1, 2 ... within the chunk
+            window INTEGER NOT NULL,        -- 0, 1, 2 ... within the chunk; below 0, a stand-in
             vector BLOB NOT NULL,           -- little-endian float32; empty: the model read nothing
             UNIQUE (chunk_id, space_id, window)
         );

@@ -1,9 +1,10 @@
 """A compact copy of a space's vectors in a file that is mapped into memory and scanned.
 
-The scan is flat and exact up to `_ALL` vectors. Above that a first pass over one bit a dimension
+The scan is flat, and exact where it is short. Otherwise a first pass over one bit a dimension
 (is it above the mean?) keeps the few per cent of the vectors whose bits differ least from the
-query's, and only those are compared in full. What is in a file never changes; rows that came or
-went since it was written are the reader's to add or take away (vectors.py).
+query's, and only those are compared in full. How many per cent depends on how the vectors lie, and
+is measured; of vectors without any structure all are compared. What is in a file never changes;
+rows that came or went since it was written are the reader's to add or take away (vectors.py).
 
     header    one line of JSON, padded
     ids       int64   n        rows of the table `vectors`, ascending
@@ -19,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,12 +36,16 @@ _MAGIC = "memwell vectors 1"
 _HEADER = 4096
 _BLOCK = 16_384
 _ALL = 32_768
-"""Vectors up to which all are compared in full: a millisecond or two."""
-_SHARE = 0.06
-"""Of a larger space, the share that is compared in full: .995 of the ten nearest are among 5 %,
-measured on 17,000 real vectors, and more are in a larger space."""
-_LEAST = 4_096
-_PER_WANTED = 32
+"""Vectors up to which all are compared in full: about a millisecond."""
+_DEPTHS = (10, 100)
+_FOUND = 0.995
+"""Of the nearest, the share that the first pass is to keep; how many vectors that takes is
+measured when the file is written, for the ten and for the hundred nearest."""
+_ASKED, _AMONG = 64, 40_000
+_MARGIN = 3.0
+"""A question lies further from its answers than a passage from its neighbours."""
+_WORTHWHILE = 0.25
+"""Comparing more than this share one by one takes longer than comparing all in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +58,65 @@ class Snapshot:
     mean: Array
     planes: Array
     vectors: Array
+    shares: tuple[float, ...] = (1.0, 1.0)
+    """Of all vectors, what the first pass must keep to find each of `_DEPTHS`."""
 
     @property
     def last_id(self) -> int:
         """The newest row in it."""
         return int(self.ids[-1]) if len(self.ids) else 0
 
-    def scores(self, query: Array, wanted: int, keep: Array | None) -> tuple[Array, Array]:
-        """Return rows that hold the `wanted` nearest of those to keep, and their cosines."""
+    def scores(self, query: Array, wanted: int, keep: Array | None) -> tuple[Array, Array | None]:
+        """Return cosines, the `wanted` nearest of the rows to keep among them, and of which rows.
+
+        No rows means all of them, in order.
+        """
         count = len(self.ids) if keep is None else int(keep.sum())
-        enough = max(_LEAST, _PER_WANTED * wanted, int(_SHARE * count))
-        if count > _ALL and enough < count // 2:
-            rows = self._likely(query, enough, keep)
-        elif keep is None or count > len(keep) // 2:
-            everything = self.vectors @ query
-            rows = np.arange(len(self.ids)) if keep is None else np.flatnonzero(keep)
-            return rows, everything if keep is None else everything[rows]
+        share = next((s for d, s in zip(_DEPTHS, self.shares, strict=True) if wanted <= d), 1.0)
+        if count > _ALL and share < _WORTHWHILE:
+            rows = self._likely(query, int(share * count), keep)
+        elif keep is None:
+            return self.vectors @ query, None
         else:
             rows = np.flatnonzero(keep)
-        return rows, self.vectors[rows] @ query
+            if count > len(keep) // 2:
+                return (self.vectors @ query)[rows], rows
+        return self.vectors[rows] @ query, rows
 
     def _likely(self, query: Array, enough: int, keep: Array | None) -> Array:
         """Return about `enough` rows, those whose bits differ least from the query's."""
-        bits = _planes(query[None, :] - self.mean)[:, 0]
-        count = len(self.ids)
-        differing = np.zeros(count, dtype=np.uint16)
-        for start in range(0, count, _BLOCK):
-            block = differing[start : start + _BLOCK]
-            for plane, part in zip(self.planes, bits, strict=True):
-                block += np.bitwise_count(plane[start : start + _BLOCK] ^ part)
+        differing = self._differing(query, len(self.ids))
         if keep is not None:
             differing[~keep] = np.iinfo(np.uint16).max
         upto = np.searchsorted(np.cumsum(np.bincount(differing)), enough)
         return np.flatnonzero(differing <= upto)
+
+    def _differing(self, query: Array, count: int) -> Array:
+        """Return in how many bits each of the first `count` rows differs from a query."""
+        bits = _planes(query[None, :] - self.mean)[:, 0]
+        differing = np.zeros(count, dtype=np.uint16)
+        for start in range(0, count, _BLOCK):
+            block = differing[start : start + _BLOCK]
+            for plane, part in zip(self.planes, bits, strict=True):
+                block += np.bitwise_count(plane[start : start + len(block)] ^ part)
+        return differing
+
+    def measured_shares(self) -> tuple[float, ...]:
+        """Find out what the first pass must keep, by asking for the neighbours of some rows."""
+        count = min(_AMONG, len(self.ids))
+        if count <= _ALL:
+            return self.shares
+        chance = np.random.default_rng(count)
+        ranks: list[list[Array]] = [[] for _ in _DEPTHS]
+        for row in chance.choice(count, _ASKED, replace=False):
+            query = self.vectors[row]
+            nearest = np.argsort(-(self.vectors[:count] @ query))[1 : max(_DEPTHS) + 1]
+            differing = self._differing(query, count)
+            up_to = np.cumsum(np.bincount(differing))[differing[nearest]]
+            for found, depth in zip(ranks, _DEPTHS, strict=True):
+                found.append(up_to[:depth])
+        kept = (float(np.quantile(np.concatenate(found), _FOUND)) for found in ranks)
+        return tuple(min(1.0, _MARGIN * rank / count) for rank in kept)
 
 
 def _planes(centred: Array) -> Array:
@@ -101,11 +132,13 @@ def write(file: Path, rows: Iterable[Row], count: int, dimensions: int) -> None:
     handle = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
     try:
         with os.fdopen(handle, "r+b") as out:
-            header = json.dumps({"format": _MAGIC, "rows": count, "dimensions": dimensions})
-            out.write(header.encode().ljust(_HEADER))
             out.truncate(_layout(count, dimensions)["end"])
+            into = _mapped(unfinished, count, dimensions, "r+")
+            _fill(into, rows)
+            header = {"format": _MAGIC, "rows": count, "dimensions": dimensions,
+                      "shares": into.measured_shares()}  # fmt: skip
+            out.write(json.dumps(header).encode().ljust(_HEADER))
             out.flush()
-            _fill(_mapped(unfinished, count, dimensions, "r+"), rows)
             os.fsync(out.fileno())  # the index must not outlive what it refers to
         os.replace(unfinished, file)
     finally:
@@ -141,7 +174,9 @@ def load(file: Path) -> Snapshot | None:
         whole = file.stat().st_size == _layout(count, dimensions)["end"]
         if header["format"] != _MAGIC or not whole:
             return None
-        return _mapped(file, count, dimensions, "r")
+        return replace(
+            _mapped(file, count, dimensions, "r"), shares=tuple(map(float, header["shares"]))
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

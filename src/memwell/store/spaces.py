@@ -3,6 +3,9 @@
 A space is known by its fingerprint. A vector is stored as little-endian float32, keyed by space,
 chunk and window; a chunk that the model could not read has one empty window, so that it is not
 tried again. Exactly one space is live: it answers. Others are being filled, or were retired.
+
+A note that is cut anew though its text is the same (another chunk size) lends the vectors of its
+former chunks to the new ones on the same lines, until those have their own: windows below 0.
 """
 
 from __future__ import annotations
@@ -172,10 +175,14 @@ class Spaces:
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
-        rows = (
+        rows = [
             (space.id, chunk_id, number, blob)
             for chunk_id, matrix in windows
             for number, blob in enumerate(_blobs(matrix, space.dimensions))
+        ]
+        self._connection.executemany(
+            "DELETE FROM vectors WHERE chunk_id = ? AND space_id = ? AND window < 0",
+            ((chunk_id, space.id) for _, chunk_id, number, _ in rows if number == 0),
         )
         self._connection.executemany(
             """
@@ -201,12 +208,14 @@ class Spaces:
         rows = self._connection.execute(
             """
             WITH spread AS (
-                SELECT id, row_number() OVER (ORDER BY id) AS number, count(*) OVER () AS total
+                SELECT id, row_number() OVER (ORDER BY chunk_id, window) AS number,
+                       count(*) OVER () AS total
                 FROM vectors WHERE space_id = :space
             )
             SELECT c.note_id, v.vector FROM spread s
             JOIN vectors v ON v.id = s.id JOIN chunks c ON c.id = v.chunk_id
-            WHERE s.number % max(1, s.total / :most) = 0 AND v.vector != x'' LIMIT :most
+            WHERE s.number % max(1, s.total / :most) = 0 AND v.vector != x''
+            ORDER BY s.number LIMIT :most
             """,
             {"space": space.id, "most": most},
         )
@@ -225,10 +234,28 @@ class Spaces:
         return [(int(chunk_id), bytes(vector)) for chunk_id, vector in rows]
 
 
+def lend(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
+    """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
+    connection.executemany(
+        """
+        INSERT OR IGNORE INTO vectors (space_id, chunk_id, window, vector)
+        SELECT v.space_id, new.id, -v.id, v.vector
+        FROM vectors v JOIN chunks old ON old.id = v.chunk_id
+        JOIN chunks new ON new.note_id = ?2
+            AND new.start_line <= old.end_line AND new.end_line >= old.start_line
+        WHERE old.id = ?1 AND new.id > old.id AND v.vector != x''
+            AND NOT EXISTS (
+                SELECT 1 FROM vectors own WHERE own.chunk_id = new.id AND own.window >= 0
+            )
+        """,
+        ((chunk_id, note_id) for chunk_id in former),
+    )
+
+
 _WAITING = """
     FROM chunks c JOIN notes n ON n.id = c.note_id
     WHERE c.id > :complete_to AND NOT EXISTS (
-        SELECT 1 FROM vectors v WHERE v.chunk_id = c.id AND v.space_id = :space
+        SELECT 1 FROM vectors v WHERE v.chunk_id = c.id AND v.space_id = :space AND v.window >= 0
     )
 """
 

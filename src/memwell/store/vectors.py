@@ -70,17 +70,36 @@ def nearest(
     """Return the chunks nearest to a query, best first; a chunk is as near as its best window."""
     base = snapshots.of(space)
     allowed = _Allowed(connection, among)
-    found = [_recent(connection, space, base.last_id if base else 0, query, allowed)]
-    if base is not None and len(base.ids):
-        keep = allowed.keep(base.chunks, base.notes)
-        dead = _dead_rows(connection, space, base)
-        if len(dead):
-            keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
-            keep[dead] = False
-        rows, scores = base.scores(query, limit, keep)
-        found.append((base.chunks[rows], scores))
-    chunks = np.concatenate([chunks for chunks, _ in found])
-    return _best(chunks, np.concatenate([scores for _, scores in found]), limit)
+    if base is None or not len(base.ids):
+        return _recent(connection, space, 0, query, allowed, limit)
+    keep = allowed.keep(base.chunks, base.notes)
+    if not _anything_since(connection, space, base):
+        scores, rows = base.scores(query, limit, keep)
+        return _best(scores, base.chunks, rows, limit)
+    dead = _dead_rows(connection, space, base)
+    if len(dead):
+        keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
+        keep[dead] = False
+    scores, rows = base.scores(query, limit, keep)
+    older = _best(scores, base.chunks, rows, limit)
+    newer = _recent(connection, space, base.last_id, query, allowed, limit)
+    return sorted([*older, *newer], key=_order)[:limit]
+
+
+def _anything_since(connection: apsw.Connection, space: Space, base: Snapshot) -> bool:
+    """Whether rows came or went since a snapshot was written."""
+    found = connection.execute(
+        """
+        SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ?1 AND id > ?2
+        UNION ALL SELECT 1 FROM dead_vectors WHERE space_id = ?1 LIMIT 1
+        """,
+        (space.id, base.last_id),
+    ).get
+    return found is not None
+
+
+def _order(match: Match) -> tuple[float, int]:
+    return -match.score, match.chunk_id
 
 
 def cosines(
@@ -95,29 +114,41 @@ def cosines(
     return best
 
 
-def _best(chunks: Array, scores: Array, limit: int) -> list[Match]:
-    """Return the `limit` best chunks; of a chunk's windows only the best counts."""
-    rows, wanted = len(scores), limit
+def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[Match]:
+    """Return the `limit` best chunks; of a chunk's windows only the best counts.
+
+    The scores are those of the `rows` of `chunks`, None being all.
+    """
+    count, wanted = len(scores), limit
     while True:
-        wanted = min(rows, 2 * wanted + 16)
-        top = np.argpartition(-scores, wanted - 1)[:wanted] if wanted < rows else np.arange(rows)
-        top = top[np.lexsort((chunks[top], -scores[top]))]
-        _, first = np.unique(chunks[top], return_index=True)
-        if len(first) >= limit or wanted == rows:
-            chosen = top[np.sort(first)][:limit]
-            pairs = zip(chunks[chosen].tolist(), scores[chosen].tolist(), strict=True)
-            return [Match(chunk_id, score) for chunk_id, score in pairs]
+        wanted = min(count, 2 * wanted + 16)
+        least = count - wanted
+        top = np.argpartition(scores, least)[least:] if least else np.arange(count)
+        of = chunks[top if rows is None else rows[top]]
+        best: dict[int, float] = {}
+        for distance, chunk in sorted(zip((-scores[top]).tolist(), of.tolist(), strict=True)):
+            if chunk not in best:
+                best[chunk] = -distance
+                if len(best) == limit:
+                    break
+        if len(best) == limit or not least:
+            return [Match(chunk, score) for chunk, score in best.items()]
 
 
 def _recent(
-    connection: apsw.Connection, space: Space, after: int, query: Array, allowed: _Allowed
-) -> tuple[Array, Array]:
-    """Return the chunks and cosines of rows that came after the snapshot."""
+    connection: apsw.Connection, space: Space, after: int, query: Array, allowed: _Allowed,
+    limit: int,
+) -> list[Match]:  # fmt: skip
+    """Return the best chunks of the rows that came after the snapshot."""
     rows = [*_rows(connection, space, after)]
+    if not rows:
+        return []
     chunks = np.array([row[1] for row in rows], dtype=np.int64)
     scores = _stacked([row[3] for row in rows], space.dimensions) @ query
     keep = allowed.keep(chunks, np.array([row[2] for row in rows], dtype=np.int64))
-    return (chunks, scores) if keep is None else (chunks[keep], scores[keep])
+    if keep is None:
+        return _best(scores, chunks, None, limit)
+    return _best(scores[keep], chunks[keep], None, limit)
 
 
 def _rows(connection: apsw.Connection, space: Space, after: int = 0) -> Iterator[Row]:

@@ -125,7 +125,7 @@ def _caveats(result: SearchResult) -> list[str]:
     fresh = result.freshness
     if fresh.pending:
         lines.append(f"{fresh.pending} changed notes are not indexed yet: run `memwell index`.")
-    if fresh.unembedded:
+    if fresh.unembedded and any(leg.name == "meaning" and leg.answered for leg in result.legs):
         lines.append(
             f"{fresh.unembedded} passages are not found by meaning yet: run `memwell index`."
         )

@@ -1,0 +1,221 @@
+"""The meaning leg against sqlite-vec's vec0 and a plain numpy scan, in one run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+import sqlite_vec
+
+from bench import data
+from bench.measure import seconds
+from bench.results import Row, at_least, at_most
+from memwell.store.base import WordQuery
+from memwell.store.index import Index
+from memwell.store.spaces import Space
+
+Matrix = npt.NDArray[np.float32]
+DIMENSIONS = 384
+_K = 10
+_QUERIES = 40
+_ROUNDS = 5
+_BLOCK = 20_000
+_PER_NOTE = 20
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def run() -> list[Row]:
+    """Ten thousand and a hundred thousand vectors, and the first query of a new process."""
+    return [*_measured(10_000), *_measured(100_000)]
+
+
+def run_million() -> list[Row]:
+    """A million vectors: takes some minutes and 6 GB of disk."""
+    return _measured(1_000_000)
+
+
+def _measured(count: int) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="memwell-vectors-") as folder:
+        rows, queries = _vectors(count)
+        index, space = _index(Path(folder), rows)
+        vec0 = _vec0(Path(folder) / "vec0.db", rows)
+        plain = _numpy(rows)
+        ours = _leg(index, space)
+        ways = {"memwell": ours, "numpy": plain, "vec0": vec0}
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(_ROUNDS):
+            for name, way in ways.items():
+                few = queries[: _QUERIES // 4] if way is vec0 else queries
+                times[name] += [seconds(partial(way, query)) for query in few]
+        recall = [len({*ours(query)} & {*plain(query)}) / _K for query in queries]
+        first = _first_query(index, queries[0]) if count == 100_000 else None
+        index.close()
+    typical = {name: median(taken) for name, taken in times.items()}
+    detail = {name: [1000 * second for second in taken] for name, taken in times.items()}
+    faster = at_least(5) if count >= 100_000 else None
+    result = [
+        Row(f"vec0 / memwell, {count:,} vectors", typical["vec0"] / typical["memwell"], "times",
+            faster, detail),
+        Row(f"memwell / numpy, {count:,} vectors", typical["memwell"] / typical["numpy"], "times",
+            at_most(1)),
+        Row("  memwell", 1000 * typical["memwell"], "ms"),
+        Row("  numpy", 1000 * typical["numpy"], "ms"),
+        Row("  vec0", 1000 * typical["vec0"], "ms"),
+        Row("  recall@10 against exact", float(np.mean(recall)), "", at_least(0.99)),
+    ]  # fmt: skip
+    if first is not None:
+        result.append(
+            Row("first query of a new process, 100,000 vectors", first, "s", at_most(0.3))
+        )
+    return result
+
+
+# -- the vectors -----------------------------------------------------------------------------------
+
+
+def _vectors(count: int) -> tuple[Matrix, Matrix]:
+    """Make vectors that lie as real ones do: near real ones, or near centres where there are none.
+
+    The queries are further vectors of the same kind.
+    """
+    chance = np.random.default_rng(1)
+    centres = _centres(chance)
+    total = count + _QUERIES
+    rows = np.empty((total, DIMENSIONS), dtype=np.float32)
+    for start in range(0, total, _BLOCK):
+        size = min(_BLOCK, total - start)
+        first, second = chance.integers(0, len(centres), (2, size))
+        noise = 0.02 * chance.standard_normal((size, DIMENSIONS), dtype=np.float32)
+        block = centres[first] + 0.5 * centres[second] + noise
+        rows[start : start + size] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    return rows[:count], rows[count:]
+
+
+def _centres(chance: np.random.Generator) -> Matrix:
+    try:
+        sets = [data.find(name) for name in ("scifact", "cosqa-code", "cranfield", "locomo-turn-a")]
+        found = [np.load(folder / "vectors-minilm.npz")["documents"] for folder in sets]
+        return np.concatenate(found).astype(np.float32)
+    except data.MissingData:
+        centres = chance.standard_normal((15_000, DIMENSIONS), dtype=np.float32)
+        return np.asarray(centres / np.linalg.norm(centres, axis=1, keepdims=True))
+
+
+# -- the three -------------------------------------------------------------------------------------
+
+
+def _index(folder: Path, rows: Matrix) -> tuple[Index, Space]:
+    """Put the vectors into an index, as chunks of twenty to a note, without their words."""
+    index = Index(folder / "index.db")
+    with index.writing_spaces() as spaces:
+        space = spaces.open("bench", "test", "bench", DIMENSIONS, {}, "2026-01-01")
+    for start in range(0, len(rows), _BLOCK):
+        block = range(start + 1, min(start + _BLOCK, len(rows)) + 1)
+        with index.database.writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO workspaces (id, root) VALUES (1, 'bench')")
+            connection.executemany(_NOTE, ((key,) for key in block if key % _PER_NOTE == 1))
+            connection.executemany(_CHUNK, ((key, _note_of(key), key) for key in block))
+        with index.writing_spaces() as spaces:
+            spaces.put(space, ((key, rows[key - 1 : key]) for key in block))
+    index.compact("bench", even_if_little_changed=True)
+    with index.reading() as reader:
+        filled = reader.spaces.live()
+    assert filled is not None
+    return index, filled
+
+
+_NOTE = """
+    INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe, title, names,
+                       meta)
+    VALUES (?1, 1, ?1 || '.md', 0, 0, 0, '', '', '', '', '{}')
+"""
+_CHUNK = """
+    INSERT INTO chunks (id, note_id, seq, start_line, end_line, heading, overlap, text)
+    VALUES (?, ?, ?, 1, 1, '', 0, '')
+"""
+
+
+def _note_of(chunk: int) -> int:
+    return chunk - (chunk - 1) % _PER_NOTE
+
+
+def _leg(index: Index, space: Space) -> Callable[[Matrix], list[int]]:
+    def search(query: Matrix) -> list[int]:
+        with index.reading() as reader:
+            return [m.chunk_id for m in reader.nearest(space, query, WordQuery(), _K)]
+
+    return search
+
+
+def _numpy(rows: Matrix) -> Callable[[Matrix], list[int]]:
+    def search(query: Matrix) -> list[int]:
+        scores = rows @ query
+        best = np.argpartition(-scores, _K)[:_K]
+        return [int(row) + 1 for row in best[np.argsort(-scores[best])]]
+
+    return search
+
+
+def _vec0(file: Path, rows: Matrix) -> Callable[[Matrix], list[int]]:
+    connection = apsw.Connection(str(file))
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.execute(
+        f"CREATE VIRTUAL TABLE v USING vec0(e float[{DIMENSIONS}] distance_metric=cosine)"
+    )
+    with connection:
+        connection.executemany("INSERT INTO v (rowid, e) VALUES (?, ?)", _blobs(rows))
+
+    def search(query: Matrix) -> list[int]:
+        found: Any = connection.execute(
+            "SELECT rowid FROM v WHERE e MATCH ? AND k = ?", (query.tobytes(), _K)
+        )
+        return [key for (key,) in found]
+
+    return search
+
+
+def _blobs(rows: Matrix) -> Iterator[tuple[int, bytes]]:
+    return ((number, row.tobytes()) for number, row in enumerate(rows, 1))
+
+
+def _first_query(index: Index, query: Matrix) -> float:
+    """Return how long a new process takes to open the index and answer, imports included."""
+    code = _FIRST.format(path=str(index.path), query=json.dumps(query.tolist()))
+    taken = []
+    for _ in range(5):
+        child = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=_REPOSITORY,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        taken.append(float(child.stdout))
+    return median(taken)
+
+
+_FIRST = """
+import time
+started = time.perf_counter()
+from pathlib import Path
+import numpy as np
+from memwell.store.base import WordQuery
+from memwell.store.index import Index
+index = Index(Path({path!r}))
+with index.reading() as reader:
+    space = reader.spaces.live()
+    found = reader.nearest(space, np.array({query}, dtype=np.float32), WordQuery(), 10)
+assert len(found) == 10
+print(time.perf_counter() - started)
+"""

@@ -1,0 +1,38 @@
+"""Model files: what is in them, and writing one whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_MEGABYTE = 1 << 20
+
+
+def identity(files: Iterable[Path]) -> str:
+    """Name the contents of files, of large ones by their length and both ends."""
+    digest = hashlib.sha256()
+    for file in files:
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            digest.update(f"{size}\n".encode())
+            digest.update(opened.read(_MEGABYTE))
+            opened.seek(max(0, size - _MEGABYTE))
+            digest.update(opened.read(_MEGABYTE))
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def written_whole(file: Path) -> Iterator[Path]:
+    """Lend a name to write to; the file appears under its own only when it is finished."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=file.parent, suffix=file.suffix)
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.replace(name, file)
+    finally:
+        Path(name).unlink(missing_ok=True)

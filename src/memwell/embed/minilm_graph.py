@@ -1,0 +1,105 @@
+"""MiniLM's graph as onnxruntime runs it fastest, made from the weights of the packaged model.
+
+The packaged graph comes from an exporter, whose attention onnxruntime does not recognise as such.
+Written with its own fused operators the same weights give the same vectors half as fast again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memwell.embed.onnx import MICROSOFT, Array, Graph, read_weights
+
+LAYERS, HEADS = 6, 12
+_FLOAT, _INT64 = 1, 7
+_WORDS = "inner.embeddings.word_embeddings.weight"
+_PLACES = "inner.embeddings.position_embeddings.weight"
+_EPSILON = 1e-12
+
+
+def fused(model: bytes) -> bytes:
+    """Return a model that takes the pieces of one text and gives the state of each."""
+    stored = read_weights(model)
+    weights = _named(stored)
+    graph = Graph()
+    state = _embeddings(graph, weights, stored)
+    for layer in range(LAYERS):
+        part = {
+            name.removeprefix(f"encoder.layer.{layer}."): values
+            for name, values in weights.items()
+            if name.startswith(f"encoder.layer.{layer}.")
+        }
+        state = _layer(graph, part, state)
+    return graph.model(("pieces", _INT64, (1, "length")), state)
+
+
+def _embeddings(graph: Graph, weights: dict[str, Array], stored: dict[str, Array]) -> str:
+    """Word and place of each piece, added and normalised; the words, half of all, stay int8."""
+    small, scales = (
+        graph.node("Gather", graph.constant(stored[f"{_WORDS}_{part}"]), "pieces")
+        for part in ("q", "scale")
+    )
+    words = graph.node("Mul", graph.node("Cast", small, to=_FLOAT), scales)
+    places = _full(stored, _PLACES) + weights["embeddings.token_type_embeddings.weight"][0]
+    length = graph.node("Shape", "pieces", start=1, end=2)
+    zero = graph.constant(np.zeros(1, dtype=np.int64))
+    place = graph.node("Slice", graph.constant(places), zero, length, zero)
+    return graph.node(
+        "LayerNormalization", graph.node("Add", words, place),
+        *(graph.constant(weights[f"embeddings.LayerNorm.{kind}"]) for kind in ("weight", "bias")),
+        epsilon=_EPSILON,
+    )  # fmt: skip
+
+
+def _layer(graph: Graph, part: dict[str, Array], state: str) -> str:
+    """Attention, then two dense steps; what went in is added to each half's outcome."""
+
+    def both(kind: str) -> str:
+        parts = [part[f"attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+        return graph.constant(np.concatenate(parts, axis=-1))
+
+    def dense(name: str, source: str) -> str:
+        return graph.node("MatMul", source, graph.constant(part[f"{name}.dense.weight"]))
+
+    def added(name: str, outcome: str, to: str) -> str:
+        names = ("LayerNorm.weight", "LayerNorm.bias", "dense.bias")
+        constants = [graph.constant(part[f"{name}.{kind}"]) for kind in names]
+        return graph.node(
+            "SkipLayerNormalization", outcome, to, *constants, domain=MICROSOFT, epsilon=_EPSILON
+        )
+
+    attention = graph.node(
+        "Attention", state, both("weight"), both("bias"), domain=MICROSOFT, num_heads=HEADS
+    )
+    middle = added("attention.output", dense("attention.output", attention), state)
+    bias = graph.constant(part["intermediate.dense.bias"])
+    inner = graph.node("BiasGelu", dense("intermediate", middle), bias, domain=MICROSOFT)
+    return added("output", dense("output", inner), middle)
+
+
+def _named(stored: dict[str, Array]) -> dict[str, Array]:
+    """Return weights by their names in BERT; matrices take what goes in by rows."""
+    weights = {
+        name.removeprefix("inner."): values
+        for name, values in stored.items()
+        if name.startswith("inner.") and name.endswith((".bias", ".weight"))
+    }
+    # The matrices have lost their names in the export, but not their order.
+    matrices = [name[:-2] for name in stored if name.startswith("val_") and name.endswith("_q")]
+    for name, matrix in zip(_matrices(), matrices, strict=True):
+        weights[name] = _full(stored, matrix)
+    return weights
+
+
+def _matrices() -> list[str]:
+    attention = [f"attention.self.{name}.weight" for name in ("query", "key", "value")]
+    dense = [f"{name}.dense.weight" for name in ("attention.output", "intermediate", "output")]
+    return [
+        f"encoder.layer.{layer}.{name}" for layer in range(LAYERS) for name in (*attention, *dense)
+    ]
+
+
+def _full(stored: dict[str, Array], name: str) -> Array:
+    """Return a tensor that is stored as int8 with its scale."""
+    full: Array = stored[f"{name}_q"].astype(np.float32) * stored[f"{name}_scale"]
+    return full

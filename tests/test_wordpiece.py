@@ -1,0 +1,101 @@
+"""Our WordPiece gives the pieces that the `tokenizers` package gives."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memwell.embed.wordpiece import UNKNOWN, encode, vocabulary
+from tests.conftest import EXAMPLES
+
+pytest.importorskip("tokenizers", reason="tokenizers, to compare with, is not installed")
+
+
+@cache
+def theirs() -> Any:
+    """BERT's uncased tokenizer; special tokens in a text are text, as they are to us."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    model = models.WordPiece(vocabulary(), unk_token="[UNK]", max_input_chars_per_word=100)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def expected(text: str) -> list[int]:
+    found: list[int] = theirs().encode(text, add_special_tokens=False).ids
+    return found
+
+
+def known_to_both(character: str) -> bool:
+    """Whether both have the same idea of what kind of character it is.
+
+    Their tables are older than Python's, and where one of their CJK blocks begins is mistyped.
+    """
+    now = unicodedata.category(character)
+    before = unicodedata.ucd_3_2_0.category(character)
+    letter_since = before == "Cn" and now[0] not in "CMP"
+    return (
+        now not in ("Cs", "Cn")
+        and (now == before or letter_since)
+        and not "\U0002b820" <= character <= "\U0002b91f"
+    )
+
+
+WRITABLE = st.characters(exclude_categories=["Cs", "Cn"]).filter(known_to_both)
+SCRIPTS = st.sampled_from(
+    [
+        *"aZß İıſﬁ１é\u0301ñåøŁđ",
+        *"中文日本語かなカナー한국어ไทยहिन्दीعربي",
+        *"😀👩🏽‍💻🇩🇪❤️",
+        *"\0\t\n\r\v\f\x1c\x7f\x85\u00a0\u00ad\u200b\u200d\u2028\u2029\u3000\ufeff\ufffd\ue000",
+        *"!?.,;:'\"()[]{}<>#*_-–—…“”«»$€+=^`|~¿、。・",
+        "[CLS]",
+        "[UNK]",
+        "##ing",
+        "unaffable",
+    ]
+)
+
+
+@given(st.text(WRITABLE))
+@example("\u1e9e\u0130")
+def test_any_text_has_the_same_pieces(text: str) -> None:
+    assert encode(text) == expected(text)
+
+
+@given(st.lists(SCRIPTS).map("".join))
+def test_texts_of_many_scripts_have_the_same_pieces(text: str) -> None:
+    assert encode(text) == expected(text)
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=90, max_size=110))
+def test_long_words_have_the_same_pieces(word: str) -> None:
+    assert encode(word) == expected(word)
+
+
+def test_a_word_is_unknown_from_101_letters_on() -> None:
+    assert encode("a" * 100) != [UNKNOWN]
+    assert encode("a" * 101) == [UNKNOWN]
+
+
+@pytest.mark.parametrize("block", range(0, 0x30000, 0x1000), ids=hex)
+def test_every_character_has_the_same_pieces(block: int) -> None:
+    """Between two letters, so that one that is dropped differs from one that parts words."""
+    for character in filter(known_to_both, map(chr, range(block, block + 0x1000))):
+        text = f"a{character}b"
+        assert encode(text) == expected(text), f"U+{ord(character):04X}"
+
+
+def test_the_example_notes_have_the_same_pieces() -> None:
+    notes = list(EXAMPLES.rglob("*.md"))
+    assert notes
+    for note in notes:
+        text = note.read_text(encoding="utf-8")
+        assert encode(text) == expected(text), note
