@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint docs soak bench clean
+.PHONY: help demo test lint docs torch soak bench clean
 
 help:
 	@echo "make demo   install, index examples/notes and search it four times"
 	@echo "make test   lint, types and tests (a few minutes)"
 	@echo "make docs   write the generated parts of the documentation anew"
+	@echo "make torch  the tests of the provider sentence-transformers, which installs torch"
 	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"
 	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
 
@@ -32,6 +33,10 @@ test: lint
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.documents
+
+torch: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group torch
+	$(BIN)/python -m pytest -n 2 tests/test_local_providers.py
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak -s

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -341,3 +342,108 @@ def test_the_examples_answer_what_the_readme_promises(tmp_path: Path) -> None:
     ]:
         found = run("search", query, "--files-only", "-k", "3", cwd=tmp_path)
         assert found.stdout.splitlines()[:1] == [path], query
+
+
+# -- meaning ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def embedded(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The notes with vectors of the test provider."""
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    told = run("index", cwd=notes)
+    assert told.stdout.splitlines()[1:] == ["words (test): 3 embedded"]
+    return notes
+
+
+def test_index_embeds_unless_told_not_to(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    assert run_json("index", "--no-embed", cwd=notes)["vectors"] is None
+    monkeypatch.setenv("MEMWELL_EMBEDDING_ON_SEARCH", "0")
+    found = run("search", "cat", cwd=notes)
+    assert "meaning did not answer: no passage has been embedded yet" in found.stderr
+    vectors = run_json("index", cwd=notes)["vectors"]
+    assert (vectors["provider"], vectors["embedded"], vectors["left"]) == ("test", 3, 0)
+    assert run_json("index", cwd=notes)["vectors"]["embedded"] == 0
+    assert run("search", "cat", cwd=notes).stderr == ""
+
+
+def test_the_mode_is_chosen_on_the_command_line(embedded: Path) -> None:
+    legs = {
+        mode: [
+            leg["name"] for leg in run_json("search", "cat", "--mode", mode, cwd=embedded)["legs"]
+        ]
+        for mode in ("words", "meaning", "hybrid")
+    }
+    assert legs == {"words": ["words"], "meaning": ["meaning"], "hybrid": ["words", "meaning"]}
+    assert run("search", "cat", "--mode", "telepathy", cwd=embedded).returncode == 2
+
+
+def test_spaces_are_listed_switched_and_dropped(
+    embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("spaces", cwd=embedded).stdout.startswith(
+        "1  live     words (test), 64 dimensions, 100% of 3 passages"
+    )
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test:other")
+    assert run("index", cwd=embedded).returncode == 0
+    states = [(s["id"], s["state"], s["model"]) for s in run_json("spaces", cwd=embedded)["spaces"]]
+    assert states == [(2, "live", "other"), (1, "retired", "words")]
+    assert "1  live" in run("spaces", "switch", "1", cwd=embedded).stdout
+    refused = run("spaces", "drop", "1", cwd=embedded)
+    assert refused.returncode == 3
+    assert "Space 1 is live. Switch to another one first" in refused.stderr
+    assert run("spaces", "drop", "2", cwd=embedded).returncode == 0
+    assert [s["id"] for s in run_json("spaces", cwd=embedded)["spaces"]] == [1]
+    assert run("spaces", "drop", cwd=embedded).returncode == 2
+
+
+def test_status_and_doctor_say_how_meaning_is(
+    embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "meaning words (test), 100% of 3 passages" in run("status", cwd=embedded).stdout
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "gguf:/nowhere/model.gguf,test")
+    status = run("status", cwd=embedded)
+    assert "gguf: " in status.stderr
+    assert run_json("status", cwd=embedded)["providers"][1] == {
+        "name": "test", "usable": True, "detail": "words",
+    }  # fmt: skip
+    found = run("doctor", cwd=embedded)
+    assert found.returncode == 1
+    assert "FAIL provider gguf" in found.stdout
+    assert "ok   provider test" in found.stdout
+
+
+def test_embedding_progress_is_shown_on_a_terminal_with_its_rate(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    for number in range(50):
+        write(f"{number}.md", f"number {number}")
+    controller, terminal = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "memwell", "index", "."], cwd=workspace, stdout=subprocess.PIPE,
+        stderr=terminal, text=True, check=True,
+    )  # fmt: skip
+    os.close(terminal)
+    shown = os.read(controller, 100_000).decode()
+    os.close(controller)
+    assert "embedding" in shown
+    assert "50/50" in shown
+    assert "50/50" not in done.stdout
+
+
+def test_a_question_without_a_common_word_finds_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline, by the default model, as the demo promises."""
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    folder = tmp_path / "notes"
+    for name in ("protocols", "home", "garden"):
+        shutil.copytree(EXAMPLES / name, folder / name)
+    assert run("index", str(folder), cwd=tmp_path).returncode == 0
+    question = "what to do when a task seems impossible"
+    (hit, *_) = run_json("search", question, "-k", "1", "-w", str(folder), cwd=tmp_path)["hits"]
+    assert hit["path"] == "protocols/tenacity.md"
+    common = {"what", "to", "do", "when", "a"}
+    assert not ({*question.split()} - common) & {*re.findall(r"\w+", hit["text"].lower())}

@@ -199,11 +199,8 @@ class Meaning:
         before = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
         with self._index.reading() as reader:
             old = [s for s in reader.spaces.all() if s.retired_at and s.retired_at < before]
-        if old:
-            with self._index.writing_spaces() as spaces:
-                for space in old:
-                    spaces.drop(space)
-            self._index.tidy_snapshots()
+        for space in old:
+            self._index.drop_space(space)
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -312,9 +309,7 @@ class Meaning:
             raise MemwellError(
                 f"Space {number} is live", "Switch to another one first: `memwell spaces switch N`"
             )
-        with self._index.writing_spaces() as spaces:
-            spaces.drop(space)
-        self._index.tidy_snapshots()
+        self._index.drop_space(space)
 
     def _numbered(self, number: int) -> Space:
         with self._index.reading() as reader:

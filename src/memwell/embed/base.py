@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The length of its vectors."""
+        """The length of its vectors; this and `window` may ask for the model to be loaded."""
 
     @property
     def window(self) -> int:
@@ -60,7 +60,8 @@ class Embedder(Protocol):
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Return for each text a matrix with a vector for each of its windows.
 
-        A text that the model cannot read (a language it was not trained on) gets no row.
+        A text that is blank, or that the model cannot read (a language it was not trained on),
+        gets no row.
         """
 
     def embed_query(self, text: str) -> Matrix:

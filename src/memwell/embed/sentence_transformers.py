@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderFailing, ProviderUnavailable
+from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
 from memwell.embed.files import identity
 from memwell.embed.packages import needed
 from memwell.embed.windows import grouped, text_windows, windows
@@ -100,7 +100,7 @@ class SentenceTransformers:
             found = encode(texts, show_progress_bar=False, normalize_embeddings=True)
         rows: Matrix = np.asarray(found, dtype=np.float32)
         if not np.isfinite(rows).all():
-            raise ProviderFailing(f"{self.model} gave a vector that is not finite")
+            raise WrongAnswer(f"{self.model} gave a vector that is not finite")
         return rows
 
     def _cut(self, text: str) -> list[str]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderFailing, ProviderUnavailable
+from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
 from memwell.embed.files import identity
 from memwell.embed.packages import needed
 
@@ -69,7 +69,7 @@ class Static:
         rows: Matrix = means.astype(np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
-            raise ProviderFailing(f"{self.model} gave a vector that is not finite")
+            raise WrongAnswer(f"{self.model} gave a vector that is not finite")
         return [
             row[None] / length if length else row[None][:0]
             for row, length in zip(rows, lengths, strict=True)

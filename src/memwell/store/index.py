@@ -93,14 +93,16 @@ class Index:
                 return
             written = vectors.write_snapshot(connection, self.path.parent, space)
         with self.database.writing() as connection:
-            vectors.adopt_snapshot(connection, space, written)
-        self.tidy_snapshots()
+            adopted = vectors.adopt_snapshot(connection, space, written)
+            used = {other.snapshot for other in Spaces(connection).all() if other.snapshot}
+        self.snapshots.delete(written.instead_of if adopted else written.name)
+        self.snapshots.sweep(used)
 
-    def tidy_snapshots(self) -> None:
-        """Delete snapshots that no space uses."""
-        with self.reading() as reader:
-            used = {space.snapshot for space in reader.spaces.all() if space.snapshot}
-        self.snapshots.keep_only(used)
+    def drop_space(self, space: Space) -> None:
+        """Delete a space with its vectors and its snapshot."""
+        with self.writing_spaces() as spaces:
+            spaces.drop(space)
+        self.snapshots.delete(space.snapshot)
 
     def ensure_words(self) -> bool:
         """Build the keyword index where it is missing or old; return whether it can be had."""

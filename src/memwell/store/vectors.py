@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from memwell.store.filters import filter_sql
 from memwell.store.snapshot import Array, Row, Snapshot
 from memwell.store.spaces import Space, Spaces
 
+_LEFT_SECONDS = 3600
 _STALE_ROWS = 2_000
 _STALE_SHARE = 0.1
 """Rows since the last snapshot from which on a new one is worth its while."""
@@ -54,13 +57,19 @@ class Snapshots:
                 return found
         return None
 
-    def keep_only(self, names: set[str]) -> None:
-        """Delete the files of spaces that are gone or have a newer one."""
-        with self._lock:
-            self._mapped = {name: file for name, file in self._mapped.items() if name in names}
+    def delete(self, name: str | None) -> None:
+        """Delete a file that no space uses any more."""
+        if name:
+            with self._lock:
+                self._mapped.pop(name, None)
+            (self.folder / name).unlink(missing_ok=True)
+
+    def sweep(self, used: set[str]) -> None:
+        """Delete what processes that were killed left behind; a young file may be in the making."""
         for file in self.folder.glob("vectors-*"):
-            if file.name not in names:
-                file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if file.name not in used and file.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                    file.unlink()
 
 
 def nearest(
@@ -247,13 +256,15 @@ def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> W
     return Written(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
 
 
-def adopt_snapshot(connection: apsw.Connection, space: Space, written: Written) -> None:
+def adopt_snapshot(connection: apsw.Connection, space: Space, written: Written) -> bool:
     """Let searches use a snapshot, unless another process's came first."""
     connection.execute(
         "UPDATE spaces SET snapshot = ? WHERE id = ? AND snapshot IS ?",
         (written.name, space.id, written.instead_of),
     )
-    if connection.changes():
-        connection.executemany(
-            "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in written.without)
-        )
+    if not connection.changes():
+        return False
+    connection.executemany(
+        "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in written.without)
+    )
+    return True

@@ -1,8 +1,7 @@
-"""What commands share: options, opening the memory, JSON, progress on a terminal."""
+"""What commands share: options, opening the memory, JSON."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from memwell.ingest.sync import Progress
     from memwell.memory import Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,39 +75,3 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
     return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Progress]:
-    """Yield a progress callback: a bar on a terminal, nothing in a transcript or a log."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn(label), BarColumn(), MofNCompleteColumn(), _rate_column(), TimeRemainingColumn()
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _rate_column() -> Any:
-    from rich.progress import ProgressColumn, Task
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """How many a second."""
-
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:.0f}/s" if task.speed else "")
-
-    return Rate()

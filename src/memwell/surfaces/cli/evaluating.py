@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from memwell.surfaces.cli.common import json_option, mode_option, print_json, progress_bar
+from memwell.surfaces.cli.common import json_option, mode_option, print_json
+from memwell.surfaces.cli.progress import progress_bar
 
 
 @click.command("eval")

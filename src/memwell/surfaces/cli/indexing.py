@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json, progress_bar
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from memwell.model import FillReport, IndexReport

@@ -13,8 +13,8 @@ from memwell.surfaces.cli.common import (
     opened,
     place_options,
     print_json,
-    progress_bar,
 )
+from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from memwell.model import Hit, SearchResult
