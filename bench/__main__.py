@@ -7,7 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import indexing, memory, quality, queries, results, start, sync, vectors, windows
+from bench import (
+    embedding,
+    indexing,
+    memory,
+    quality,
+    queries,
+    results,
+    start,
+    sync,
+    vectors,
+    windows,
+)
 from bench.data import MissingData
 from bench.results import Row
 
@@ -23,6 +34,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,
     "windows": windows.run,
+    "embedding": embedding.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

@@ -114,7 +114,7 @@ def sentence_transformers_folder(folder: Path, longest: int = 256) -> Path:
         max_position_embeddings=CONTEXT,
     )
     bert = transformers.BertModel(config)
-    weights = {name: torch.from_numpy(values) for name, values in minilm_weights().items()}
+    weights = {name: torch.from_numpy(values.copy()) for name, values in minilm_weights().items()}
     for part in ("pooler.dense.weight", "pooler.dense.bias"):
         weights[part] = torch.zeros_like(bert.state_dict()[part])
     bert.load_state_dict(weights)

@@ -458,3 +458,14 @@ for line in open("/proc/net/unix").readlines()[1:]:
 """
     done = python(script, gguf_file)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("make", [Static, SentenceTransformers])
+def test_a_folder_that_is_not_named_is_not_the_current_one(
+    make: type[Static] | type[SentenceTransformers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "model2vec" if make is Static else "sentence_transformers"
+    monkeypatch.setitem(sys.modules, package, type(sys)(package))
+    monkeypatch.setattr(sys.modules[package], "__spec__", object(), raising=False)
+    with pytest.raises(ProviderUnavailable, match=rf"Set embedding\.{make.name}\.model"):
+        make("")

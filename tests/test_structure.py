@@ -21,7 +21,7 @@ LAYERS = [
     {"store"},
     {"embed"},
     {"config"},
-    {"model", "tokens"},
+    {"model", "reports", "tokens"},
     {"errors"},
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""

@@ -11,7 +11,7 @@ import apsw
 from memwell import config
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.meaning import Meaning
-from memwell.model import Check
+from memwell.reports import Check
 from memwell.store.filesystem import unsafe_for_wal
 from memwell.store.index import Index
 from memwell.store.registry import Registry

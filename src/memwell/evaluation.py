@@ -22,7 +22,7 @@ from memwell.ingest.read import parse_note
 from memwell.ingest.recipe import Recipe
 from memwell.ingest.sync import Progress, unwatched
 from memwell.meaning import Meaning
-from memwell.model import FillReport
+from memwell.reports import FillReport
 from memwell.search.parse import parse
 from memwell.search.pipeline import WORDS, Options, rank, within
 from memwell.store.index import Index

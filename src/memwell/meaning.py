@@ -27,7 +27,8 @@ from memwell.embed.base import (
 from memwell.embed.providers import Factory
 from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import FillReport, Leg, ProviderStatus, SpaceStatus
+from memwell.model import Leg
+from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.pipeline import MEANING, Asked
 from memwell.store.index import Index, Reader
 from memwell.store.rests import Rest

@@ -11,32 +11,26 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memwell import __version__, config
-from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
-from memwell.meaning import Meaning
-from memwell.model import (
-    Check,
-    FillReport,
-    Freshness,
-    IndexReport,
-    Passage,
-    SearchResult,
-    SpaceStatus,
-    Status,
-    WorkspaceStatus,
-)
-from memwell.search.pipeline import MODES, WORDS, Options, search
+from memwell.model import Freshness, IndexReport, Passage, SearchResult
+from memwell.search.pipeline import MODES, WORDS, Options, search, wordlessly
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from memwell.embed.providers import Factory
+    from memwell.meaning import Meaning
+    from memwell.reports import Check, FillReport, SpaceStatus, Status
 
 T = TypeVar("T")
 
@@ -87,7 +81,7 @@ class Memory:
             )
         self._index = Index(folder / "index.db", vectors_by_sql=by_sql)
         self._workspaces = Workspaces(Registry(folder), self._index)
-        self._meaning = Meaning(self._index, self.home, settings, embedders)
+        self._embedders = embedders
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
 
@@ -105,7 +99,14 @@ class Memory:
     def close(self) -> None:
         """Let go of the index; the next call opens it again."""
         self._index.close()
-        self._meaning.close()
+        if "_meaning" in self.__dict__:
+            self._meaning.close()
+
+    @cached_property
+    def _meaning(self) -> Meaning:
+        from memwell.meaning import Meaning  # a search by words goes without
+
+        return Meaning(self._index, self.home, self.settings, self._embedders)
 
     @property
     def workspace(self) -> Path | None:
@@ -303,8 +304,9 @@ class Memory:
     def _ask(
         self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
     ) -> SearchResult:
+        ask = wordlessly if options.mode == WORDS else self._meaning.ask
         with self._index.reading() as reader:
-            return search(query, options, reader, freshness, ids, self._meaning.ask)
+            return search(query, options, reader, freshness, ids, ask)
 
     def _repaired(self) -> bool:
         """Build the keyword index anew; True if that can be had."""
@@ -318,6 +320,7 @@ class Memory:
 
     def _status(self, deep: bool) -> Status:
         from memwell import diagnosis
+        from memwell.reports import Status, WorkspaceStatus
 
         self._index.ensure_words()
         with self._index.reading() as reader:

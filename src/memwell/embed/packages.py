@@ -1,8 +1,9 @@
-"""Whether the packages that a provider needs are there, without importing them."""
+"""Whether what a provider needs is there, without importing any of it."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 from memwell.embed.base import ProviderUnavailable
 
@@ -14,3 +15,12 @@ def needed(*packages: str, install: str) -> None:
             raise ProviderUnavailable(
                 f"The package {package} is not installed", f"pip install '{install}'"
             )
+
+
+def named_folder(model: str, provider: str) -> Path:
+    """Return the folder of a model; none named is not the current one."""
+    if not model:
+        raise ProviderUnavailable(
+            f"No model is named for {provider}", f"Set embedding.{provider}.model to its folder"
+        )
+    return Path(model).expanduser()

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
 from memwell.embed.files import identity
-from memwell.embed.packages import needed
+from memwell.embed.packages import named_folder, needed
 from memwell.embed.windows import grouped, text_windows, windows
 from memwell.tokens import count_tokens
 
@@ -43,7 +42,7 @@ class SentenceTransformers:
     def __init__(self, model: str) -> None:
         """Take the folder that the model lies in."""
         needed("sentence_transformers", install="memwell[sentence-transformers]")
-        self._folder = Path(model).expanduser()
+        self._folder = named_folder(model, self.name)
         if (
             not (self._folder / "config.json").is_file()
             and not (self._folder / "modules.json").is_file()

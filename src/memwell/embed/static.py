@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
 from memwell.embed.files import identity
-from memwell.embed.packages import needed
+from memwell.embed.packages import named_folder, needed
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -36,7 +36,7 @@ class Static:
     def __init__(self, model: str) -> None:
         """Take the folder that the model lies in."""
         needed("model2vec", install="memwell[static]")
-        self._folder = Path(model).expanduser()
+        self._folder = named_folder(model, self.name)
         for file in FILES:
             if not (self._folder / file).is_file():
                 raise ProviderUnavailable(

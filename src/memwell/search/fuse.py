@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from math import fsum, sqrt
 
 WEIGHTS = {"meaning": 0.7, "words": 0.3}
 
@@ -36,5 +36,6 @@ def standardised_sum(legs: Sequence[Evidence]) -> dict[int, float]:
 def _standardised(scores: Mapping[int, float], pool: set[int]) -> dict[int, float]:
     lowest = min(scores.values(), default=0.0)
     filled = {chunk: scores.get(chunk, lowest) for chunk in pool}
-    mean, deviation = fmean(filled.values()), pstdev(filled.values())
+    mean = fsum(filled.values()) / len(filled)
+    deviation = sqrt(fsum((score - mean) ** 2 for score in filled.values()) / len(filled))
     return {chunk: (score - mean) / (deviation or 1.0) for chunk, score in filled.items()}

@@ -20,12 +20,12 @@ from memwell.store.base import Filters, Match, Word, WordQuery
 from memwell.store.keyword import WordsUnavailable
 from memwell.store.lexicon import Lexicon
 from memwell.store.notes import Notes
-from memwell.store.rests import Rests
-from memwell.store.spaces import Space, Spaces
 from memwell.store.sqlite import BUSY_TIMEOUT_MS, Database
 
 if TYPE_CHECKING:
+    from memwell.store.rests import Rests
     from memwell.store.snapshot import Array
+    from memwell.store.spaces import Space, Spaces
     from memwell.store.vectors import Snapshots
 
 
@@ -63,12 +63,16 @@ class Index:
     @contextmanager
     def writing_spaces(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Spaces]:
         """Lend the vector spaces for writing, inside one transaction."""
+        from memwell.store.spaces import Spaces
+
         with self.database.writing(wait_ms) as connection:
             yield Spaces(connection)
 
     @contextmanager
     def writing_rests(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Rests]:
         """Lend the list of providers that are left alone for writing."""
+        from memwell.store.rests import Rests
+
         with self.database.writing(wait_ms) as connection:
             yield Rests(connection)
 
@@ -82,6 +86,7 @@ class Index:
     def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
         """Write a new snapshot of a space where enough has changed since the last one."""
         from memwell.store import vectors
+        from memwell.store.spaces import Spaces
 
         if self.vectors_by_sql:
             return
@@ -154,8 +159,20 @@ class Reader:
         self._index = index
         self._lexicon = Lexicon(connection)
         self.notes = Notes(connection)
-        self.spaces = Spaces(connection)
-        self.rests = Rests(connection)
+
+    @cached_property
+    def spaces(self) -> Spaces:
+        """The vector spaces."""
+        from memwell.store.spaces import Spaces
+
+        return Spaces(self._connection)
+
+    @cached_property
+    def rests(self) -> Rests:
+        """The providers that are left alone."""
+        from memwell.store.rests import Rests
+
+        return Rests(self._connection)
 
     def words_unusable(self) -> str:
         """Return why words cannot be searched, or "" if they can."""

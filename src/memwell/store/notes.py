@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import apsw
 
 from memwell.model import Chunk, Hit, Note
-from memwell.store import keyword, spaces
+from memwell.store import keyword
 from memwell.store.base import Filters
 from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
@@ -227,7 +227,9 @@ class Notes:
             new,
         )
         if same_text:
-            spaces.lend(self._connection, note_id, [key for (key,) in gone])
+            from memwell.store.spaces import lend
+
+            lend(self._connection, note_id, [key for (key,) in gone])
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         return ids
 

@@ -10,7 +10,8 @@ from memwell.surfaces.cli.common import json_option, opened, place_options, prin
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from memwell.model import FillReport, IndexReport
+    from memwell.model import IndexReport
+    from memwell.reports import FillReport
 
 _MOST_PROBLEMS = 20
 

@@ -9,7 +9,7 @@ import click
 from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
 
 if TYPE_CHECKING:
-    from memwell.model import SpaceStatus
+    from memwell.reports import SpaceStatus
 
 
 @click.command("spaces")
