@@ -14,7 +14,7 @@ from bench.results import Row, at_least, near_zero
 from memwell import config
 from memwell.evaluate.dataset import Dataset
 from memwell.evaluation import evaluate_memory
-from memwell.search.pipeline import WORDS
+from memwell.search.fuse import WORDS
 from memwell.store import keyword
 from memwell.store.expressions import Unit
 

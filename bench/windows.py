@@ -13,7 +13,8 @@ from bench.results import Row
 from memwell import config
 from memwell.embed.minilm import MiniLM
 from memwell.evaluation import evaluate_memory
-from memwell.search.pipeline import HYBRID, MEANING
+from memwell.search.fuse import MEANING
+from memwell.search.pipeline import HYBRID
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

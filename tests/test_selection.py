@@ -77,7 +77,7 @@ def test_filters_widen_the_selection_until_all_that_fit_are_found(
     for number in range(150):
         write(f"a/{number}.md", "rare common\n")
     for number in range(20):
-        write(f"b/{number}.md", "common\n")
+        write(f"b/{number}.md", f"common {number}\n")
     for number in range(200):
         write(f"c/{number}.md", "other\n")
     memory.index(workspace)

@@ -15,7 +15,7 @@ LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
     {"diagnosis"},
-    {"workspaces", "passages", "meaning"},
+    {"workspaces", "passages", "meaning", "options"},
     {"chain"},
     {"ingest", "search", "evaluate"},
     {"store"},
@@ -26,7 +26,16 @@ LAYERS = [
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""
 
-READS_CONFIG = {"surfaces", "memory", "workspaces", "diagnosis", "meaning", "chain", "evaluation"}
+READS_CONFIG = {
+    "surfaces",
+    "memory",
+    "workspaces",
+    "diagnosis",
+    "meaning",
+    "options",
+    "chain",
+    "evaluation",
+}
 
 
 def modules() -> list[tuple[str, Path]]:

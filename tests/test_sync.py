@@ -190,7 +190,7 @@ def test_a_named_workspace_that_is_none_is_refused(workspace: Path, write: Write
 def test_a_folder_taken_whole_holds_what_looks_like_a_workspace_inside_it(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
-    write("a.md", "apple\n")
+    write("a.md", "an apple\n")
     write("inner/AGENTS.md", "apple\n")
     memory.index(workspace)
     with Memory(workspace=workspace / "inner") as inner:

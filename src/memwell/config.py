@@ -87,6 +87,14 @@ SETTINGS: tuple[Setting, ...] = (
             one_of=("scan", "sqlite-vec")),
     Setting("search.mode", "hybrid", "By words and meaning together: each finds what the other"
             " misses.", one_of=("hybrid", "words", "meaning")),
+    Setting("search.fusion", "standard", "How words and meaning become one order: the best of the"
+            " three, measured.", one_of=("standard", "rrf", "weighted")),
+    Setting("search.vector_weight", 0.7, "Of meaning, in rrf and weighted.", least=0, most=1000),
+    Setting("search.text_weight", 0.3, "Of words, in rrf and weighted.", least=0, most=1000),
+    Setting("search.rrf_k", 60.0, "The higher, the less the first ranks stand out, in rrf.",
+            least=0, most=100_000),
+    Setting("search.normaliser", "saturation", "How BM25 is brought between 0 and 1, in weighted.",
+            one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position")),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
     Setting("search.min_score", 0.0, "Hits below this relevance are dropped; BM25 alone cannot tell"
             " a weak match from a wrong one, so nothing is.", least=0, most=1),
@@ -145,6 +153,10 @@ def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -
             f"chunk.overlap = {values['chunk.overlap']} is more than half of chunk.size ="
             f" {values['chunk.size']} ({origins['chunk.overlap']})",
             "Lower the one or raise the other",
+        )
+    if not (values["search.vector_weight"] or values["search.text_weight"]):
+        raise ConfigError(
+            "search.vector_weight and search.text_weight are both 0", "One of them must be more"
         )
     return Config(values, origins)
 

@@ -1,32 +1,40 @@
-"""Evaluate memwell itself on a labelled set: the set becomes notes, its queries searches.
+"""Evaluate memwell itself: on a labelled set, or on a user's own cases.
 
-A document is a note in a workspace of its group; its score is that of its best chunk. Vectors are
-kept in the home between evaluations: embedding is what takes long.
+A labelled set becomes notes, its queries searches. A document is a note in a workspace of its
+group, or one of several passages of a note if it is part of a session; its score is that of its
+best chunk. Vectors are kept in the home between evaluations:
+embedding is what takes long. Cases are asked of a memory as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
-from memwell.config import Config
+from memwell.config import Config, setting_named
 from memwell.embed.providers import Factory
-from memwell.errors import MemwellError
+from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
-from memwell.evaluate.report import Evaluation, Ranking, evaluate
+from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
 from memwell.ingest.read import parse_note
 from memwell.ingest.recipe import Recipe
 from memwell.ingest.sync import Progress, unwatched
 from memwell.meaning import Meaning
+from memwell.model import Hit, SearchResult
+from memwell.options import search_options
 from memwell.reports import FillReport
+from memwell.search.fuse import WORDS
 from memwell.search.parse import parse
-from memwell.search.pipeline import WORDS, Options, rank, within
+from memwell.search.pipeline import Options, rank, within
 from memwell.store.index import Index
-from memwell.store.notes import NoteFile
+from memwell.store.notes import NoteFile, Notes
 
 _PER_DOCUMENT = 5
 """Chunks fetched for each document wanted, since several may be of the same one."""
@@ -40,6 +48,7 @@ def evaluate_memory(
     progress: Progress = unwatched,
     embedding: Progress = unwatched,
     embedders: Mapping[str, Factory] | None = None,
+    k: int = FIRST,
 ) -> Evaluation:
     """Index the set in a temporary place and ask all its questions."""
     recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
@@ -47,10 +56,11 @@ def evaluate_memory(
         index = Index(Path(folder) / "index.db")
         meaning = Meaning(index, cache.parent, settings, embedders, cache)
         try:
-            asked = _Asked(index, meaning, mode, dataset.documents, recipe)
+            options = search_options(settings, mode=mode)
+            asked = _Asked(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
                 _check(meaning.fill(embedding))
-            return evaluate(dataset, asked, progress)
+            return evaluate(dataset, asked, progress, k=k)
         finally:
             meaning.close()
             index.close()
@@ -67,35 +77,52 @@ class _Asked:
     """A search over the documents of a set."""
 
     def __init__(
-        self, index: Index, meaning: Meaning, mode: str, documents: Sequence[Document],
+        self, index: Index, meaning: Meaning, options: Options, documents: Sequence[Document],
         recipe: Recipe,
     ) -> None:  # fmt: skip
         self._index = index
         self._meaning = meaning
-        self._mode = mode
+        self._options = options
         self._groups: dict[str, int] = {}
         self._documents: dict[int, str] = {}
         with index.writing() as notes:
-            for number, document in enumerate(documents):
-                group = self._groups.get(document.group)
-                if group is None:
-                    group = self._groups[document.group] = notes.workspace(document.group)
-                path = f"{_letters(number)}.md"
-                note, _ = parse_note(path, _as_note(document), recipe)
-                digest = hashlib.blake2b(document.text.encode()).hexdigest()
-                note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
-                self._documents[note_id] = document.id
+            for number, (_, together) in enumerate(groupby(enumerate(documents), _session)):
+                self._put([document for _, document in together], number, notes, recipe)
+
+    def _put(
+        self, documents: Sequence[Document], number: int, notes: Notes, recipe: Recipe
+    ) -> None:
+        """Write a document as a note, or those of a session as the passages of one."""
+        name = documents[0].group
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = notes.workspace(name)
+        path = f"{_letters(number)}.md"
+        parsed = [parse_note(path, _as_note(document), recipe)[0] for document in documents]
+        note = replace(parsed[0], chunks=tuple(part for one in parsed for part in one.chunks))
+        text = "\n".join(document.text for document in documents)
+        digest = hashlib.blake2b(text.encode()).hexdigest()
+        note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
+        owners = [document.id for document, one in zip(documents, parsed, strict=True)
+                  for _ in one.chunks]  # fmt: skip
+        self._documents.update(zip(notes.chunk_ids(note_id), owners, strict=True))
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        options = Options(k=k * _PER_DOCUMENT, mode=self._mode)
+        options = replace(self._options, k=k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
         best: dict[str, float] = {}
         with self._index.reading() as reader:
             parsed = parse(question.text)
             parsed = replace(parsed, query=within(parsed.query, workspaces))
-            for chunk_id, score in rank(parsed, options, reader, self._meaning.ask).chunks:
-                best.setdefault(self._documents[reader.notes.note_of(chunk_id)], score)
+            for found in rank(parsed, options, reader, self._meaning.ask).candidates:
+                best.setdefault(self._documents[found.chunk_id], found.relevance)
         return [*best.items()][:k]
+
+
+def _session(numbered: tuple[int, Document]) -> tuple[str, str, int]:
+    """What neighbours have in common; a document of no session has no neighbours."""
+    number, document = numbered
+    return document.group, document.session, 0 if document.session else number
 
 
 def _letters(number: int) -> str:
@@ -110,3 +137,112 @@ def _as_note(document: Document) -> str:
         if document.title
         else document.text
     )
+
+
+# -- a user's own cases ----------------------------------------------------------------------------
+
+SearchMemory = Callable[[str, int], SearchResult]
+"""Asks a memory a query for so many passages."""
+
+_LISTED = 100_000
+_AT_ONCE = 100
+"""SQLite refuses conditions of more than a thousand parts."""
+
+
+def evaluate_cases(
+    dataset: Dataset, asked: AskedNotes, progress: Progress = unwatched, k: int = FIRST
+) -> Evaluation:
+    """Ask a memory all the cases of a set made by `as_dataset`."""
+    return evaluate(dataset, asked, progress, k=k, depth=k, by_note=True)
+
+
+class AskedNotes:
+    """The notes a memory finds, each once, by the path of its best passage."""
+
+    def __init__(self, search: SearchMemory) -> None:
+        self._search = search
+        self.passages: dict[tuple[str, str], str] = {}
+        """For the id of a question and a path, the passage that was found."""
+        self.caveats: Counter[str] = Counter()
+        """What kept answers from being complete, and how many of them."""
+
+    def __call__(self, question: Question, k: int) -> Ranking:
+        """Ask for `k` passages, and return the notes they are of."""
+        result = self._search(question.text, k)
+        best: dict[str, float] = {}
+        for hit in result.hits:
+            for path in _paths(hit):
+                best.setdefault(path, hit.score)
+                self.passages.setdefault((question.id, path), hit.text)
+        self.caveats.update(
+            f"{leg.name} did not answer: {leg.reason}" for leg in result.legs if not leg.answered
+        )
+        if result.freshness.pending:
+            self.caveats["changed notes are not indexed yet: run `memwell index`"] += 1
+        return [*best.items()]
+
+
+def known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:
+    """Return which of the paths are notes of the index, as filters alone list them."""
+    wanted = [*paths]
+    found: set[str] = set()
+    for start in range(0, len(wanted), _AT_ONCE):
+        filters = " ".join(f'path:"{_glob(path)}"' for path in wanted[start : start + _AT_ONCE])
+        found |= {path for hit in search(filters, _LISTED).hits for path in _paths(hit)}
+    return found & set(wanted)
+
+
+def _paths(hit: Hit) -> list[str]:
+    """Return the note a hit is of, and those that hold the same passage."""
+    return [hit.path, *(place.rpartition(":")[0] for place in hit.also)]
+
+
+def _glob(path: str) -> str:
+    """A pattern for one path: what is no plain letter may be any sign, so none is misread."""
+    return re.sub(r"[^A-Za-z0-9/_-]", "?", path)
+
+
+# -- a second configuration ------------------------------------------------------------------------
+
+_WITHOUT_EFFECT = ("agent", "note.", "scan.", "search.k", "sync.", "vectors.")
+"""Settings, or beginnings of their names, that no evaluation depends on."""
+_OF_THE_INDEX = ("chunk.", "embedding.")
+
+
+def parse_settings(text: str) -> dict[str, str]:
+    """Read ``NAME=VALUE,NAME=VALUE``; a part without = goes on with a list before it."""
+    found: dict[str, str] = {}
+    name = ""
+    for part in text.split(","):
+        before, equals, value = part.partition("=")
+        if equals:
+            name = setting_named(before.strip()).name
+            found[name] = value.strip()
+        elif name:
+            found[name] += f",{part.strip()}"
+        else:
+            raise ConfigError(
+                f"{text!r} sets nothing", "Write NAME=VALUE, for example search.mode=words"
+            )
+    return found
+
+
+def check_comparable(settings: Iterable[str], *, of_a_memory: bool) -> None:
+    """Raise an error for a setting that would change nothing, or only in another index."""
+    for name in settings:
+        if _is_among(name, _WITHOUT_EFFECT):
+            raise ConfigError(f"{name} changes no figure", "Compare what changes a ranking")
+        if of_a_memory and _is_among(name, _OF_THE_INDEX):
+            raise ConfigError(
+                f"{name} decides how notes are indexed, and cases are asked of the index as it is",
+                "Compare settings of the search, or use a labelled set, which is indexed anew",
+            )
+
+
+def _is_among(name: str, names: Iterable[str]) -> bool:
+    return any(name == one or (one.endswith(".") and name.startswith(one)) for one in names)
+
+
+def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as variables of the environment, which are stronger than any file."""
+    return {setting_named(name).variable: value for name, value in settings.items()}

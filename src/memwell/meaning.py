@@ -29,7 +29,8 @@ from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Leg
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
-from memwell.search.pipeline import MEANING, Asked
+from memwell.search.fuse import MEANING
+from memwell.search.pipeline import Asked
 from memwell.store.index import Index, Reader
 from memwell.store.rests import Rest
 from memwell.store.spaces import LIVE, RETIRED, Space

@@ -22,7 +22,9 @@ from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoun
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Freshness, IndexReport, Passage, SearchResult
-from memwell.search.pipeline import MODES, WORDS, Options, search, wordlessly
+from memwell.options import search_options
+from memwell.search.fuse import WORDS
+from memwell.search.pipeline import Options, search, wordlessly
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
@@ -160,19 +162,19 @@ class Memory:
         k: int | None = None,
         min_score: float | None = None,
         mode: str | None = None,
+        fusion: str | None = None,
+        explain: bool = False,
         progress: Progress = unwatched,
     ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
+        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. With `explain` each
+        hit says how its score came about.
         """
-        settings = self.settings
-        options = Options(
-            k=settings["search.k"] if k is None else k,
-            min_score=settings["search.min_score"] if min_score is None else min_score,
-            mode=mode or settings["search.mode"],
+        options = search_options(
+            self.settings, k=k, min_score=min_score, mode=mode, fusion=fusion, explain=explain
         )
-        _check_options(options)
         return self._mended(lambda: self._search(query, options, progress))
 
     def get(self, reference: str) -> Passage:
@@ -384,15 +386,4 @@ def _check_agent(agent: str) -> None:
     ):
         raise MemwellError(
             f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _"
-        )
-
-
-def _check_options(options: Options) -> None:
-    if options.k < 1:
-        raise MemwellError(f"k = {options.k} asks for no hits", "Ask for at least 1")
-    if options.mode not in MODES:
-        raise MemwellError(f"{options.mode!r} is no mode", f"Use one of {', '.join(MODES)}")
-    if not 0 <= options.min_score <= 1:
-        raise MemwellError(
-            f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"
         )

@@ -76,6 +76,33 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What one leg contributes to the score of a hit."""
+
+    leg: str
+    rank: int | None
+    """Its place among what the leg brought; None if the leg was only asked about it."""
+    raw: float | None
+    """BM25, or the cosine."""
+    evidence: float
+    """The raw score as the fusion sees it."""
+    weight: float
+    contribution: float
+    """Weight times evidence; the contributions of the legs add up to `Trace.fused`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How the score of a hit came about."""
+
+    parts: tuple[Part, ...]
+    fused: float
+    """What decides the order."""
+    relevance: float
+    min_score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage that answers a query."""
 
@@ -93,6 +120,10 @@ class Hit:
     tags: tuple[str, ...] = ()
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of `text` that match the query's words."""
+    also: tuple[str, ...] = ()
+    """Where the same text stands as well."""
+    trace: Trace | None = None
+    """How its score came about, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

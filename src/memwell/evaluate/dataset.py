@@ -24,6 +24,8 @@ class Document:
     title: str = ""
     date: str | None = None
     group: str = ""
+    session: str = ""
+    """Consecutive documents of one session are neighbours, as the passages of a note are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,13 @@ def load(folder: Path) -> Dataset:
     """Read a labelled set; questions that no document answers are left out."""
     if not folder.is_dir():
         raise NotFoundError(
-            f"{folder} is not a folder", "Name one with corpus.jsonl, queries.jsonl and qrels.tsv"
+            f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}",
+            "Name one with corpus.jsonl, queries.jsonl and qrels.tsv, or a .jsonl or .yaml file of"
+            " your own cases",
         )
     documents = tuple(
         Document(_text(row, "id"), _text(row, "text"), str(row.get("title") or ""),
-                 row.get("date"), str(row.get("group") or ""))
+                 row.get("date"), str(row.get("group") or ""), str(row.get("session") or ""))
         for row in _rows(folder / "corpus.jsonl")
     )  # fmt: skip
     relevant = _judgements(folder / "qrels.tsv")
@@ -73,10 +77,16 @@ def load(folder: Path) -> Dataset:
         raise MemwellError(
             f"No query of {folder} has a relevant document", "Check the ids in qrels.tsv"
         )
+    known = {document.id for document in documents}
+    if not any(known & relevant[question.id].keys() for question in answered):
+        raise MemwellError(
+            f"No relevant document of {folder} is in corpus.jsonl", "Check the ids in qrels.tsv"
+        )
     return Dataset(folder.name, documents, answered, relevant)
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    number = 0
     try:
         with open(file, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -87,6 +97,8 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
                     yield {**row, "": f"{file}:{number}"}
     except FileNotFoundError as error:
         raise NotFoundError(f"{file} does not exist", "A set needs all three files") from error
+    except UnicodeDecodeError as error:
+        raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
     except ValueError as error:
         raise MemwellError(
             f"{file}:{number} is not a JSON object ({error})", "Mend the line"
@@ -105,6 +117,8 @@ def _judgements(file: Path) -> dict[str, dict[str, float]]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:
         raise NotFoundError(f"{file} does not exist", "A set needs all three files") from error
+    except UnicodeDecodeError as error:
+        raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

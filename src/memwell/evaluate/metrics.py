@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> float:
@@ -34,3 +34,16 @@ def found_any(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) 
 def reciprocal_rank(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> float:
     """1 over the rank of the first relevant document, 0 if it is not among the first `k`."""
     return next((1 / rank for rank, found in enumerate(ranking[:k], 1) if found in grades), 0.0)
+
+
+PASSING = (3, 5)
+"""Of how many queries for a note how many must find it: three in five."""
+
+
+def notes_passing(answers: Iterable[tuple[str, bool]]) -> dict[str, float]:
+    """1 for each note that enough of its queries find, else 0; an answer is (note, found)."""
+    asked: dict[str, list[bool]] = {}
+    for note, found in answers:
+        asked.setdefault(note, []).append(found)
+    least, of = PASSING
+    return {note: float(sum(found) * of >= len(found) * least) for note, found in asked.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 
 from memwell.evaluate import metrics
@@ -12,15 +13,25 @@ from memwell.evaluate.dataset import Dataset, Question
 Ranking = list[tuple[str, float]]
 Search = Callable[[Question, int], Ranking]
 """The documents found for a question, each with its score, best first."""
+Metric = Callable[[Sequence[str], Mapping[str, float]], float]
+Scores = Mapping[str, Mapping[str, float]]
+"""For each metric, the value of each question (of each note, for `NOTES_PASSING`)."""
 
-METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
-    "ndcg@10": metrics.ndcg,
-    "recall@10": metrics.recall,
-    "all@10": metrics.found_all,
-    "any@10": metrics.found_any,
-    "mrr@10": metrics.reciprocal_rank,
-}
+FIRST = 10
+"""How many of the documents found count, unless told otherwise."""
 DEPTH = 100
+NOTES_PASSING = "notes-passing"
+
+
+def metrics_at(k: int) -> dict[str, Metric]:
+    """Return every metric of a question over the first `k` documents found, by its name."""
+    return {
+        f"hit@{k}": partial(metrics.found_any, k=k),
+        f"recall@{k}": partial(metrics.recall, k=k),
+        f"all@{k}": partial(metrics.found_all, k=k),
+        f"mrr@{k}": partial(metrics.reciprocal_rank, k=k),
+        f"ndcg@{k}": partial(metrics.ndcg, k=k),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,13 @@ class Evaluation:
     overall: Mapping[str, float]
     by_category: Mapping[str, Mapping[str, float]]
     rankings: Mapping[str, Ranking]
+    scores: Scores = field(default_factory=dict)
+    k: int = FIRST
+
+    @property
+    def rows(self) -> list[tuple[str, Mapping[str, float]]]:
+        """The figures as rows of a table: all questions, then each category."""
+        return [("all", self.overall), *self.by_category.items()]
 
     def run_lines(self) -> Iterator[str]:
         """Yield the rankings as ``query<TAB>document<TAB>rank<TAB>score``."""
@@ -41,35 +59,95 @@ class Evaluation:
                 yield f"{question}\t{document}\t{rank}\t{score:.6f}"
 
 
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A question that did not find all that answers it: what is missing, what was found."""
+
+    question: Question
+    expected: tuple[str, ...]
+    missing: tuple[str, ...]
+    found: tuple[tuple[str, float], ...]
+    """The first `k`, each with its score."""
+    failed: bool
+    """Whether nothing that answers it was found."""
+
+
 def evaluate(
     dataset: Dataset,
     search: Search,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    k: int = FIRST,
+    depth: int = DEPTH,
+    by_note: bool = False,
 ) -> Evaluation:
-    """Ask every question and measure the answers."""
+    """Ask every question for `depth` documents and measure the first `k`.
+
+    `by_note` also measures how many notes pass, where a document is a note with several questions.
+    """
     rankings: dict[str, Ranking] = {}
-    figures: dict[str, dict[str, float]] = {}
     for done, question in enumerate(dataset.questions, 1):
-        rankings[question.id] = search(question, DEPTH)
-        names = [document for document, _ in rankings[question.id]]
-        grades = dataset.relevant[question.id]
-        figures[question.id] = {name: metric(names, grades) for name, metric in METRICS.items()}
+        rankings[question.id] = search(question, max(depth, k))
         progress(done, len(dataset.questions))
-    categories: dict[str, list[str]] = {}
-    for question in dataset.questions:
-        if question.category:
-            categories.setdefault(question.category, []).append(question.id)
+    scores = _scores(dataset, dataset.questions, rankings, k, by_note)
     return Evaluation(
         name=dataset.name,
         questions=len(dataset.questions),
         documents=len(dataset.documents),
-        overall=_mean([*figures.values()]),
+        overall=_means(scores),
         by_category={
-            name: _mean([figures[key] for key in keys]) for name, keys in sorted(categories.items())
+            name: _means(_scores(dataset, questions, rankings, k, by_note))
+            for name, questions in _by_category(dataset.questions).items()
         },
         rankings=rankings,
+        scores=scores,
+        k=k,
     )
 
 
-def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: fmean(row[name] for row in rows) for name in METRICS}
+def misses(dataset: Dataset, evaluation: Evaluation) -> tuple[Miss, ...]:
+    """Return the questions that did not find all that answers them, those that failed first."""
+    found = [
+        _miss(question, dataset.relevant[question.id], evaluation) for question in dataset.questions
+    ]
+    return tuple(sorted((miss for miss in found if miss.missing), key=lambda miss: not miss.failed))
+
+
+def _miss(question: Question, grades: Mapping[str, float], evaluation: Evaluation) -> Miss:
+    found = tuple(evaluation.rankings[question.id][: evaluation.k])
+    names = {document for document, _ in found}
+    missing = tuple(document for document in grades if document not in names)
+    return Miss(question, tuple(grades), missing, found, failed=len(missing) == len(grades))
+
+
+def _by_category(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    categories: dict[str, list[Question]] = {}
+    for question in questions:
+        if question.category:
+            categories.setdefault(question.category, []).append(question)
+    return dict(sorted(categories.items()))
+
+
+def _scores(
+    dataset: Dataset,
+    questions: Sequence[Question],
+    rankings: Mapping[str, Ranking],
+    k: int,
+    by_note: bool,
+) -> Scores:
+    names = {
+        question.id: [document for document, _ in rankings[question.id]] for question in questions
+    }
+    scores = {
+        name: {key: metric(names[key], dataset.relevant[key]) for key in names}
+        for name, metric in metrics_at(k).items()
+    }
+    if by_note:
+        scores[NOTES_PASSING] = metrics.notes_passing(
+            (note, note in names[key][:k]) for key in names for note in dataset.relevant[key]
+        )
+    return scores
+
+
+def _means(scores: Scores) -> dict[str, float]:
+    return {name: fmean(values.values()) for name, values in scores.items()}

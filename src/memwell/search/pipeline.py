@@ -2,28 +2,39 @@
 
 1. parse      the text becomes a query: words that rank, words that must or must not match, filters
 2. retrieve   each leg returns its best chunks (filters act here, before ranking): the words by
-              BM25, the meaning by the cosine of the query and a chunk in one space
+              BM25, the meaning by the cosine of the query and a chunk in one space. Of a chunk that
+              only one of them brought, the other is asked too; short chunks borrow from those
+              beside them
 3. fuse       the legs' scores become one order; a leg that is silent has no say
 4. score      what the legs say of a chunk becomes relevance, between 0 and 1
 5. threshold  what is below `min_score` is dropped
-6. hits       chunks become passages with their note, line span and marked words
-7. suggest    if nothing was found, words of the vocabulary that are nearly those typed
+6. dedupe     of chunks with the same text the best is kept, and says where the others stand
+7. hits       chunks become passages with their note, line span and marked words
+8. suggest    if nothing was found, words of the vocabulary that are nearly those typed
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from memwell.model import Freshness, Leg, SearchResult
-from memwell.search.fuse import Evidence, standardised_sum
+from memwell.model import Freshness, Hit, Leg, Part, SearchResult, Trace
+from memwell.search.fuse import (
+    MEANING,
+    USUAL_STANDING,
+    WORDS,
+    Evidence,
+    Fusion,
+    fuse,
+    fused,
+)
 from memwell.search.mark import Marker
 from memwell.search.normalise import above_chance, saturation
 from memwell.search.parse import Parsed, parse
 from memwell.search.suggest import nearest
-from memwell.store.base import Match, Word, WordQuery
+from memwell.store.base import Beside, Match, Word, WordQuery
 from memwell.store.index import Reader
 from memwell.store.keyword import WordsUnavailable
 
@@ -33,16 +44,24 @@ if TYPE_CHECKING:
 
 POOL = 100
 """Chunks that each leg contributes at least."""
-WORDS, MEANING, HYBRID = MODES = ("words", "meaning", "hybrid")
+HYBRID = "hybrid"
+MODES = (WORDS, MEANING, HYBRID)
+BORROWED = 0.3
+"""Of the best BM25 beside it, what a short chunk is credited with."""
+SHORT, LONG = 300, 600
+"""Characters, on average of a chunk and those beside it: up to the one a chunk borrows in full,
+from the other on nothing. A turn of a conversation hardly makes sense alone, a section does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How many hits, above which relevance, by which legs."""
+    """How many hits, above which relevance, by which legs and how fused."""
 
     k: int = 6
     min_score: float = 0.0
     mode: str = HYBRID
+    fusion: Fusion = field(default_factory=Fusion)
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +93,7 @@ def search(
     parsed = parse(text)
     parsed = replace(parsed, query=within(parsed.query, workspaces))
     ranked = rank(parsed, options, reader, ask)
-    hits = tuple(reader.hits(ranked.chunks))
+    hits = _hits(ranked, options, reader)
     suggestions: tuple[str, ...] = ()
     with suppress(WordsUnavailable):  # then hits are shown plain
         marker = Marker(parsed.query, reader.tokens, reader.rows, reader.total)
@@ -91,10 +110,23 @@ def search(
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """The chunks that answer, each with its relevance, best first; and which legs said so."""
+class Candidate:
+    """A chunk that may become a hit."""
 
-    chunks: Sequence[tuple[int, float]]
+    chunk_id: int
+    relevance: float
+    parts: tuple[Part, ...] = ()
+
+    def trace(self, min_score: float) -> Trace:
+        """Say how its score came about."""
+        return Trace(self.parts, fused(self.parts), self.relevance, min_score)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The chunks that answer, best first, and which legs said so."""
+
+    candidates: Sequence[Candidate]
     legs: tuple[Leg, ...]
 
 
@@ -103,18 +135,40 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     if not parsed.query.has_words:
         # What filters alone ask for is just what was asked for.
         listed = reader.listed(parsed.query.filters, options.k)
-        return Ranked([(chunk, 1.0) for chunk in listed], ())
+        return Ranked([Candidate(chunk, 1.0) for chunk in listed], ())
     retrieval = _Retrieval(parsed, reader, max(options.k, POOL))
     if options.mode != MEANING:
         retrieval.ask_words()
     if options.mode != WORDS:
         retrieval.ask_meaning(ask)
-    evidence = retrieval.evidence
-    fused = standardised_sum(evidence)
-    ordered = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))
-    scored = ((chunk, _relevance(chunk, evidence, retrieval.asked)) for chunk in ordered)
-    kept = [(chunk, relevance) for chunk, relevance in scored if relevance >= options.min_score]
-    return Ranked(kept[: options.k], tuple(retrieval.legs))
+    parts = fuse(retrieval.evidence, options.fusion)
+    scores = {chunk: fused(said) for chunk, said in parts.items()}
+    ordered = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
+    candidates = (
+        Candidate(chunk, _relevance(parts[chunk], retrieval.asked), parts[chunk])
+        for chunk in ordered
+    )
+    return Ranked(
+        [found for found in candidates if found.relevance >= options.min_score],
+        tuple(retrieval.legs),
+    )
+
+
+def _hits(ranked: Ranked, options: Options, reader: Reader) -> tuple[Hit, ...]:
+    """Steps 6 and 7: the first `k` passages with different texts; what filters list is listed."""
+    kept: dict[str | int, Hit] = {}
+    for candidate in ranked.candidates:
+        (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
+        same = " ".join(hit.text.casefold().split()) if candidate.parts else candidate.chunk_id
+        if same in kept:
+            place = f"{hit.path}:{hit.start_line}"
+            kept[same] = replace(kept[same], also=(*kept[same].also, place))
+        elif len(kept) < options.k:
+            trace = candidate.trace(options.min_score) if options.explain else None
+            kept[same] = replace(hit, trace=trace)
+        else:
+            break
+    return tuple(kept.values())
 
 
 class _Retrieval:
@@ -139,20 +193,25 @@ class _Retrieval:
         self.legs.append(Leg(WORDS, True))
         if matches:
             scores = {match.chunk_id: match.score for match in matches}
-            self.evidence.append(Evidence(WORDS, scores))
+            ideal = self.reader.ideal_word_score(self.parsed.query)
+            coverage = max(scores.values()) / ideal if ideal else 1.0
+            self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
 
     def ask_meaning(self, ask: Ask) -> None:
         asked, leg = ask(self.parsed.text, self.reader)
         self.legs += [leg] if leg else []
         if asked is None:
             return
-        matches = self._nearest(asked)
-        scores = {match.chunk_id: match.score for match in matches}
+        found = {match.chunk_id: match.score for match in self._nearest(asked)}
+        if not found:
+            return
+        scores = {**found}
         if self.evidence:
-            scores |= self._of_the_others(asked, scores)
-        if scores:
-            self.evidence.append(Evidence(MEANING, scores))
-            self.asked = asked
+            scores |= self._of_the_others(asked, found)
+        self.evidence.append(
+            Evidence(MEANING, scores, [*found], standing=_standing(asked.space, scores))
+        )
+        self.asked = asked
 
     def _nearest(self, asked: Asked) -> list[Match]:
         """Ask a space; with a broken keyword index, without what must or must not match."""
@@ -166,10 +225,38 @@ class _Retrieval:
         """Return the cosines of chunks that only the words found, and tell the words of mine."""
         (words,) = self.evidence
         unknown = [chunk for chunk in mine if chunk not in words.scores]
-        more = self.reader.word_scores(self.parsed.query, unknown) if unknown else {}
-        self.evidence = [Evidence(WORDS, {**dict.fromkeys(unknown, 0.0), **words.scores, **more})]
+        beside = self.reader.beside([*words.scores, *unknown], LONG)
+        asked_for = {*unknown, *(other for group in beside.values() for other in group.chunks)}
+        more = self._word_scores([chunk for chunk in asked_for if chunk not in words.scores])
+        known = {**more, **words.scores}
+        self.evidence = [
+            replace(
+                words,
+                scores={**{chunk: known.get(chunk, 0.0) for chunk in unknown}, **words.scores},
+                borrowed={chunk: _borrowed(group, known) for chunk, group in beside.items()},
+            )
+        ]
         unseen = [chunk for chunk in words.scores if chunk not in mine]
         return self.reader.cosines(asked.space, asked.vector, unseen) if unseen else {}
+
+    def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
+        try:
+            return self.reader.word_scores(self.parsed.query, chunks) if chunks else {}
+        except WordsUnavailable:
+            return {}
+
+
+def _borrowed(group: Beside, scores: Mapping[int, float]) -> float:
+    """Return what a chunk is credited with for those beside it: all of it, if they are short."""
+    share = min(1.0, max(0.0, (LONG - group.length) / (LONG - SHORT)))
+    return BORROWED * share * max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
+
+
+def _standing(space: Space, scores: Mapping[int, float]) -> float:
+    """Return by how many deviations the best cosine lies above that of random passages."""
+    if space.random_mean is None or not space.random_deviation:
+        return USUAL_STANDING
+    return (max(scores.values()) - space.random_mean) / space.random_deviation
 
 
 def within(query: WordQuery, workspaces: tuple[int, ...] | None) -> WordQuery:
@@ -177,15 +264,14 @@ def within(query: WordQuery, workspaces: tuple[int, ...] | None) -> WordQuery:
     return replace(query, filters=replace(query.filters, workspaces=workspaces))
 
 
-def _relevance(chunk: int, evidence: Sequence[Evidence], asked: Asked | None) -> float:
+def _relevance(parts: Sequence[Part], asked: Asked | None) -> float:
     """Return the strongest of what the legs say."""
     said = [0.0]
-    for leg in evidence:
-        score = leg.scores.get(chunk, 0.0)
-        if leg.leg == WORDS:
-            said.append(saturation(score))
-        elif asked:
-            said.append(above_chance(score, asked.space.random_mean or 0.0))
+    for part in parts:
+        if part.raw is not None and part.leg == WORDS:
+            said.append(saturation(part.raw))
+        elif part.raw is not None and asked:
+            said.append(above_chance(part.raw, asked.space.random_mean or 0.0))
     return max(said)
 
 

@@ -87,3 +87,12 @@ class Match:
 
     chunk_id: int
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The chunks right before and after one in its note."""
+
+    chunks: tuple[int, ...]
+    length: float
+    """Characters, on average of the chunk and these."""

@@ -16,7 +16,7 @@ import apsw
 
 from memwell.model import Hit
 from memwell.store import expressions, keyword
-from memwell.store.base import Filters, Match, Word, WordQuery
+from memwell.store.base import Beside, Filters, Match, Word, WordQuery
 from memwell.store.keyword import WordsUnavailable
 from memwell.store.lexicon import Lexicon
 from memwell.store.notes import Notes
@@ -188,6 +188,11 @@ class Reader:
         with _told_apart():
             return keyword.scores_of(self._connection, self._lexicon, query, chunk_ids)
 
+    def ideal_word_score(self, query: WordQuery) -> float:
+        """Return about what a chunk of average length scores that holds every word that ranks."""
+        with _told_apart():
+            return keyword.ideal_score(self._lexicon, query)
+
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
@@ -214,6 +219,10 @@ class Reader:
         from memwell.store import vectors
 
         return vectors.cosines(self._connection, space, vector, chunk_ids)
+
+    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+        """Return the neighbours of those chunks that are short, with them, on average."""
+        return self.notes.beside(chunk_ids, shorter_than)
 
     def listed(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""

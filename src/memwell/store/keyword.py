@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import apsw
 
 from memwell.store.base import Match, WordQuery
-from memwell.store.expressions import Unit, joined, required, units
+from memwell.store.expressions import Unit, joined, required, units, unknown_words
 from memwell.store.filters import filter_sql
 from memwell.store.lexicon import Lexicon
 from memwell.store.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
@@ -157,6 +157,22 @@ def scores_of(
     return runner.run(must, ranking) if must else runner.run(every)
 
 
+def ideal_score(lexicon: Lexicon, query: WordQuery) -> float:
+    """Return about what a chunk of average length scores that holds every word that ranks.
+
+    A word that no chunk holds counts as the rarest there could be.
+    """
+    rows = [unit.rows for unit in _ranking(query, lexicon)]
+    rows += [0] * len(unknown_words(query.any_of, lexicon))
+    return sum(_idf(some, lexicon.total) for some in rows)
+
+
+def _idf(rows: int, total: int) -> float:
+    """Return the weight of a word in BM25; of a beginning of words, `rows` is an estimate."""
+    rows = min(rows, total)
+    return max(0.0, math.log((total - rows + 0.5) / (rows + 0.5)))
+
+
 def restricted(
     connection: apsw.Connection, lexicon: Lexicon, query: WordQuery
 ) -> tuple[list[int] | None, list[int]]:
@@ -215,7 +231,7 @@ def _split(words: Sequence[Unit], budget: float) -> tuple[Sequence[Unit], Sequen
 def _settled(found: dict[int, float], scoring: Sequence[Unit], total: int) -> bool:
     if len(found) < POOL:
         return False
-    could_matter = sum(math.log((total - word.rows + 0.5) / (word.rows + 0.5)) for word in scoring)
+    could_matter = sum(_idf(word.rows, total) for word in scoring)
     return sorted(found.values(), reverse=True)[_EXACT_RANK - 1] >= could_matter
 
 

@@ -14,7 +14,7 @@ import apsw
 
 from memwell.model import Chunk, Hit, Note
 from memwell.store import keyword
-from memwell.store.base import Filters
+from memwell.store.base import Beside, Filters
 from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
 from memwell.store.lexicon import count_common_words
@@ -253,11 +253,37 @@ class Notes:
         keyword.remove(self._connection, [row for row in before if row not in stay])
         keyword.add(self._connection, [row for row in after if row not in stay])
 
-    def note_of(self, chunk_id: int) -> int:
-        """Return the id of the note a chunk is of."""
-        return int(
-            self._connection.execute("SELECT note_id FROM chunks WHERE id = ?", (chunk_id,)).get
+    def chunk_ids(self, note_id: int) -> list[int]:
+        """Return the ids of a note's chunks, in order."""
+        rows = self._connection.execute(
+            "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)
         )
+        return [chunk_id for (chunk_id,) in rows]
+
+    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+        """Return the neighbours of those chunks that are short, with them, on average."""
+        marks = ", ".join("?" * len(chunk_ids))
+        rows = self._connection.execute(
+            f"""
+            SELECT c.id, o.id, length(c.text), length(o.text)
+            FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
+            WHERE c.id IN ({marks}) ORDER BY c.id, o.seq
+            """,
+            chunk_ids,
+        )
+        found: dict[int, list[tuple[int, int]]] = {}
+        own: dict[int, int] = {}
+        for chunk, other, length, length_of_other in rows:
+            found.setdefault(chunk, []).append((other, length_of_other))
+            own[chunk] = length
+        groups = {
+            chunk: Beside(
+                tuple(other for other, _ in others),
+                (own[chunk] + sum(length for _, length in others)) / (1 + len(others)),
+            )
+            for chunk, others in found.items()
+        }
+        return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
 
     def listed(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""

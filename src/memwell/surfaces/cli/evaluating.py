@@ -2,45 +2,329 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import json_option, mode_option, print_json
+from memwell.errors import MemwellError
+from memwell.surfaces.cli.common import (
+    json_option,
+    mode_option,
+    opened,
+    place_options,
+    print_json,
+)
 from memwell.surfaces.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from memwell.evaluate.compare import Difference
+    from memwell.evaluate.dataset import Dataset
+    from memwell.evaluate.report import Evaluation, Miss
+    from memwell.evaluate.thresholds import Threshold
+    from memwell.memory import Memory
+    from memwell.model import SearchResult
+
+BELOW = 1
+_LISTED_FAILURES = 10
+
+_file = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@click.option(
-    "--run", "run_file", type=click.Path(path_type=Path), help="Also write the rankings here."
-)
+@click.option("-k", "k", type=click.IntRange(1, 100), default=10, show_default=True,
+              help="How many of those found count.")  # fmt: skip
+@click.option("--compare", metavar="NAME=VALUE[,...]",
+              help="Measure again with these settings, and print the difference.")  # fmt: skip
+@click.option("--fail-under", metavar="METRIC=VALUE", multiple=True,
+              help="Exit with status 1 if a figure is below; may be repeated.")  # fmt: skip
+@click.option("--html", "html_file", type=_file, help="Also write a report as one page here.")
+@click.option("--run", "run_file", type=_file, help="Also write the rankings here.")
 @mode_option
+@place_options
 @json_option
-def eval_command(dataset: Path, run_file: Path | None, mode: str | None, as_json: bool) -> None:
-    """Measure how well a labelled set is answered.
+@click.pass_context
+def eval_command(
+    ctx: click.Context,
+    dataset: Path,
+    k: int,
+    compare: str | None,
+    fail_under: tuple[str, ...],
+    html_file: Path | None,
+    run_file: Path | None,
+    mode: str | None,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Measure how well queries are answered.
 
-    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels.tsv. It is indexed in a
-    temporary place; your memory is not touched.
+    DATASET is a .jsonl or .yaml file of your own cases, asked of your memory as it is; or a
+    folder with corpus.jsonl, queries.jsonl and qrels.tsv, indexed in a temporary place.
+    Exit status: 0 measured, 1 a figure is below --fail-under, 2 usage, 3 failure.
     """
+    from memwell.evaluate.thresholds import below
+
+    own = dataset.is_file()
+    settings = _settings(compare, own)
+    thresholds = _thresholds(fail_under, k, own)
+    for file in filter(None, (html_file, run_file)):
+        _check_folder(file)
+    measured = (
+        _measure_cases(dataset, workspace, agent, mode, k, settings)
+        if own
+        else _measure_set(dataset, mode, k, settings)
+    )
+    if run_file:
+        _write(run_file, "".join(f"{line}\n" for line in measured.first.run_lines()))
+    if html_file:
+        _write(html_file, _page(measured))
+    if as_json:
+        print_json(_as_json(measured))
+    else:
+        _print(measured)
+    failed = below(measured.first.overall, thresholds)
+    for threshold, figure in failed:
+        click.echo(f"{threshold.metric} = {figure:.3f} is below {threshold.least:g}", err=True)
+    ctx.exit(BELOW if failed else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One run, or two beside each other, and what was measured."""
+
+    dataset: Dataset
+    own: bool
+    mode: str
+    first: Evaluation
+    describe: Callable[[str, str], str]
+    """What stands in a document that a question found."""
+    settings: str = ""
+    """What the second run was with, as people may see it."""
+    second: Evaluation | None = None
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        from memwell.evaluate.compare import compare
+
+        return compare(self.first, self.second) if self.second else ()
+
+    @property
+    def failed(self) -> list[Miss]:
+        from memwell.evaluate.report import misses
+
+        return [miss for miss in misses(self.dataset, self.first) if miss.failed]
+
+    @property
+    def about(self) -> str:
+        first = self.first
+        what = "notes" if self.own else "documents"
+        return f"{first.name}: {first.questions} queries, {first.documents} {what}"
+
+
+# -- what was asked for ----------------------------------------------------------------------------
+
+
+def _settings(compare: str | None, own: bool) -> dict[str, str]:
+    from memwell import config
+    from memwell.evaluation import check_comparable, environment_of, parse_settings
+
+    if compare is None:
+        return {}
+    try:
+        settings = parse_settings(compare)
+        check_comparable(settings, of_a_memory=own)
+        config.load(None, {**os.environ, **environment_of(settings)})
+    except MemwellError as error:
+        raise click.BadParameter(str(error), param_hint="--compare") from error
+    return settings
+
+
+def _thresholds(texts: Sequence[str], k: int, own: bool) -> list[Threshold]:
+    from memwell.evaluate.report import NOTES_PASSING, metrics_at
+    from memwell.evaluate.thresholds import parse_threshold
+
+    names = [*metrics_at(k), *([NOTES_PASSING] if own else [])]
+    try:
+        return [parse_threshold(text, names) for text in texts]
+    except MemwellError as error:
+        raise click.BadParameter(str(error), param_hint="--fail-under") from error
+
+
+def _visible(settings: Mapping[str, str]) -> str:
+    from memwell.config import setting_named
+
+    return ", ".join(
+        f"{name}={'***' if setting_named(name).secret else value}"
+        for name, value in settings.items()
+    )
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+
+def _measure_set(folder: Path, mode: str | None, k: int, settings: Mapping[str, str]) -> _Measured:
     from memwell import config
     from memwell.evaluate.dataset import load
-    from memwell.evaluation import evaluate_memory
+    from memwell.evaluation import environment_of, evaluate_memory
 
-    settings = config.load(None)
-    mode = mode or settings["search.mode"]
+    dataset = load(folder)
     cache = config.home_folder() / "evaluation.db"
-    with progress_bar("embedding") as embedding, progress_bar("evaluating") as progress:
-        result = evaluate_memory(load(dataset), settings, mode, cache, progress, embedding)
-    if run_file:
-        run_file.write_text("".join(f"{line}\n" for line in result.run_lines()), encoding="utf-8")
-    rows = {"all": result.overall, **result.by_category}
-    if as_json:
-        print_json({"name": result.name, "queries": result.questions, "documents": result.documents,
-                    "metrics": result.overall, "categories": result.by_category})  # fmt: skip
-        return
-    click.echo(f"{result.name}: {result.questions} queries, {result.documents} documents")
-    width = max(map(len, rows))
-    click.echo(" " * width + "".join(f"{name:>11}" for name in result.overall))
-    for name, figures in rows.items():
-        click.echo(f"{name:<{width}}" + "".join(f"{figure:>11.3f}" for figure in figures.values()))
+    texts = {document.id: f"{document.title} {document.text}" for document in dataset.documents}
+
+    def run(changed: Mapping[str, str], label: str) -> tuple[str, Evaluation]:
+        held = config.load(None, {**os.environ, **environment_of(changed)})
+        chosen = held["search.mode"] if "search.mode" in changed else mode or held["search.mode"]
+        with progress_bar("embedding") as embedding, progress_bar(label) as progress:
+            return chosen, evaluate_memory(
+                dataset, held, chosen, cache, progress, embedding, k=k
+            )  # fmt: skip
+
+    used, first = run({}, "evaluating")
+    second = run(settings, "comparing")[1] if settings else None
+    return _Measured(
+        dataset, False, used, first, lambda question, document: texts.get(document, ""),
+        _visible(settings), second,
+    )  # fmt: skip
+
+
+def _measure_cases(
+    file: Path,
+    workspace: str | None,
+    agent: str | None,
+    mode: str | None,
+    k: int,
+    settings: Mapping[str, str],
+) -> _Measured:
+    from memwell.evaluate.cases import as_dataset, check_notes, read_cases
+    from memwell.evaluation import AskedNotes, environment_of, evaluate_cases, known_notes
+
+    cases = read_cases(file)
+    dataset = as_dataset(file.name, cases)
+
+    def run(changed: Mapping[str, str], label: str) -> tuple[str, AskedNotes, Evaluation]:
+        with _environment(environment_of(changed)), opened(workspace, agent) as memory:
+            held = memory.settings["search.mode"]
+            chosen = held if "search.mode" in changed else mode or held
+            if not changed:
+                check_notes(file, cases, lambda paths: known_notes(paths, _listing(memory)))
+            asked = AskedNotes(lambda query, most: memory.search(query, k=most, mode=chosen))
+            with progress_bar(label) as progress:
+                done = evaluate_cases(dataset, asked, progress, k)
+        for caveat, count in asked.caveats.items():
+            click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
+        return chosen, asked, done
+
+    used, asked, first = run({}, "evaluating")
+    second = run(settings, "comparing")[2] if settings else None
+    return _Measured(
+        dataset, True, used, first,
+        lambda question, note: asked.passages.get((question, note), ""),
+        _visible(settings), second,
+    )  # fmt: skip
+
+
+def _listing(memory: Memory) -> Callable[[str, int], SearchResult]:
+    """Search by filters alone, so that no setting hides a note."""
+    return lambda query, most: memory.search(query, k=most, min_score=0, mode="words")
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while: a memory reads its settings from the environment."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+def _print(measured: _Measured) -> None:
+    click.echo(measured.about)
+    _print_table(measured.first.rows)
+    if measured.second:
+        click.echo(f"\nwith {measured.settings}, and the difference (95 % interval)")
+        width = max(map(len, measured.first.overall))
+        for one in measured.differences:
+            click.echo(
+                f"{one.metric:<{width}}  {one.second:.3f}  {one.difference:+.3f}"
+                f"  ({one.low:+.3f} to {one.high:+.3f})"
+            )
+    if measured.own and measured.failed:
+        click.echo(f"\nFound none of their notes: {len(measured.failed)}")
+        for miss in measured.failed[:_LISTED_FAILURES]:
+            instead = miss.found[0][0] if miss.found else "nothing"
+            click.echo(f"  {miss.question.text}: {', '.join(miss.missing)}; first was {instead}")
+        if len(measured.failed) > _LISTED_FAILURES:
+            click.echo("  ... --html FILE shows all of them")
+
+
+def _print_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
+    names = [*rows[0][1]]
+    width = max(len(name) for name, _ in rows)
+    columns = [max(len(name) + 2, 11) for name in names]
+    heads = zip(names, columns, strict=True)
+    click.echo(" " * width + "".join(f"{name:>{column}}" for name, column in heads))
+    for name, figures in rows:
+        cells = zip(figures.values(), columns, strict=True)
+        click.echo(f"{name:<{width}}" + "".join(f"{value:>{column}.3f}" for value, column in cells))
+
+
+def _as_json(measured: _Measured) -> dict[str, Any]:
+    first, second = measured.first, measured.second
+    told: dict[str, Any] = {
+        "name": first.name, "queries": first.questions, "documents": first.documents,
+        "mode": measured.mode, "metrics": first.overall, "categories": first.by_category,
+        "failing": [
+            {"query": miss.question.text, "missing": miss.missing,
+             "found": [document for document, _ in miss.found]}
+            for miss in measured.failed
+        ],
+    }  # fmt: skip
+    if second:
+        told["comparison"] = {
+            "settings": measured.settings, "metrics": second.overall,
+            "categories": second.by_category,
+            "differences": [asdict(one) for one in measured.differences],
+        }  # fmt: skip
+    return told
+
+
+def _page(measured: _Measured) -> str:
+    from memwell.evaluate.html import Comparison, page
+
+    comparison = (
+        Comparison(measured.settings, measured.differences) if measured.differences else None
+    )
+    about = [measured.about, f"Mode {measured.mode}; the first {measured.first.k} count."]
+    return page(measured.dataset, measured.first, about, measured.describe, comparison)
+
+
+def _check_folder(file: Path) -> None:
+    """Say so before the long work, not after it."""
+    if not file.absolute().parent.is_dir():
+        raise MemwellError(
+            f"{file} cannot be written: its folder does not exist", "Make the folder first"
+        )
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_bytes(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise MemwellError(
+            f"{file} cannot be written ({error.strerror})", "Check its permissions"
+        ) from error

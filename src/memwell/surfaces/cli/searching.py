@@ -17,7 +17,7 @@ from memwell.surfaces.cli.common import (
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from memwell.model import Hit, SearchResult
+    from memwell.model import Hit, SearchResult, Trace
 
 NO_HITS = 1
 
@@ -29,6 +29,12 @@ NO_HITS = 1
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
 @mode_option
+@click.option(
+    "--fusion",
+    type=click.Choice(["standard", "rrf", "weighted"]),
+    help="How words and meaning become one order; default `search.fusion`.",
+)
+@click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @place_options
 @json_option
 @click.pass_context
@@ -40,6 +46,8 @@ def search_command(
     files_only: bool,
     everywhere: bool,
     mode: str | None,
+    fusion: str | None,
+    explain: bool,
     workspace: str | None,
     agent: str | None,
     as_json: bool,
@@ -56,7 +64,13 @@ def search_command(
         progress_bar("indexing") as progress,
     ):
         result = memory.search(
-            " ".join(query), k=k, min_score=min_score, mode=mode, progress=progress
+            " ".join(query),
+            k=k,
+            min_score=min_score,
+            mode=mode,
+            fusion=fusion,
+            explain=explain,
+            progress=progress,
         )
     if as_json:
         print_json(result)
@@ -95,6 +109,22 @@ def _print_hit(hit: Hit, result: SearchResult) -> None:
     for line in snippet(hit.text, hit.marks, hit.start_line):
         if line.text.lstrip("# ") not in hit.heading:
             click.echo(f"  {_marked(line.text, line.marks)}")
+    if hit.also:
+        click.secho(f"  also in {', '.join(hit.also)}", dim=True)
+    if hit.trace:
+        _print_trace(hit.trace)
+
+
+def _print_trace(trace: Trace) -> None:
+    """One row a leg, adding up to what decides the order."""
+    click.echo(f"  {'leg':<8} {'rank':>5} {'raw':>9} {'evidence':>9} {'weight':>7} {'adds':>8}")
+    for part in trace.parts:
+        rank = "-" if part.rank is None else str(part.rank)
+        raw = "-" if part.raw is None else f"{part.raw:.4f}"
+        numbers = f"{part.evidence:>9.4f} {part.weight:>7.4f} {part.contribution:>8.4f}"
+        click.echo(f"  {part.leg:<8} {rank:>5} {raw:>9} {numbers}")
+    click.echo(f"  {'fused':<42} {trace.fused:>8.4f}")
+    click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
 
 
 def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
