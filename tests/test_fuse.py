@@ -173,6 +173,19 @@ def test_the_same_text_comes_once_and_says_where_else_it_stands(
     assert "logs/b.md" not in {other.path for other in others}
 
 
+def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) -> None:
+    """More than SQLite takes as parameters; and the first are always the same."""
+    sections = "\n\n".join(
+        f"# Part {number}\n\nthe cat " + "purrs " * number for number in range(1, 300)
+    )
+    (workspace / "many.md").write_text(sections)
+    memory.index(workspace)
+    few = memory.search("the cat", k=50).hits
+    many = memory.search("the cat", k=100_000).hits
+    assert len(many) > 300
+    assert [hit.text for hit in many[:50]] == [hit.text for hit in few]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

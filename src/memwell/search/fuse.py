@@ -29,6 +29,8 @@ from memwell.search.normalise import (
 )
 
 WORDS, MEANING = "words", "meaning"
+BASIS = 100
+"""Of what each leg brought, so many of the best decide what is usual."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
 WORDS_WEIGHT, SLOPE, USUAL_STANDING = 0.4, 0.08, 3.5
@@ -103,8 +105,10 @@ def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
     words = weight_of_words(standing, coverage)
     weights = {MEANING: 1.0 - words, WORDS: words}
     total = fsum(weights[leg.leg] for leg in legs)
+    # However many hits are asked for, so that more of them begin with the fewer.
+    basis = {chunk for leg in legs for chunk in leg.found[:BASIS]}
     return [
-        _parts(leg, pool, _standardised(leg, pool), weights[leg.leg] / (total or 1.0))
+        _parts(leg, pool, _standardised(leg, pool, basis), weights[leg.leg] / (total or 1.0))
         for leg in legs
     ]
 
@@ -116,11 +120,12 @@ def weight_of_words(standing: float, coverage: float) -> float:
     return weight * min(1.0, max(0.0, coverage) / ENOUGH) ** SHARPNESS
 
 
-def _standardised(leg: Evidence, pool: Sequence[int]) -> dict[int, float]:
+def _standardised(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[int, float]:
     lowest = min(leg.scores.values(), default=0.0)
     scores = {chunk: leg.scores.get(chunk, lowest) + leg.borrowed.get(chunk, 0.0) for chunk in pool}
-    mean = fsum(scores.values()) / (len(scores) or 1)
-    deviation = sqrt(fsum((score - mean) ** 2 for score in scores.values()) / (len(scores) or 1))
+    usual = [score for chunk, score in scores.items() if chunk in basis]
+    mean = fsum(usual) / (len(usual) or 1)
+    deviation = sqrt(fsum((score - mean) ** 2 for score in usual) / (len(usual) or 1))
     if deviation <= _NOISE * abs(mean):  # all alike but for rounding: nothing to tell them apart
         return dict.fromkeys(pool, 0.0)
     return {chunk: (score - mean) / deviation for chunk, score in scores.items()}

@@ -187,13 +187,13 @@ class _Retrieval:
             if broken := self.reader.words_unusable():
                 raise WordsUnavailable(broken)
             matches = self.reader.words(self.parsed.query, self.limit)
+            ideal = self.reader.ideal_word_score(self.parsed.query)
         except WordsUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
         self.legs.append(Leg(WORDS, True))
         if matches:
             scores = {match.chunk_id: match.score for match in matches}
-            ideal = self.reader.ideal_word_score(self.parsed.query)
             coverage = max(scores.values()) / ideal if ideal else 1.0
             self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
 

@@ -6,6 +6,7 @@ score that leaves this module is positive and higher is better.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -248,11 +249,11 @@ class _Runner:
         bm25 = f"w.rank MATCH 'bm25({weights})'"
         if only:
             # The plus keeps SQLite from asking FTS5 anew for each chunk.
-            marks = ", ".join("?" * len(only))
-            self.parameters: list[str | int] = [*only, len(only)]
+            self.parameters: list[str | int] = [json.dumps([*only]), len(only)]
             self.statement = f"""
                 SELECT w.rowid, w.rank FROM words w
-                WHERE w.words MATCH ? AND {bm25} AND +w.rowid IN ({marks}) LIMIT ?
+                WHERE w.words MATCH ? AND {bm25}
+                    AND +w.rowid IN (SELECT value FROM json_each(?)) LIMIT ?
             """
             return
         # CROSS JOIN keeps FTS5 in the outer loop, where it ranks; the filter is then asked only

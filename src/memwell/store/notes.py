@@ -262,14 +262,13 @@ class Notes:
 
     def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
         """Return the neighbours of those chunks that are short, with them, on average."""
-        marks = ", ".join("?" * len(chunk_ids))
         rows = self._connection.execute(
-            f"""
+            """
             SELECT c.id, o.id, length(c.text), length(o.text)
             FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
-            WHERE c.id IN ({marks}) ORDER BY c.id, o.seq
+            WHERE c.id IN (SELECT value FROM json_each(?)) ORDER BY c.id, o.seq
             """,
-            chunk_ids,
+            (json.dumps([*chunk_ids]),),
         )
         found: dict[int, list[tuple[int, int]]] = {}
         own: dict[int, int] = {}

@@ -223,13 +223,12 @@ class Spaces:
 
     def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, bytes]]:
         """Return the vectors of some chunks, each with its chunk."""
-        marks = ", ".join("?" * len(chunk_ids))
         rows = self._connection.execute(
-            f"""
+            """
             SELECT chunk_id, vector FROM vectors
-            WHERE chunk_id IN ({marks}) AND space_id = ? AND vector != x''
+            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND vector != x''
             """,
-            (*chunk_ids, space.id),
+            (json.dumps([*chunk_ids]), space.id),
         )
         return [(int(chunk_id), bytes(vector)) for chunk_id, vector in rows]
 

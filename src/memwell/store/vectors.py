@@ -132,7 +132,9 @@ def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[
     while True:
         wanted = min(count, 2 * wanted + 16)
         least = count - wanted
-        top = np.argpartition(scores, least)[least:] if least else np.arange(count)
+        # All that are as good as the last one wanted: of equals the older chunk comes first.
+        reach = np.partition(scores, least)[least] if least else -np.inf
+        top = np.flatnonzero(scores >= reach)
         of = chunks[top if rows is None else rows[top]]
         best: dict[int, float] = {}
         for distance, chunk in sorted(zip((-scores[top]).tolist(), of.tolist(), strict=True)):
