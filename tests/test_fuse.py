@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory, config
 from memwell.errors import ConfigError, MemwellError
+from memwell.search.calibrate import relevance
 from memwell.search.fuse import (
     FUSIONS,
     MEANING,
@@ -117,6 +118,29 @@ def test_standard_does_not_care_for_the_scale_of_a_leg(
     after = fuse([words(by_words), meaning(moved)], Fusion())
     for chunk in before:
         assert fused(after[chunk]) == pytest.approx(fused(before[chunk]), abs=1e-3)
+
+
+# -- relevance -------------------------------------------------------------------------------------
+
+
+def test_relevance_by_hand() -> None:
+    assert relevance(None, None) < 1e-100
+    assert relevance(4.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(0.31 * 4 + 1.8 - 2.67))))
+    assert relevance(4.0, 0.0) == relevance(4.0, None)
+    assert relevance(0.0, 1.0) == relevance(None, 1.0)
+    assert relevance(4.0, None) == pytest.approx(1 / (1 + math.exp(-(0.41 * 4 - 2.05))))
+    assert relevance(None, 1.0) == pytest.approx(1 / (1 + math.exp(-(2.25 - 2.12))))
+
+
+@given(above=st.none() | st.floats(-1e6, 1e6), covered=st.none() | st.floats(-1e6, 1e6))
+def test_relevance_is_a_share_and_grows_with_what_is_said(
+    above: float | None, covered: float | None
+) -> None:
+    assert 0 <= relevance(above, covered) <= 1
+    if above is not None:
+        assert relevance(above + 1, covered) >= relevance(above, covered)
+    if covered is not None:
+        assert relevance(above, covered + 1) >= relevance(above, covered)
 
 
 # -- through the pipeline --------------------------------------------------------------------------

@@ -96,8 +96,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("search.normaliser", "saturation", "How BM25 is brought between 0 and 1, in weighted.",
             one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position")),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
-    Setting("search.min_score", 0.0, "Hits below this relevance are dropped; BM25 alone cannot tell"
-            " a weak match from a wrong one, so nothing is.", least=0, most=1),
+    Setting("search.min_score", 0.0, "Hits below this relevance are dropped; nothing is, until what"
+            " that would cost is measured.", least=0, most=1),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
             " quarter of a second); more, and it says how stale it is.", least=0),

@@ -98,7 +98,12 @@ class Trace:
     parts: tuple[Part, ...]
     fused: float
     """What decides the order."""
+    above_chance: float | None
+    """Deviations by which the cosine lies above that of two random passages."""
+    covered: float | None
+    """BM25 over that of a passage with every word of the query."""
     relevance: float
+    """What these two come to: how likely the passage answers."""
     min_score: float
 
 

@@ -44,10 +44,3 @@ def over_maximum(scores: Sequence[float]) -> list[float]:
     """Return each score over the greatest of the list; all 0 if none is above 0."""
     greatest = max(scores, default=0.0)
     return [score / greatest if greatest > 0 else 0.0 for score in scores]
-
-
-def above_chance(cosine: float, chance: float) -> float:
-    """Return how far a cosine lies between that of two random texts (0) and 1."""
-    if not math.isfinite(cosine):
-        return 0.0
-    return min(1.0, max(0.0, (cosine - chance) / (1.0 - chance)))

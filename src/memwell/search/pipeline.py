@@ -6,7 +6,7 @@
               only one of them brought, the other is asked too; short chunks borrow from those
               beside them
 3. fuse       the legs' scores become one order; a leg that is silent has no say
-4. score      what the legs say of a chunk becomes relevance, between 0 and 1
+4. calibrate  what the legs say of a chunk becomes its relevance, between 0 and 1
 5. threshold  what is below `min_score` is dropped
 6. dedupe     of chunks with the same text the best is kept, and says where the others stand
 7. hits       chunks become passages with their note, line span and marked words
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memwell.model import Freshness, Hit, Leg, Part, SearchResult, Trace
+from memwell.search.calibrate import relevance
 from memwell.search.fuse import (
     MEANING,
     USUAL_STANDING,
@@ -31,7 +32,6 @@ from memwell.search.fuse import (
     fused,
 )
 from memwell.search.mark import Marker
-from memwell.search.normalise import above_chance, saturation
 from memwell.search.parse import Parsed, parse
 from memwell.search.suggest import nearest
 from memwell.store.base import Beside, Match, Word, WordQuery
@@ -111,15 +111,20 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that may become a hit."""
+    """A chunk that may become a hit, and what is known of it."""
 
     chunk_id: int
     relevance: float
     parts: tuple[Part, ...] = ()
+    above_chance: float | None = None
+    covered: float | None = None
 
     def trace(self, min_score: float) -> Trace:
         """Say how its score came about."""
-        return Trace(self.parts, fused(self.parts), self.relevance, min_score)
+        return Trace(
+            self.parts, fused(self.parts), self.above_chance, self.covered, self.relevance,
+            min_score,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +149,7 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     parts = fuse(retrieval.evidence, options.fusion)
     scores = {chunk: fused(said) for chunk, said in parts.items()}
     ordered = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
-    candidates = (
-        Candidate(chunk, _relevance(parts[chunk], retrieval.asked), parts[chunk])
-        for chunk in ordered
-    )
+    candidates = (retrieval.candidate(chunk, parts[chunk]) for chunk in ordered)
     return Ranked(
         [found for found in candidates if found.relevance >= options.min_score],
         tuple(retrieval.legs),
@@ -181,20 +183,32 @@ class _Retrieval:
         self.legs: list[Leg] = []
         self.evidence: list[Evidence] = []
         self.asked: Asked | None = None
+        self.ideal = 0.0
+
+    def candidate(self, chunk: int, parts: tuple[Part, ...]) -> Candidate:
+        """Bring what the legs say of a chunk to scales that mean the same everywhere."""
+        raw = {part.leg: part.raw for part in parts}
+        cosine, score = raw.get(MEANING), raw.get(WORDS)
+        above = covered = None
+        if cosine is not None and self.asked:
+            above = _above_chance(self.asked.space, cosine)
+        if score is not None:
+            covered = score / self.ideal if self.ideal else 1.0
+        return Candidate(chunk, relevance(above, covered), parts, above, covered)
 
     def ask_words(self) -> None:
         try:
             if broken := self.reader.words_unusable():
                 raise WordsUnavailable(broken)
             matches = self.reader.words(self.parsed.query, self.limit)
-            ideal = self.reader.ideal_word_score(self.parsed.query)
+            self.ideal = self.reader.ideal_word_score(self.parsed.query)
         except WordsUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
         self.legs.append(Leg(WORDS, True))
         if matches:
             scores = {match.chunk_id: match.score for match in matches}
-            coverage = max(scores.values()) / ideal if ideal else 1.0
+            coverage = max(scores.values()) / self.ideal if self.ideal else 1.0
             self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
 
     def ask_meaning(self, ask: Ask) -> None:
@@ -208,9 +222,8 @@ class _Retrieval:
         scores = {**found}
         if self.evidence:
             scores |= self._of_the_others(asked, found)
-        self.evidence.append(
-            Evidence(MEANING, scores, [*found], standing=_standing(asked.space, scores))
-        )
+        standing = _above_chance(asked.space, max(scores.values()))
+        self.evidence.append(Evidence(MEANING, scores, [*found], standing=standing))
         self.asked = asked
 
     def _nearest(self, asked: Asked) -> list[Match]:
@@ -252,27 +265,16 @@ def _borrowed(group: Beside, scores: Mapping[int, float]) -> float:
     return BORROWED * share * max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
 
 
-def _standing(space: Space, scores: Mapping[int, float]) -> float:
-    """Return by how many deviations the best cosine lies above that of random passages."""
+def _above_chance(space: Space, cosine: float) -> float:
+    """Return by how many deviations a cosine lies above that of two random passages."""
     if space.random_mean is None or not space.random_deviation:
-        return USUAL_STANDING
-    return (max(scores.values()) - space.random_mean) / space.random_deviation
+        return USUAL_STANDING if cosine > 0.5 else 0.0
+    return (cosine - space.random_mean) / space.random_deviation
 
 
 def within(query: WordQuery, workspaces: tuple[int, ...] | None) -> WordQuery:
     """Restrict a query to workspaces; None is all of them."""
     return replace(query, filters=replace(query.filters, workspaces=workspaces))
-
-
-def _relevance(parts: Sequence[Part], asked: Asked | None) -> float:
-    """Return the strongest of what the legs say."""
-    said = [0.0]
-    for part in parts:
-        if part.raw is not None and part.leg == WORDS:
-            said.append(saturation(part.raw))
-        elif part.raw is not None and asked:
-            said.append(above_chance(part.raw, asked.space.random_mean or 0.0))
-    return max(said)
 
 
 def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:

@@ -124,6 +124,10 @@ def _print_trace(trace: Trace) -> None:
         numbers = f"{part.evidence:>9.4f} {part.weight:>7.4f} {part.contribution:>8.4f}"
         click.echo(f"  {part.leg:<8} {rank:>5} {raw:>9} {numbers}")
     click.echo(f"  {'fused':<42} {trace.fused:>8.4f}")
+    if trace.above_chance is not None:
+        click.echo(f"  {'deviations above chance':<42} {trace.above_chance:>8.4f}")
+    if trace.covered is not None:
+        click.echo(f"  {'of the words covered':<42} {trace.covered:>8.4f}")
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
 
 
