@@ -78,7 +78,16 @@ def test_only_memory_and_the_surfaces_read_the_configuration() -> None:
 
 
 def test_pure_functions_know_no_sql_clock_or_environment() -> None:
-    for name in ("normalise", "calibrate", "fuse", "parse", "mark", "snippet", "suggest"):
+    for name in (
+        "normalise",
+        "calibrate",
+        "diversify",
+        "fuse",
+        "parse",
+        "mark",
+        "snippet",
+        "suggest",
+    ):
         names = set()
         for node in ast.walk(
             ast.parse((SOURCE / "search" / f"{name}.py").read_text(encoding="utf-8"))

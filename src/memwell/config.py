@@ -95,6 +95,10 @@ SETTINGS: tuple[Setting, ...] = (
             least=0, most=100_000),
     Setting("search.normaliser", "saturation", "How BM25 is brought between 0 and 1, in weighted.",
             one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position")),
+    Setting("search.diversity", "off", "Whether hits that say the same as a better one give way"
+            " (mmr): a question may need several that are alike.", one_of=("off", "mmr")),
+    Setting("search.mmr_lambda", 0.7, "With mmr: 1 is relevance alone, 0 is difference alone.",
+            least=0, most=1),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
     Setting("search.min_score", 0.0, "Hits below this relevance are dropped; nothing is, until what"
             " that would cost is measured.", least=0, most=1),

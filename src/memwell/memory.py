@@ -163,17 +163,24 @@ class Memory:
         min_score: float | None = None,
         mode: str | None = None,
         fusion: str | None = None,
+        diversity: str | None = None,
         explain: bool = False,
         progress: Progress = unwatched,
     ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
-        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. With `explain` each
-        hit says how its score came about.
+        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is "off"
+        or "mmr"; default ``search.diversity``. With `explain` hits say how their scores came about.
         """
         options = search_options(
-            self.settings, k=k, min_score=min_score, mode=mode, fusion=fusion, explain=explain
+            self.settings,
+            k=k,
+            min_score=min_score,
+            mode=mode,
+            fusion=fusion,
+            diversity=diversity,
+            explain=explain,
         )
         return self._mended(lambda: self._search(query, options, progress))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memwell.config import Config
 from memwell.errors import MemwellError
 from memwell.search.fuse import FUSIONS, Fusion
-from memwell.search.pipeline import MODES, Options
+from memwell.search.pipeline import DIVERSITIES, MODES, Options
 
 
 def search_options(
@@ -15,6 +15,7 @@ def search_options(
     min_score: float | None = None,
     mode: str | None = None,
     fusion: str | None = None,
+    diversity: str | None = None,
     explain: bool = False,
 ) -> Options:
     """Return the options of a search, or say which value makes no sense."""
@@ -29,6 +30,8 @@ def search_options(
             settings["search.rrf_k"],
             settings["search.normaliser"],
         ),
+        diversity=diversity or settings["search.diversity"],
+        mmr_lambda=settings["search.mmr_lambda"],
         explain=explain,
     )
     if options.k < 1:
@@ -42,5 +45,9 @@ def search_options(
     if options.fusion.method not in FUSIONS:
         raise MemwellError(
             f"{options.fusion.method!r} is no fusion", f"Use one of {', '.join(FUSIONS)}"
+        )
+    if options.diversity not in DIVERSITIES:
+        raise MemwellError(
+            f"{options.diversity!r} is no diversity", f"Use one of {', '.join(DIVERSITIES)}"
         )
     return options

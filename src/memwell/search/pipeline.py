@@ -9,8 +9,9 @@
 4. calibrate  what the legs say of a chunk becomes its relevance, between 0 and 1
 5. threshold  what is below `min_score` is dropped
 6. dedupe     of chunks with the same text the best is kept, and says where the others stand
-7. hits       chunks become passages with their note, line span and marked words
-8. suggest    if nothing was found, words of the vocabulary that are nearly those typed
+7. diversify  where that is asked for, hits that say the same as one before them give way
+8. hits       chunks become passages with their note, line span and marked words
+9. suggest    if nothing was found, words of the vocabulary that are nearly those typed
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from memwell.model import Freshness, Hit, Leg, Part, SearchResult, Trace
 from memwell.search.calibrate import relevance
+from memwell.search.diversify import mmr
 from memwell.search.fuse import (
     MEANING,
     USUAL_STANDING,
@@ -46,6 +48,9 @@ POOL = 100
 """Chunks that each leg contributes at least."""
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
+DIVERSITIES = (OFF, MMR) = ("off", "mmr")
+CHOICE = 4
+"""Passages to choose each hit from, where hits are to differ."""
 BORROWED = 0.3
 """Of the best BM25 beside it, what a short chunk is credited with."""
 SHORT, LONG = 300, 600
@@ -61,6 +66,8 @@ class Options:
     min_score: float = 0.0
     mode: str = HYBRID
     fusion: Fusion = field(default_factory=Fusion)
+    diversity: str = "off"
+    mmr_lambda: float = 0.7
     explain: bool = False
 
 
@@ -93,7 +100,7 @@ def search(
     parsed = parse(text)
     parsed = replace(parsed, query=within(parsed.query, workspaces))
     ranked = rank(parsed, options, reader, ask)
-    hits = _hits(ranked, options, reader)
+    hits = _diverse(_distinct(ranked, options, reader), options)
     suggestions: tuple[str, ...] = ()
     with suppress(WordsUnavailable):  # then hits are shown plain
         marker = Marker(parsed.query, reader.tokens, reader.rows, reader.total)
@@ -156,8 +163,9 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     )
 
 
-def _hits(ranked: Ranked, options: Options, reader: Reader) -> tuple[Hit, ...]:
-    """Steps 6 and 7: the first `k` passages with different texts; what filters list is listed."""
+def _distinct(ranked: Ranked, options: Options, reader: Reader) -> tuple[Hit, ...]:
+    """Steps 6 and 8: the first passages with different texts; what filters list is listed."""
+    wanted = options.k * (1 if options.diversity == OFF else CHOICE)
     kept: dict[str | int, Hit] = {}
     for candidate in ranked.candidates:
         (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
@@ -165,12 +173,20 @@ def _hits(ranked: Ranked, options: Options, reader: Reader) -> tuple[Hit, ...]:
         if same in kept:
             place = f"{hit.path}:{hit.start_line}"
             kept[same] = replace(kept[same], also=(*kept[same].also, place))
-        elif len(kept) < options.k:
+        elif len(kept) < wanted:
             trace = candidate.trace(options.min_score) if options.explain else None
             kept[same] = replace(hit, trace=trace)
         else:
             break
     return tuple(kept.values())
+
+
+def _diverse(hits: tuple[Hit, ...], options: Options) -> tuple[Hit, ...]:
+    """Step 7: of those that say nearly the same, one first."""
+    if options.diversity == OFF:
+        return hits
+    relevances, texts = [hit.relevance for hit in hits], [hit.text for hit in hits]
+    return tuple(hits[at] for at in mmr(relevances, texts, options.k, options.mmr_lambda))
 
 
 class _Retrieval:

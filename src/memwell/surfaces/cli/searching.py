@@ -34,6 +34,11 @@ NO_HITS = 1
     type=click.Choice(["standard", "rrf", "weighted"]),
     help="How words and meaning become one order; default `search.fusion`.",
 )
+@click.option(
+    "--diversity",
+    type=click.Choice(["off", "mmr"]),
+    help="Whether hits that say the same give way; default `search.diversity`.",
+)
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @place_options
 @json_option
@@ -47,6 +52,7 @@ def search_command(
     everywhere: bool,
     mode: str | None,
     fusion: str | None,
+    diversity: str | None,
     explain: bool,
     workspace: str | None,
     agent: str | None,
@@ -69,6 +75,7 @@ def search_command(
             min_score=min_score,
             mode=mode,
             fusion=fusion,
+            diversity=diversity,
             explain=explain,
             progress=progress,
         )
