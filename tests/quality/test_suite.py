@@ -189,7 +189,7 @@ def test_criterion_4_keyword_scores_have_a_gradient(notes: Memory) -> None:
             assert len({hit.relevance for hit in hits}) > len(hits) / 2, case.query
 
 
-@pytest.mark.xfail(reason="82.5 % of the queries find their note", strict=False)
+@pytest.mark.xfail(reason="four queries in five find their note", strict=False)
 def test_criterion_5_nine_queries_in_ten_find_their_note(hybrid: list[Outcome]) -> None:
     assert figures(hybrid).hit_rate >= 0.90, missed(hybrid)
 
@@ -198,7 +198,7 @@ def test_the_three_that_kept_failing_are_found(hybrid: list[Outcome]) -> None:
     assert [case for case in missed(hybrid) if case.query in STILL_FAILING] == []
 
 
-@pytest.mark.xfail(reason="82.5 % of the queries find their note", strict=False)
+@pytest.mark.xfail(reason="four queries in five find their note", strict=False)
 def test_nineteen_queries_in_twenty_find_their_note(hybrid: list[Outcome]) -> None:
     assert figures(hybrid).hit_rate >= 0.95, missed(hybrid)
 
