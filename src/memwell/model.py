@@ -102,10 +102,8 @@ class Trace:
     """Deviations by which the cosine lies above that of two random passages."""
     covered: float | None
     """BM25 over that of a passage with every word of the query."""
-    calibrated: float
-    """What these two come to: how likely the passage answers."""
     relevance: float
-    """The same, but no less than that of a passage ranked behind it."""
+    """What these two come to: how likely the passage answers."""
     min_score: float
 
 

@@ -16,8 +16,6 @@ on passages of which it is known whether they answer: docs/ranking.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
 from math import exp
 
 BOTH = (0.31, 1.8, -2.67)
@@ -36,12 +34,3 @@ def relevance(above_chance: float | None, covered: float | None) -> float:
     if above_chance is not None and covered is not None:
         said.append(BOTH[0] * above_chance + BOTH[1] * covered + BOTH[2])
     return 1.0 / (1.0 + exp(-min(_FURTHEST, max(said))))
-
-
-def in_order(relevances: Sequence[float]) -> list[float]:
-    """Return relevances, best first, that never rise: each is at least that of any behind it.
-
-    Fusion decides the order. Where it sets a passage before one of higher relevance, it had
-    reasons that speak for both.
-    """
-    return [*accumulate(reversed(relevances), max)][::-1]

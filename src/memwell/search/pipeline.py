@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memwell.model import Freshness, Hit, Leg, Part, SearchResult, Trace
-from memwell.search.calibrate import in_order, relevance
+from memwell.search.calibrate import relevance
 from memwell.search.diversify import mmr
 from memwell.search.fuse import (
     MEANING,
@@ -122,8 +122,6 @@ class Candidate:
 
     chunk_id: int
     relevance: float
-    calibrated: float = 0.0
-    """Its own relevance; `relevance` is at least that of any behind it."""
     parts: tuple[Part, ...] = ()
     above_chance: float | None = None
     covered: float | None = None
@@ -131,8 +129,8 @@ class Candidate:
     def trace(self, min_score: float) -> Trace:
         """Say how its score came about."""
         return Trace(
-            self.parts, fused(self.parts), self.above_chance, self.covered, self.calibrated,
-            self.relevance, min_score,
+            self.parts, fused(self.parts), self.above_chance, self.covered, self.relevance,
+            min_score,
         )  # fmt: skip
 
 
@@ -158,13 +156,10 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     parts = fuse(retrieval.evidence, options.fusion)
     scores = {chunk: fused(said) for chunk, said in parts.items()}
     ordered = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
-    candidates = [retrieval.candidate(chunk, parts[chunk]) for chunk in ordered]
-    relevances = in_order([found.calibrated for found in candidates])
-    scored = (
-        replace(found, relevance=final) for found, final in zip(candidates, relevances, strict=True)
-    )
+    candidates = (retrieval.candidate(chunk, parts[chunk]) for chunk in ordered)
     return Ranked(
-        [found for found in scored if found.relevance >= options.min_score], tuple(retrieval.legs)
+        [found for found in candidates if found.relevance >= options.min_score],
+        tuple(retrieval.legs),
     )
 
 
@@ -215,8 +210,7 @@ class _Retrieval:
             above = _above_chance(self.asked.space, cosine)
         if score is not None:
             covered = score / self.ideal if self.ideal else 1.0
-        own = relevance(above, covered)
-        return Candidate(chunk, own, own, parts, above, covered)
+        return Candidate(chunk, relevance(above, covered), parts, above, covered)
 
     def ask_words(self) -> None:
         try:

@@ -135,7 +135,6 @@ def _print_trace(trace: Trace) -> None:
         click.echo(f"  {'deviations above chance':<42} {trace.above_chance:>8.4f}")
     if trace.covered is not None:
         click.echo(f"  {'of the words covered':<42} {trace.covered:>8.4f}")
-    click.echo(f"  {'calibrated':<42} {trace.calibrated:>8.4f}")
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
 
 
