@@ -321,6 +321,7 @@ def test_watch_fills_in_the_background(
         finally:
             stop.set()
             thread.join()
+        assert memory.search("second", mode="meaning").hits[0].path == "two.md"
 
 
 def until(true: object) -> None:

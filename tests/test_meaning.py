@@ -573,3 +573,15 @@ def test_a_name_that_nobody_offers_is_said(
         (status,) = opened.status().providers
     assert "nobody is no embedding provider" in status.detail
     assert "minilm" in status.detail
+
+
+def test_without_a_provider_only_what_no_space_holds_is_waiting(
+    chained: Chain, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chained(mine=Faulty()) as memory:
+        memory.index(notes)
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minlm")
+    with Memory() as memory:
+        report = memory.fill()
+    assert (report.provider, report.left) == ("", 0)
+    assert "minlm is no embedding provider" in report.notes[0]

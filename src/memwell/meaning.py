@@ -99,7 +99,7 @@ class Meaning:
             member, embedder, problems = self._first()
             notes += [problem for problem in problems if problem not in notes]
             if member is None or embedder is None:
-                return FillReport(notes=tuple(notes), left=self._count_chunks())
+                return FillReport(notes=tuple(notes), left=self._unembedded())
             space = self._open(member, embedder)
             if rest := self._resting(embedder):
                 notes.append(f"{member.name} is left alone for now: {rest.reason}")
@@ -124,18 +124,18 @@ class Meaning:
 
         Returns how many still wait: a search must not be kept waiting for more than a moment.
         """
-        with self._index.reading() as reader:
-            space = reader.spaces.live()
-            waiting = reader.spaces.count_waiting(space) if space else reader.total
+        waiting = self._unembedded()
         if 0 < waiting <= most:
             with suppress(MemwellError), self._alone() as alone:
                 if alone:
-                    return self._catch_up(space)
+                    return self._catch_up()
         return waiting
 
-    def _catch_up(self, live: Space | None) -> int:
+    def _catch_up(self) -> int:
         from memwell.ingest.fill import fill
 
+        with self._index.reading() as reader:
+            live = reader.spaces.live()
         if live:
             space, embedder = live, self.chain.embedder_of(live)
         else:
@@ -191,9 +191,11 @@ class Meaning:
         with self._index.reading() as reader:
             return reader.spaces.count_waiting(space)
 
-    def _count_chunks(self) -> int:
+    def _unembedded(self) -> int:
+        """Count the chunks that cannot be found by meaning as things are."""
         with self._index.reading() as reader:
-            return reader.total
+            live = reader.spaces.live()
+            return reader.spaces.count_waiting(live) if live else reader.total
 
     def _drop_old(self) -> None:
         """Delete spaces that were retired longer ago than they are to be kept."""
