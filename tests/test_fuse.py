@@ -27,7 +27,10 @@ from tests.conftest import Write
 from tests.embedders import Faulty
 
 SCORES = st.dictionaries(
-    st.integers(1, 30), st.floats(0, 20, allow_nan=False, width=32), min_size=1, max_size=12
+    st.integers(1, 30),
+    st.integers(0, 2000).map(lambda hundredths: hundredths / 100),
+    min_size=1,
+    max_size=12,
 )
 METHODS = [
     *(Fusion(method) for method in FUSIONS),
