@@ -14,7 +14,7 @@ from memwell import config
 from memwell.embed.minilm import MiniLM
 from memwell.evaluation import evaluate_memory
 from memwell.search.fuse import MEANING
-from memwell.search.pipeline import HYBRID
+from memwell.search.retrieve import HYBRID
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

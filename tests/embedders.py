@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from memwell.embed.base import EmbeddingError, Limits
 from memwell.embed.testing import WordCounts
+from memwell.embed.yardstick import PASSAGES, QUESTIONS
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
 
 class Faulty(WordCounts):
-    """Counts words until told to fail."""
+    """Counts words until told to fail, and counts what it is asked for: notes and searches."""
 
     def __init__(
         self, model: str = "words", dimensions: int = 64, *, remote: bool = False,
@@ -32,14 +33,14 @@ class Faulty(WordCounts):
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         with self._lock:
-            self.texts += texts
+            self.texts += [text for text in texts if text not in PASSAGES]
         time.sleep(self.seconds)
         if self.fault:
             raise self.fault
         return super().embed_documents(texts)
 
     def embed_query(self, text: str) -> Matrix:
-        self.queries += 1
+        self.queries += text not in QUESTIONS
         if self.fault:
             raise self.fault
         return self.vector(text)

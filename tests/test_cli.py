@@ -97,11 +97,11 @@ def test_a_query_may_begin_with_a_minus(notes: Path) -> None:
     assert result.stdout == "MEMORY.md\n"
 
 
-@pytest.mark.parametrize("k", ["0", "-3"])
+@pytest.mark.parametrize("k", ["0", "-3", "1000000"])
 def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> None:
     refused = run("search", "cat", "-k", k, cwd=notes)
     assert refused.returncode == 3
-    assert f"k = {k} asks for no hits" in refused.stderr
+    assert f"k = {k} is no number of hits. Ask for at least 1, at most 100,000" in refused.stderr
 
 
 def test_a_threshold_that_is_none_is_named(notes: Path) -> None:

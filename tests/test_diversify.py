@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory, config
 from memwell.errors import ConfigError, MemwellError
-from memwell.search.diversify import jaccard, mmr, signs
+from memwell.search.diversify import Alike, cluster, jaccard, mmr, signs
 from tests.conftest import Write
 
 ROUTER = [
@@ -28,18 +28,36 @@ def test_jaccard_by_hand() -> None:
     assert jaccard(signs(""), signs("...")) == 0.0
 
 
+def by_words(texts: list[str]) -> Alike:
+    words = [signs(text) for text in texts]
+    return lambda one, other: jaccard(words[one], words[other])
+
+
+def order(
+    relevances: list[float], texts: list[str], k: int, balance: float, least: float | None = None
+) -> list[int]:
+    return [at for at, _ in mmr(relevances, by_words(texts), k, balance, least)]
+
+
 def test_mmr_by_hand() -> None:
     texts = ["a b", "a b", "c d"]
     # After the first, the second is worth .7 x .9 - .3 x 1 = .33, the third .7 x .5 = .35.
-    assert mmr([1.0, 0.9, 0.5], texts, 3, 0.7) == [0, 2, 1]
-    assert mmr([1.0, 0.9, 0.4], texts, 3, 0.7) == [0, 1, 2]
-    assert mmr([1.0, 0.9, 0.5], texts, 3, 0.7, least=0.34) == [0, 2]
+    assert order([1.0, 0.9, 0.5], texts, 3, 0.7) == [0, 2, 1]
+    assert order([1.0, 0.9, 0.4], texts, 3, 0.7) == [0, 1, 2]
+    assert order([1.0, 0.9, 0.5], texts, 3, 0.7, least=0.34) == [0, 2]
+
+
+def test_clusters_by_hand() -> None:
+    alike = by_words(["a b", "c d", "b a", "a b c", "e"])
+    assert cluster(5, alike, 5, 0.6) == [[0, 2, 3], [1], [4]]
+    assert cluster(5, alike, 2, 0.6) == [[0, 2, 3], [1]]
+    assert cluster(5, alike, 5, 0.0) == [[0, 1, 2, 3, 4]]
 
 
 def test_copies_give_way_to_what_is_new() -> None:
     texts, relevances = [text for text, _ in ROUTER], [relevance for _, relevance in ROUTER]
-    assert mmr(relevances, texts, 3, 0.7) == [0, 3, 4]
-    assert mmr(relevances, texts, 3, 1.0) == [0, 1, 2]
+    assert order(relevances, texts, 3, 0.7) == [0, 3, 4]
+    assert order(relevances, texts, 3, 1.0) == [0, 1, 2]
 
 
 @given(
@@ -51,14 +69,16 @@ def test_it_chooses_each_once_and_fewer_begin_more(
     hits: list[tuple[float, str]], k: int, balance: float
 ) -> None:
     relevances, texts = [one for one, _ in hits], [text for _, text in hits]
-    chosen = mmr(relevances, texts, k, balance)
+    chosen = order(relevances, texts, k, balance)
     assert len({*chosen}) == len(chosen) == min(k, len(hits))
-    assert mmr(relevances, texts, k + 1, balance)[:k] == chosen
+    assert order(relevances, texts, k + 1, balance)[:k] == chosen
     if hits:
         assert relevances[chosen[0]] == pytest.approx(max(relevances))
 
 
-def test_through_the_pipeline(memory: Memory, workspace: Path, write: Write) -> None:
+@pytest.fixture
+def routers(memory: Memory, workspace: Path, write: Write) -> Memory:
+    """Three notes that say nearly the same, two that say something else, and many others."""
     for number, (text, _) in enumerate(ROUTER[:3]):
         write(f"{number}.md", f"{text}.\n")
     write("3.md", "AdGuard filters DNS of all devices, configured on the Omada router as well.\n")
@@ -66,15 +86,46 @@ def test_through_the_pipeline(memory: Memory, workspace: Path, write: Write) -> 
     for number in range(20):
         write(f"other{number}.md", f"something else entirely {number}\n")
     memory.index(workspace)
-    plain = [hit.path for hit in memory.search("configured omada router", k=3).hits]
-    diverse = [
-        hit.path for hit in memory.search("configured omada router", k=3, diversity="mmr").hits
-    ]
-    assert {*plain} == {"0.md", "1.md", "2.md"}
-    assert diverse[0] == plain[0]
-    assert {"3.md", "4.md"} & {*diverse}
+    return memory
+
+
+def test_mmr_through_the_pipeline(routers: Memory) -> None:
+    plain = [hit.path for hit in routers.search("configured omada router", k=2).hits]
+    diverse = routers.search("configured omada router", k=3, diversity="mmr", explain=True).hits
+    assert {*plain} <= {"0.md", "1.md", "2.md"}
+    assert diverse[0].path == plain[0]
+    assert {"3.md", "4.md"} & {hit.path for hit in diverse}
+    assert all(hit.trace and hit.trace.worth is not None for hit in diverse)
     with pytest.raises(MemwellError, match="'magic' is no diversity"):
-        memory.search("omada", diversity="magic")
+        routers.search("omada", diversity="magic")
+
+
+def test_near_copies_are_one_hit_that_lists_the_others(routers: Memory) -> None:
+    """0 and 2 differ by two words of eight, so does 1 from each of them."""
+    hits = routers.search("configured omada router", explain=True).hits
+    listed = {hit.path: {place.partition(":")[0] for place in hit.also} for hit in hits}
+    together = {frozenset({path, *also}) for path, also in listed.items() if also}
+    assert together
+    assert all(group <= {"0.md", "1.md", "2.md"} for group in together)
+    assert {"3.md", "4.md"} <= {*listed}
+    assert all(hit.trace and hit.trace.copies == len(hit.also) for hit in hits)
+
+
+@pytest.mark.parametrize("similarity", ["words", "vectors"])
+def test_clusters_through_the_pipeline(
+    routers: Memory, workspace: Path, similarity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    monkeypatch.setenv("MEMWELL_SEARCH_SIMILARITY", similarity)
+    monkeypatch.setenv("MEMWELL_SEARCH_CLUSTER_SIMILARITY", "0.6")
+    with Memory(workspace=workspace) as memory:
+        memory.fill()
+        hits = memory.search("configured omada router", diversity="cluster").hits
+    (first, *_) = hits
+    assert {first.path, *(place.partition(":")[0] for place in first.also)} >= {
+        "0.md", "1.md", "2.md",
+    }  # fmt: skip
+    assert {"3.md", "4.md"} <= {hit.path for hit in hits}
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan"])

@@ -128,11 +128,15 @@ def test_standard_does_not_care_for_the_scale_of_a_leg(
 
 def test_relevance_by_hand() -> None:
     assert relevance(None, None) < 1e-100
-    assert relevance(4.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(0.31 * 4 + 1.8 - 2.67))))
-    assert relevance(4.0, 0.0) == relevance(4.0, None)
-    assert relevance(0.0, 1.0) == relevance(None, 1.0)
-    assert relevance(4.0, None) == pytest.approx(1 / (1 + math.exp(-(0.41 * 4 - 2.05))))
-    assert relevance(None, 1.0) == pytest.approx(1 / (1 + math.exp(-(2.25 - 2.12))))
+    assert relevance(8.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(0.31 * 8 + 2.7 - 3.8))))
+    assert relevance(8.0, 0.0) == relevance(8.0, None)
+    assert relevance(8.0, None) == pytest.approx(1 / (1 + math.exp(-(0.48 * 8 - 3.15))))
+    assert relevance(0.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(5 - 4))))
+    assert relevance(None, 1.0) == pytest.approx(1 / (1 + math.exp(-(3.7 - 1.8))))
+
+
+def test_what_words_bring_where_meaning_is_silent_is_not_dropped() -> None:
+    assert relevance(None, 0.0) > config.load(None, {})["search.min_score"]
 
 
 @given(above=st.none() | st.floats(-1e6, 1e6), covered=st.none() | st.floats(-1e6, 1e6))

@@ -31,6 +31,7 @@ Chain = Callable[..., Memory]
 @pytest.fixture
 def chained(monkeypatch: pytest.MonkeyPatch) -> Chain:
     """Open a memory whose chain is these providers, by name; all that were ever named exist."""
+    monkeypatch.setenv("MEMWELL_SEARCH_MIN_SCORE", "0")  # the cosines of counted words mean little
     factories: dict[str, Callable[[], Faulty]] = {}
 
     def open_memory(**embedders: Faulty) -> Memory:

@@ -14,7 +14,7 @@ SOURCE = Path(memwell.__file__).parent
 LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
-    {"diagnosis"},
+    {"diagnosis", "asking"},
     {"workspaces", "passages", "meaning", "options"},
     {"chain"},
     {"ingest", "search", "evaluate"},
@@ -31,6 +31,7 @@ READS_CONFIG = {
     "memory",
     "workspaces",
     "diagnosis",
+    "asking",
     "meaning",
     "options",
     "chain",

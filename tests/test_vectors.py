@@ -19,10 +19,11 @@ from memwell.store import snapshot
 from memwell.store.base import Filters, WordQuery
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile
+from memwell.store.snapshot import Snapshot
 from memwell.store.spaces import LIVE, Space
 from tests.conftest import REPOSITORY
 
-DIMENSIONS = 70  # not a multiple of 64, so that the last plane is padded
+DIMENSIONS = 70
 EVERYTHING = WordQuery()
 Vectors = npt.NDArray[np.float32]
 
@@ -136,10 +137,12 @@ def test_filters_act_before_ranking(filled: Filled, compacted: bool) -> None:
 
 @settings(max_examples=30)
 @given(
-    seed=st.integers(0, 10**6), steps=st.lists(st.sampled_from(["add", "add", "drop", "compact"]))
+    seed=st.integers(0, 10**6),
+    steps=st.lists(st.sampled_from(["add", "add", "drop", "compact"])),
+    turned=st.booleans(),
 )
 def test_whatever_came_or_went_the_answer_is_that_of_a_plain_scan(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[str]
+    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[str], turned: bool
 ) -> None:
     filled = Filled(tmp_path_factory.mktemp("index"), seed)
     chance = random.Random(seed)
@@ -147,7 +150,9 @@ def test_whatever_came_or_went_the_answer_is_that_of_a_plain_scan(
         if step == "add":
             filled.add(chance.randint(1, 5), windows=chance.randint(1, 3))
         elif step == "compact":
-            filled.index.compact("f", even_if_little_changed=True)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(snapshot, "FEW", 0 if turned else snapshot.FEW)
+                filled.index.compact("f", even_if_little_changed=True)
         elif filled.note_of:
             filled.remove(chance.choice([*filled.note_of.values()]))
         query = unit(filled.rng, 1)[0]
@@ -203,18 +208,27 @@ def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
-@pytest.mark.parametrize("damage", ["missing", "empty", "shorter", "other"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "shorter", "other", "older"])
 def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -> None:
+    """Not one of an older format either; the next filling writes it anew, though nothing changed."""
     filled.add(50)
     filled.index.compact("f", even_if_little_changed=True)
     (file,) = filled.index.path.parent.glob("vectors-*")
     filled.index.close()
     data = file.read_bytes()
-    broken = {"empty": b"", "shorter": data[:-100], "other": b"x" * len(data)}
+    older = data.replace(b"memwell vectors 2", b"memwell vectors 1")
+    broken = {
+        "empty": b"", "shorter": data[:-100], "other": b"x" * len(data), "older": older,
+    }  # fmt: skip
     file.unlink() if damage == "missing" else file.write_bytes(broken[damage])
     again = Index(filled.index.path)
     filled.index = again
     query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+    assert again.snapshots.of(filled.space) is None
+    again.compact("f")
+    assert again.snapshots.of(filled.space) is not None
+    assert not file.exists()
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
@@ -228,31 +242,76 @@ def test_only_the_latest_snapshot_is_kept(filled: Filled) -> None:
     assert oct(next(filled.index.path.parent.glob("vectors-*")).stat().st_mode)[-3:] == "600"
 
 
-def test_the_first_pass_over_bits_keeps_the_nearest(tmp_path: Path) -> None:
-    """Of many vectors only those with like bits are compared in full."""
-    rng = np.random.default_rng(3)
-    centres = unit(rng, 300, 384)
-    rows = centres[rng.integers(0, 300, 60_000)] + 0.06 * rng.standard_normal(
-        (60_000, 384), dtype=np.float32
-    )
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    file = tmp_path / "vectors.bin"
-    snapshot.write(
-        file, ((n + 1, n + 1, 1, row.tobytes()) for n, row in enumerate(rows)), 60_000, 384
-    )
+def clustered(rng: np.random.Generator, count: int) -> Vectors:
+    """Vectors around a hundred centres."""
+    rows = unit(rng, 100, 384)[rng.integers(0, 100, count)]
+    rows += 0.03 * rng.standard_normal(rows.shape, dtype=np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def written(folder: Path, rows: Vectors) -> Snapshot:
+    """A snapshot of many vectors, mapped from its file."""
+    file, (count, dimensions) = folder / "vectors.bin", rows.shape
+    numbered = ((n + 1, n + 1, 1, row.tobytes()) for n, row in enumerate(rows))
+    snapshot.write(file, numbered, count, dimensions, snapshot.principal_axes(rows[::7]))
     loaded = snapshot.load(file)
     assert loaded is not None
-    found = looked_at = 0
-    for query in rows[rng.choice(60_000, 50)] + 0.03 * rng.standard_normal((50, 384)):
-        query = (query / np.linalg.norm(query)).astype(np.float32)
-        scores, candidates = loaded.scores(query, 10, None)
-        assert candidates is not None
-        looked_at += len(candidates)
-        np.testing.assert_allclose(scores, rows[candidates] @ query, atol=1e-5)
-        best = np.argsort(-(rows @ query))[:10]
-        found += len({*best.tolist()} & {*candidates.tolist()})
-    assert found >= 0.99 * 500
-    assert looked_at < 0.2 * 50 * 60_000
+    return loaded
+
+
+def test_the_first_pass_keeps_the_nearest(tmp_path: Path) -> None:
+    """Of many vectors only those are compared in full that lie alike along the main axes."""
+    rng = np.random.default_rng(3)
+    rows = clustered(rng, 50_000)
+    loaded = written(tmp_path, rows)
+    queries = rows[rng.choice(50_000, 30)] + 0.02 * rng.standard_normal((30, 384), np.float32)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    exact, some = queries @ rows.T, rng.random(50_000)
+    for keep in (None, some < 0.5, some < 0.05):
+        allowed = np.arange(50_000) if keep is None else np.flatnonzero(keep)
+        for wanted in (10, 100):
+            found = looked_at = 0
+            for query, cosines in zip(queries, exact, strict=True):
+                scores, candidates = loaded.scores(query, wanted, keep)
+                assert candidates is not None
+                assert keep is None or keep[candidates].all()
+                np.testing.assert_allclose(scores, cosines[candidates], atol=1e-5)
+                best = allowed[np.argsort(-cosines[allowed])[:wanted]]
+                found += int(np.isin(best, candidates).sum())
+                looked_at += len(candidates)
+            assert found >= 0.99 * wanted * len(queries)
+            if wanted < 0.01 * len(allowed):
+                assert looked_at < 0.1 * len(queries) * len(allowed)
+
+
+def test_vectors_without_structure_are_all_compared(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    rows, query = unit(rng, 10_000), unit(rng, 1)[0]
+    loaded = written(tmp_path, rows)
+    scores, candidates = loaded.scores(query, 100, None)
+    exact = rows @ query
+    assert candidates is None
+    np.testing.assert_allclose(scores, exact, atol=1e-5)
+    np.testing.assert_allclose(exact[np.argsort(-scores)], -np.sort(-exact), atol=1e-5)
+    keep = rng.random(10_000) < 0.5
+    scores, candidates = loaded.scores(query, 100, keep)
+    np.testing.assert_array_equal(candidates, np.flatnonzero(keep))
+    np.testing.assert_allclose(scores, exact[keep], atol=1e-5)
+
+
+def test_a_chunk_with_very_many_near_windows_leaves_room_for_others(filled: Filled) -> None:
+    """The first pass looks for windows, and may keep none but those of one chunk."""
+    filled.add(40)
+    (crowded, query) = min(filled.vectors), unit(filled.rng, 1)[0]
+    near = query + 0.02 * unit(filled.rng, snapshot.FEW)
+    windows = near / np.linalg.norm(near, axis=1, keepdims=True)
+    with filled.index.database.writing() as connection:
+        connection.execute("DELETE FROM vectors WHERE chunk_id = ?", (crowded,))
+    with filled.index.writing_spaces() as spaces:
+        spaces.put(filled.space, [(crowded, windows)])
+    filled.vectors[crowded] = windows
+    filled.index.compact("f", even_if_little_changed=True)
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
 def test_no_wrong_vector_can_be_stored(filled: Filled) -> None:

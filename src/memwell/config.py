@@ -91,17 +91,36 @@ SETTINGS: tuple[Setting, ...] = (
             " three, measured.", one_of=("standard", "rrf", "weighted")),
     Setting("search.vector_weight", 0.7, "Of meaning, in rrf and weighted.", least=0, most=1000),
     Setting("search.text_weight", 0.3, "Of words, in rrf and weighted.", least=0, most=1000),
+    Setting("search.words_weight", 0.4, "Of words, in standard, where nothing speaks for more or"
+            " less: the best of many sets, each left out in turn.", least=0, most=1),
     Setting("search.rrf_k", 60.0, "The higher, the less the first ranks stand out, in rrf.",
             least=0, most=100_000),
     Setting("search.normaliser", "saturation", "How BM25 is brought between 0 and 1, in weighted.",
             one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position")),
     Setting("search.diversity", "off", "Whether hits that say the same as a better one give way"
-            " (mmr): a question may need several that are alike.", one_of=("off", "mmr")),
+            " (mmr), or one is shown for each group that is alike (cluster): a question may need"
+            " several that are alike.", one_of=("off", "mmr", "cluster")),
     Setting("search.mmr_lambda", 0.7, "With mmr: 1 is relevance alone, 0 is difference alone.",
             least=0, most=1),
+    Setting("search.similarity", "words", "With mmr and cluster: by what two hits are alike.",
+            one_of=("words", "vectors")),
+    Setting("search.cluster_similarity", 0.8, "With cluster: from which similarity on hits are one"
+            " group.", least=0, most=1),
+    Setting("search.decay", "relative", "How notes age: against the newest that answers about as"
+            " well (relative), from today without mercy (plain), or not at all (off).",
+            one_of=("relative", "plain", "off")),
+    Setting("search.half_life", 30.0, "Days in which a dated note loses half of what it can lose:"
+            " a month, as in daily work.", least=0.001, most=1_000_000),
+    Setting("search.decay_floor", 0.75, "With relative: what even the oldest note keeps of its"
+            " score. Of two answers the newer comes first, and hardly a question is harmed.",
+            least=0, most=1),
+    Setting("search.evergreen", (), "Notes that do not age though they have a date, as globs."),
+    Setting("search.candidate_multiplier", 4, "Candidates of each leg for each hit, where that is"
+            " more than 100; and hits to choose from, where they are to differ.", least=1,
+            most=1000),
     Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
-    Setting("search.min_score", 0.0, "Hits below this relevance are dropped; nothing is, until what"
-            " that would cost is measured.", least=0, most=1),
+    Setting("search.min_score", 0.14, "Hits below this relevance are dropped: two of three foreign"
+            " questions find nothing, and hardly a good hit is lost.", least=0, most=1),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
             " quarter of a second); more, and it says how stale it is.", least=0),

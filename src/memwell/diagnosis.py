@@ -1,4 +1,4 @@
-"""What `memwell doctor` looks at, each finding with its remedy."""
+"""What `memwell status` tells, and what `memwell doctor` looks at, each with its remedy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import apsw
 
-from memwell import config
+from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.meaning import Meaning
-from memwell.reports import Check
+from memwell.reports import Check, Status, WorkspaceStatus
 from memwell.store.filesystem import unsafe_for_wal
 from memwell.store.index import Index
 from memwell.store.registry import Registry
@@ -23,6 +23,36 @@ def warnings(index: Index) -> Iterator[str]:
         yield f"{index.path.parent} is {unsafe}: set MEMWELL_HOME to a folder on a local disk"
     for aside in sorted(index.path.parent.glob("*.corrupt-????????-??????")):
         yield f"{aside} is a damaged index that was set aside: delete it when you no longer want it"
+
+
+def status(
+    home: Path, agent: str, index: Index, registry: Registry, meaning: Meaning, *, deep: bool
+) -> Status:
+    """Return what an index holds; `deep` also checks every page of it."""
+    index.ensure_words()
+    with index.reading() as reader:
+        known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
+        words = reader.words_unusable()
+        rows = []
+        for entry in registry.entries():
+            key, at = known.get(entry.root, (None, None))
+            notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
+            rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
+    wrong = index.check() if deep else []
+    return Status(
+        version=__version__,
+        home=str(home),
+        agent=agent,
+        index=str(index.path),
+        bytes=index.bytes,
+        words=words or "ready",
+        meaning=meaning.state(),
+        providers=meaning.providers(),
+        spaces=meaning.spaces(),
+        workspaces=tuple(rows),
+        warnings=(*warnings(index), *wrong),
+        deep={"integrity": wrong or "ok"} if deep else {},
+    )
 
 
 def examine(

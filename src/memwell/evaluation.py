@@ -31,8 +31,7 @@ from memwell.model import Hit, SearchResult
 from memwell.options import search_options
 from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
-from memwell.search.parse import parse
-from memwell.search.pipeline import Options, rank, within
+from memwell.search.pipeline import Options, rank, read
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile, Notes
 
@@ -112,9 +111,9 @@ class _Asked:
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
         best: dict[str, float] = {}
         with self._index.reading() as reader:
-            parsed = parse(question.text)
-            parsed = replace(parsed, query=within(parsed.query, workspaces))
-            for found in rank(parsed, options, reader, self._meaning.ask).candidates:
+            for found in rank(
+                read(question.text, workspaces), options, reader, self._meaning.ask
+            ).candidates:
                 best.setdefault(self._documents[found.chunk_id], found.relevance)
         return [*best.items()][:k]
 
@@ -131,12 +130,10 @@ def _letters(number: int) -> str:
 
 
 def _as_note(document: Document) -> str:
-    """Write a document as a person would keep it: its title as front matter."""
-    return (
-        f"---\ntitle: {json.dumps(document.title)}\n---\n{document.text}"
-        if document.title
-        else document.text
-    )
+    """Write a document as a person would keep it: its title and date as front matter."""
+    known = {"title": json.dumps(document.title), "date": document.date}
+    lines = [f"{name}: {value}" for name, value in known.items() if value and value != '""']
+    return "\n".join(["---", *lines, "---", document.text]) if lines else document.text
 
 
 # -- a user's own cases ----------------------------------------------------------------------------

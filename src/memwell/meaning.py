@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -30,13 +30,14 @@ from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Leg
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
-from memwell.search.pipeline import Asked
+from memwell.search.retrieve import Answer, Asked, wordlessly
 from memwell.store.index import Index, Reader
 from memwell.store.rests import Rest
 from memwell.store.spaces import LIVE, RETIRED, Space
 from memwell.store.sqlite import BUSY_TIMEOUT_MS
 
 if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
     from memwell.store.cache import VectorCache
 
 _IMPATIENT_MS = 200
@@ -216,16 +217,23 @@ class Meaning:
 
     # -- asking --------------------------------------------------------------------------------
 
-    def ask(self, text: str, reader: Reader) -> tuple[Asked | None, Leg | None]:
-        """Embed a query in the first space that can be asked, and say how that went."""
+    def ask(self, text: str, reader: Reader) -> Callable[[], Answer]:
+        """Begin to embed a query in the first space that can be asked; what is returned waits."""
         if not self.chain:
-            return None, None
+            return wordlessly(text, reader)
+        spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
+        begun = None
+        if spaces and not resting(spaces[0].fingerprint, reader.rests):
+            begun = _Begun(lambda: self.chain.embedder_of(spaces[0]).embed_query(text))
+        return lambda: self._answer(text, spaces, begun, reader)
+
+    def _answer(
+        self, text: str, spaces: Sequence[Space], begun: _Begun | None, reader: Reader
+    ) -> Answer:
         reasons: list[str] = []
-        for space in reader.spaces.all():
-            if not reader.spaces.has_vectors(space):
-                continue
+        for number, space in enumerate(spaces):
             try:
-                asked = self._ask(text, space, reader)
+                asked = self._ask(text, space, reader, begun if number == 0 else None)
             except EmbeddingError as error:
                 reasons.append(f"{space.provider}: {error.what}")
                 continue
@@ -236,17 +244,16 @@ class Meaning:
         nothing = "no passage has been embedded yet: run `memwell index`"
         return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
 
-    def _ask(self, text: str, space: Space, reader: Reader) -> Asked | None:
+    def _ask(self, text: str, space: Space, reader: Reader, begun: _Begun | None) -> Asked | None:
         if rest := resting(space.fingerprint, reader.rests):
             raise ProviderFailing(f"left alone for now: {rest.reason}")
-        embedder = self.chain.embedder_of(space)
         try:
-            vector = embedder.embed_query(text)
+            vector = begun.result() if begun else self.chain.embedder_of(space).embed_query(text)
         except EmbeddingError as error:
-            self._rest(embedder, error, _IMPATIENT_MS)
+            self._rest(self.chain.embedder_of(space), error, _IMPATIENT_MS)
             raise
         if reader.rests.of(space.fingerprint):
-            self._answered(embedder)
+            self._answered(self.chain.embedder_of(space))
         return Asked(space, vector[0]) if len(vector) else None
 
     def _rest(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
@@ -331,6 +338,30 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
         space.opened_at, space.retired_at, space.random_mean, space.random_deviation,
         space.fingerprint,
     )  # fmt: skip
+
+
+class _Begun:
+    """Work that goes on in the background until its result is asked for."""
+
+    def __init__(self, work: Callable[[], Matrix]) -> None:
+        self._work = work
+        self._found: Matrix | Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._found = self._work()
+        except Exception as error:
+            self._found = error
+
+    def result(self) -> Matrix:
+        """Wait for it, and return it or raise what it raised."""
+        self._thread.join()
+        if isinstance(self._found, Exception):
+            raise self._found
+        assert self._found is not None
+        return self._found
 
 
 def _now() -> str:

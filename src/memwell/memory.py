@@ -10,21 +10,19 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from memwell import __version__, config
+from memwell import config
+from memwell.asking import Asking
 from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Freshness, IndexReport, Passage, SearchResult
+from memwell.model import IndexReport, Passage, SearchResult
 from memwell.options import search_options
-from memwell.search.fuse import WORDS
-from memwell.search.pipeline import Options, search, wordlessly
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from memwell.embed.providers import Factory
     from memwell.meaning import Meaning
     from memwell.reports import Check, FillReport, SpaceStatus, Status
+    from memwell.search.why import Why
 
 T = TypeVar("T")
 
@@ -164,14 +163,18 @@ class Memory:
         mode: str | None = None,
         fusion: str | None = None,
         diversity: str | None = None,
+        context: str | None = None,
         explain: bool = False,
+        today: dt.date | None = None,
         progress: Progress = unwatched,
     ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
-        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is "off"
-        or "mmr"; default ``search.diversity``. With `explain` hits say how their scores came about.
+        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is
+        "off", "mmr" or "cluster"; default ``search.diversity``. `context` "neighbours" or "section"
+        gives hits what stands around them. With `explain` hits say how their scores came about.
+        `today` is what notes are old by; default the clock.
         """
         options = search_options(
             self.settings,
@@ -180,9 +183,18 @@ class Memory:
             mode=mode,
             fusion=fusion,
             diversity=diversity,
+            context=context,
             explain=explain,
+            today=today or dt.date.today(),
         )
-        return self._mended(lambda: self._search(query, options, progress))
+        asking, entries = self._asking(), self._searched(remember=True)
+        return self._mended(lambda: asking.search(query, options, entries, progress))
+
+    def why(self, query: str, path: str, *, k: int | None = None, mode: str | None = None) -> Why:
+        """Say at which place a note is among the hits of a query, or why it is not."""
+        options = search_options(self.settings, k=k, mode=mode, today=dt.date.today())
+        asking, entries = self._asking(), self._searched(remember=True)
+        return self._mended(lambda: asking.why(query, path, options, entries))
 
     def get(self, reference: str) -> Passage:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
@@ -210,7 +222,14 @@ class Memory:
 
     def status(self, *, deep: bool = False) -> Status:
         """Return what the index holds; `deep` also checks every page of it."""
-        return self._mended(lambda: self._status(deep))
+        from memwell import diagnosis
+
+        return self._mended(
+            lambda: diagnosis.status(
+                self.home, self.agent, self._index, self._workspaces.registry, self._meaning,
+                deep=deep,
+            )
+        )  # fmt: skip
 
     def doctor(self) -> list[Check]:
         """Look for anything that is wrong or will go wrong, each with its remedy."""
@@ -297,63 +316,9 @@ class Memory:
             entries = [*{entry.root: entry for entry in registered}.values()]
         return tuple(self._workspaces.sync(entry, progress) for entry in entries)
 
-    def _search(self, query: str, options: Options, progress: Progress) -> SearchResult:
-        scope = self._workspaces.refreshed(self._searched(remember=True), progress)
-        self._index.ensure_words()
-        freshness = scope.freshness
-        if options.mode != WORDS and self._meaning.chain:
-            left = self._meaning.catch_up(self.settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        result = self._ask(query, options, freshness, scope.ids)
-        broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
-        if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, freshness, scope.ids)
-        return result
-
-    def _ask(
-        self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
-    ) -> SearchResult:
-        ask = wordlessly if options.mode == WORDS else self._meaning.ask
-        with self._index.reading() as reader:
-            return search(query, options, reader, freshness, ids, ask)
-
-    def _repaired(self) -> bool:
-        """Build the keyword index anew; True if that can be had."""
-        try:
-            self._index.rebuild_words()
-            with self._index.reading() as reader:
-                return not reader.words_unusable()
-        except MemwellError as error:
-            self.notices.append(f"The keyword index could not be rebuilt: {error}")
-            return False
-
-    def _status(self, deep: bool) -> Status:
-        from memwell import diagnosis
-        from memwell.reports import Status, WorkspaceStatus
-
-        self._index.ensure_words()
-        with self._index.reading() as reader:
-            known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
-            words = reader.words_unusable()
-            rows = []
-            for entry in self._workspaces.registry.entries():
-                key, at = known.get(entry.root, (None, None))
-                notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
-                rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
-        wrong = self._index.check() if deep else []
-        return Status(
-            version=__version__,
-            home=str(self.home),
-            agent=self.agent,
-            index=str(self._index.path),
-            bytes=self._index.bytes,
-            words=words or "ready",
-            meaning=self._meaning.state(),
-            providers=self._meaning.providers(),
-            spaces=self._meaning.spaces(),
-            workspaces=tuple(rows),
-            warnings=(*diagnosis.warnings(self._index), *wrong),
-            deep={"integrity": wrong or "ok"} if deep else {},
+    def _asking(self) -> Asking:
+        return Asking(
+            self._index, self._workspaces, lambda: self._meaning, self.settings, self.notices.append
         )
 
     def _entry(self) -> Entry | None:

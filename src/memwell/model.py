@@ -99,12 +99,30 @@ class Trace:
     fused: float
     """What decides the order."""
     above_chance: float | None
-    """Deviations by which the cosine lies above that of two random passages."""
+    """Deviations by which the cosine lies above that of a question and a stranger."""
     covered: float | None
     """BM25 over that of a passage with every word of the query."""
     relevance: float
     """What these two come to: how likely the passage answers."""
     min_score: float
+    kept: float = 1.0
+    """What time leaves of it."""
+    kept_why: str = ""
+    score: float = 0.0
+    """Relevance times what time leaves of it."""
+    copies: int = 0
+    """Passages with nearly the same text that it stands for."""
+    worth: float | None = None
+    """What it was chosen by, where hits are to differ (mmr)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What stands around a passage."""
+
+    start_line: int
+    end_line: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +144,9 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of `text` that match the query's words."""
     also: tuple[str, ...] = ()
-    """Where the same text stands as well."""
+    """Where nearly the same text stands as well."""
+    context: Context | None = None
+    """The passage with what stands around it, where that was asked for."""
     trace: Trace | None = None
     """How its score came about, where that was asked for."""
 

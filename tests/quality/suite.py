@@ -91,11 +91,13 @@ def content_stems(text: str) -> set[str]:
     return {stem for word, stem in _tokens(text) if word not in _STOP_WORDS}
 
 
-def run(mode: str, memory: Memory, cases: Iterable[Case] | None = None) -> list[Outcome]:
+def run(
+    mode: str, memory: Memory, cases: Iterable[Case] | None = None, fusion: str | None = None
+) -> list[Outcome]:
     """Ask `memory` every query and look for its note among the first hits."""
     outcomes = []
     for case in load() if cases is None else cases:
-        hits = memory.search(case.query, k=K, mode=mode).hits
+        hits = memory.search(case.query, k=K, mode=mode, fusion=fusion).hits
         ranks = (rank for rank, hit in enumerate(hits, 1) if hit.path == case.note)
         outcomes.append(Outcome(case, next(ranks, None)))
     return outcomes

@@ -167,7 +167,7 @@ def test_criterion_2_exact_terms_are_no_worse_for_the_blend(
 
 
 @pytest.mark.xfail(
-    reason="two vague or cross-domain queries lose what meaning has among its first three",
+    reason="none is lost, but strangers are: some of these queries have fewer than six hits",
     strict=False,
 )
 def test_criterion_3_missing_words_do_not_suppress_meaning(
@@ -203,7 +203,6 @@ def test_nineteen_queries_in_twenty_find_their_note(hybrid: list[Outcome]) -> No
     assert figures(hybrid).hit_rate >= 0.95, missed(hybrid)
 
 
-@pytest.mark.xfail(reason="18 of 20 notes pass", strict=False)
 def test_every_note_passes(hybrid: list[Outcome]) -> None:
     assert [note for note, passes in passing(hybrid).items() if not passes] == []
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder, EmbeddingError, Limits
 from memwell.embed.patience import Refused, embed_batch
+from memwell.embed.yardstick import unrelated_cosines
 from memwell.ingest.sync import Progress
 from memwell.store.spaces import FILLING, Space, Waiting
 from memwell.tokens import count_tokens
@@ -49,6 +51,8 @@ def fill(
     """Embed until nothing waits, the provider fails or `stop` is set; then the space is live."""
     work = _Filling(index, embedder, space, cache, progress, stop)
     work.run()
+    if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
+        _measure(index, embedder, space)
     cache.trim()
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
@@ -198,6 +202,14 @@ def in_parallel(
     finally:
         for _ in range(workers):
             todo.put(None)
+
+
+def _measure(index: Index, embedder: Embedder, space: Space) -> None:
+    """Learn what the model's cosines mean; where it cannot be asked now, the next time."""
+    with suppress(EmbeddingError):
+        if cosines := unrelated_cosines(embedder):
+            with index.writing_spaces() as spaces:
+                spaces.measured(space, *cosines)
 
 
 def _finish(index: Index, space: Space, at: str) -> None:

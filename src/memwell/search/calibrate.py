@@ -2,25 +2,28 @@
 
     relevance = 1 / (1 + e^-x), x the greatest of
 
-        0.31 c + 1.8 b - 2.67       what both legs say together
-        0.41 c - 2.05               what meaning says alone
-        2.25 b - 2.12               what words say alone
+        0.31 c + 2.7 b - 3.8        what both legs say together
+        0.48 c - 3.15               what meaning says alone
+        5 b - 4                     a passage with nearly all the words is found, whatever it means
+        3.7 b - 1.8                 what words say alone, where meaning says nothing of it
 
-    c   by how many deviations its cosine lies above that of two random passages of the space
+    c   by how many deviations its cosine lies above that of a question and a passage which has
+        nothing to do with it (embed/yardstick.py)
     b   its BM25 over that of a passage of average length with every word of the query once
 
 Both scales mean the same for every query, model and corpus, and so does relevance. The greatest,
 so that no passage is the worse for what the other leg does not say of it. Logistic regression
-on passages of which it is known whether they answer: docs/ranking.md.
+on first hits of which it is known whether they answer: docs/ranking.md.
 """
 
 from __future__ import annotations
 
 from math import exp
 
-BOTH = (0.31, 1.8, -2.67)
-MEANING_ALONE = (0.41, -2.05)
-WORDS_ALONE = (2.25, -2.12)
+BOTH = (0.31, 2.7, -3.8)
+MEANING_ALONE = (0.48, -3.15)
+NEARLY_ALL_WORDS = (5.0, -4.0)
+WORDS_ALONE = (3.7, -1.8)
 _FURTHEST = 500.0
 
 
@@ -30,7 +33,8 @@ def relevance(above_chance: float | None, covered: float | None) -> float:
     if above_chance is not None:
         said.append(MEANING_ALONE[0] * above_chance + MEANING_ALONE[1])
     if covered is not None:
-        said.append(WORDS_ALONE[0] * covered + WORDS_ALONE[1])
+        alone = WORDS_ALONE if above_chance is None else NEARLY_ALL_WORDS
+        said.append(alone[0] * covered + alone[1])
     if above_chance is not None and covered is not None:
         said.append(BOTH[0] * above_chance + BOTH[1] * covered + BOTH[2])
     return 1.0 / (1.0 + exp(-min(_FURTHEST, max(said))))

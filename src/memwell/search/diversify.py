@@ -1,15 +1,20 @@
-"""Fewer hits that say the same: maximal marginal relevance. A pure function.
+"""Fewer hits that say the same. Pure functions over how alike two hits are, 0 to 1.
 
-    mmr = lambda x relevance - (1 - lambda) x (greatest similarity to a hit that was chosen before)
+    near copies   a hit that is nearly another's copy is listed with it, always
+    mmr           hits in the order of lambda x relevance - (1 - lambda) x (how like the one most
+                  alike of those before it), Carbonell and Goldstein 1998
+    cluster       one hit for each group of hits that are alike, the others listed with it
 
-(Carbonell and Goldstein 1998.) The similarity of two texts is the share of their words that they
-have in common, of scripts without spaces their characters.
+Texts are as alike as the share of their words that they have in common, of scripts without spaces
+their characters; vectors as their cosine.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+Alike = Callable[[int, int], float]
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(
@@ -19,25 +24,39 @@ _UNSPACED = re.compile(
 
 def mmr(
     relevances: Sequence[float],
-    texts: Sequence[str],
+    alike: Alike,
     k: int,
     balance: float = 0.7,
     least: float | None = None,
-) -> list[int]:
-    """Return which `k` to show, in order; stop early where the best left is below `least`."""
-    words = [signs(text) for text in texts]
-    nearest = [0.0] * len(texts)
-    left, chosen = list(range(len(texts))), list[int]()
+) -> list[tuple[int, float]]:
+    """Return which `k` to show, in order, each with its worth; stop early below `least`."""
+    nearest = [0.0] * len(relevances)
+    left, chosen = [*range(len(relevances))], list[tuple[int, float]]()
     while left and len(chosen) < k:
         worth = {at: balance * relevances[at] - (1 - balance) * nearest[at] for at in left}
         best = max(left, key=lambda at: (worth[at], -at))
         if least is not None and worth[best] < least:
             break
-        chosen.append(best)
+        chosen.append((best, worth[best]))
         left.remove(best)
         for at in left:
-            nearest[at] = max(nearest[at], jaccard(words[at], words[best]))
+            nearest[at] = max(nearest[at], alike(at, best))
     return chosen
+
+
+def cluster(count: int, alike: Alike, k: int, near: float) -> list[list[int]]:
+    """Return groups of hits, each led by its best; no two leaders are as alike as `near`.
+
+    The first `k` groups; what is like several leaders goes with the best of them.
+    """
+    groups: list[list[int]] = []
+    for at in range(count):
+        home = next((group for group in groups if alike(group[0], at) >= near), None)
+        if home is not None:
+            home.append(at)
+        elif len(groups) < k:
+            groups.append([at])
+    return groups
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:

@@ -7,6 +7,8 @@
                model to which all these passages are alike is believed less than their words.
                b: the best BM25 over that of a passage with every word of the query. Words are
                believed less where no passage holds much of the question.
+               The three that meaning finds first are lifted, where they need it, to the fourth,
+               fifth and sixth place: they are not lost to words that happen to be shared.
     rrf        fused = sum of weight / (k + rank), ranks from 1, over (sum of weights) / (k + 1)
     weighted   fused = sum of weight x score, BM25 brought between 0 and 1 by a normaliser
 
@@ -17,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum, sqrt
+from heapq import nlargest
+from math import fsum, inf, nextafter, sqrt
 
 from memwell.model import Part
 from memwell.search.normalise import (
@@ -28,7 +31,8 @@ from memwell.search.normalise import (
     sigmoid,
 )
 
-WORDS, MEANING = "words", "meaning"
+WORDS, MEANING, LIFT = "words", "meaning", "lift"
+PLACES = (4, 5, 6)
 BASIS = 100
 """Of what each leg brought, so many of the best decide what is usual."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
@@ -77,6 +81,8 @@ class Fusion:
     text_weight: float = 0.3
     rrf_k: float = 60.0
     normaliser: str = "saturation"
+    words_weight: float = WORDS_WEIGHT
+    """Of words, in standard, where nothing speaks for more or less."""
 
     def weight(self, leg: str) -> float:
         """The weight of a leg, as configured."""
@@ -87,12 +93,28 @@ def fuse(legs: Sequence[Evidence], fusion: Fusion) -> dict[int, tuple[Part, ...]
     """Return what each leg contributes to each candidate; the sum of a candidate's is its score."""
     pool = sorted({chunk for leg in legs for chunk in leg.scores})
     made = {STANDARD: _standard, RRF: _rrf, WEIGHTED: _weighted}[fusion.method](legs, pool, fusion)
-    return {chunk: tuple(parts[chunk] for parts in made) for chunk in pool}
+    summed = {chunk: tuple(parts[chunk] for parts in made) for chunk in pool}
+    return _lifted(summed, legs) if fusion.method == STANDARD else summed
 
 
 def fused(parts: Sequence[Part]) -> float:
     """Return the sum of what the legs contribute."""
     return fsum(part.contribution for part in parts)
+
+
+def _lifted(
+    parts: dict[int, tuple[Part, ...]], legs: Sequence[Evidence]
+) -> dict[int, tuple[Part, ...]]:
+    """Let what meaning finds first be no further back than `PLACES`."""
+    first = next((leg.found for leg in legs if leg.leg == MEANING), ())
+    scores = {chunk: fused(said) for chunk, said in parts.items()}
+    for rank, (chunk, place) in enumerate(zip(first, PLACES, strict=False), 1):
+        others = nlargest(place, (score for other, score in scores.items() if other != chunk))
+        if len(others) == place and scores[chunk] <= others[-1]:
+            lift = nextafter(others[-1], inf) - scores[chunk]
+            parts[chunk] = (*parts[chunk], Part(LIFT, rank, None, lift, 1.0, lift))
+            scores[chunk] = fused(parts[chunk])
+    return parts
 
 
 Contributions = list[dict[int, Part]]
@@ -102,7 +124,7 @@ def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
     by_name = {leg.leg: leg for leg in legs}
     standing = by_name[MEANING].standing if MEANING in by_name else USUAL_STANDING
     coverage = by_name[WORDS].coverage if WORDS in by_name else 1.0
-    words = weight_of_words(standing, coverage)
+    words = weight_of_words(standing, coverage, fusion.words_weight)
     weights = {MEANING: 1.0 - words, WORDS: words}
     total = fsum(weights[leg.leg] for leg in legs)
     # However many hits are asked for, so that more of them begin with the fewer.
@@ -113,9 +135,9 @@ def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
     ]
 
 
-def weight_of_words(standing: float, coverage: float) -> float:
+def weight_of_words(standing: float, coverage: float, usual: float = WORDS_WEIGHT) -> float:
     """Return the weight of the words, given how telling each leg's best score is."""
-    weight = WORDS_WEIGHT - SLOPE * (standing - USUAL_STANDING)
+    weight = usual - SLOPE * (standing - USUAL_STANDING)
     weight = min(MOST_WEIGHT, max(LEAST_WEIGHT, weight))
     return weight * min(1.0, max(0.0, coverage) / ENOUGH) ** SHARPNESS
 

@@ -76,6 +76,27 @@ def parse(text: str) -> Parsed:
     return Parsed(query, _asked(tokens), tuple(notices))
 
 
+def without_quotes(parsed: Parsed) -> Parsed | None:
+    """Return the query with quoted phrases as plain words; None if that says nothing more.
+
+    For a question in which a title is quoted, and the notes hold it otherwise. A phrase that
+    stands alone is meant as it is.
+    """
+    query = parsed.query
+    phrases = [node for node in query.all_of if isinstance(node, Phrase)]
+    if not phrases or not query.any_of:
+        return None
+    words = tuple(Word(word) for phrase in phrases for word in phrase.text.split())
+    rest = tuple(node for node in query.all_of if not isinstance(node, Phrase))
+    quoted = ", ".join(f'"{phrase.text}"' for phrase in phrases)
+    notice = f"No passage holds {quoted} word for word; searched for the words"
+    return replace(
+        parsed,
+        query=replace(query, any_of=(*query.any_of, *words), all_of=rest),
+        notices=(*parsed.notices, notice),
+    )
+
+
 def _asked(tokens: list[_Token]) -> str:
     before = [_Token("", ""), *tokens]
     wanted = (

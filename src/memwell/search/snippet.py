@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memwell.model import Hit
+
 _ELLIPSIS = "…"
+_BLANK_LINES = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,29 @@ def snippet(
         range(len(written)), key=lambda start: (_words(written[start : start + lines]), -start)
     )
     return [_cut(line, width) for line in written[best : best + lines]]
+
+
+def joined(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Put together hits that touch in one section, in the order of their lines.
+
+    A group stands where its best hit stood.
+    """
+    groups: list[list[Hit]] = []
+    for hit in hits:
+        near = next((group for group in groups if any(_touch(hit, other) for other in group)), None)
+        if near is None:
+            groups.append([hit])
+        else:
+            near.append(hit)
+            near.sort(key=lambda one: one.start_line)
+    return groups
+
+
+def _touch(one: Hit, other: Hit) -> bool:
+    """Whether two hits of one section overlap or follow one another, but for blank lines."""
+    same = (one.workspace, one.path, one.heading) == (other.workspace, other.path, other.heading)
+    gap = max(one.start_line, other.start_line) - min(one.end_line, other.end_line)
+    return same and gap <= _BLANK_LINES + 1
 
 
 def _lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -> list[Line]:

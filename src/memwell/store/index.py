@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.model import Hit
+from memwell.model import Context, Hit
 from memwell.store import expressions, keyword
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
 from memwell.store.keyword import WordsUnavailable
@@ -223,6 +223,30 @@ class Reader:
     def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
         """Return the neighbours of those chunks that are short, with them, on average."""
         return self.notes.beside(chunk_ids, shorter_than)
+
+    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+        """Return the path and the date of each chunk's note."""
+        return self.notes.dated(chunk_ids)
+
+    def context(self, chunk_id: int, whole_section: bool) -> Context:
+        """Return a chunk with those beside it, or with all of its section."""
+        return self.notes.context(chunk_id, whole_section)
+
+    def vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
+        """Return the first vector of each chunk that has one."""
+        from memwell.store import vectors
+
+        return vectors.first_vectors(self._connection, space, chunk_ids)
+
+    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+        """Whether filters let any of some chunks through."""
+        return self.notes.allowed(filters, chunk_ids)
+
+    def satisfying(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        """Whether any of some chunks holds what must match and nothing that must not."""
+        with _told_apart():
+            must, unwanted = keyword.restricted(self._connection, self._lexicon, query)
+        return bool(({*chunk_ids} if must is None else {*chunk_ids} & {*must}) - {*unwanted})
 
     def listed(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
-from memwell.model import Chunk, Hit, Note
+from memwell.model import Chunk, Context, Hit, Note
 from memwell.store import keyword
 from memwell.store.base import Beside, Filters
 from memwell.store.filters import filter_sql
@@ -283,6 +284,56 @@ class Notes:
             for chunk, others in found.items()
         }
         return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
+
+    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+        """Return the path and the date of each chunk's note."""
+        rows = self._connection.execute(
+            """
+            SELECT c.id, n.path, n.date FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE c.id IN (SELECT value FROM json_each(?))
+            """,
+            (json.dumps([*chunk_ids]),),
+        )
+        return {chunk_id: (path, date) for chunk_id, path, date in rows}
+
+    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+        """Whether filters let any of some chunks through."""
+        condition, values = filter_sql(filters)
+        found = self._connection.execute(
+            f"""
+            SELECT 1 FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE c.id IN (SELECT value FROM json_each(?)) {condition} LIMIT 1
+            """,
+            (json.dumps([*chunk_ids]), *values),
+        ).get
+        return found is not None
+
+    def note_id(self, workspace_id: int, path: str) -> int | None:
+        """Return the id of a note, if it is in the index."""
+        found: int | None = self._connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
+        ).get
+        return found
+
+    def context(self, chunk_id: int, whole_section: bool) -> Context:
+        """Return a chunk with those beside it, or with all of its section."""
+        reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
+        rows: list[Any] = self._connection.execute(
+            f"""
+            SELECT o.seq, o.start_line, o.end_line, o.overlap, o.text
+            FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND {reach}
+            WHERE c.id = ? ORDER BY o.seq
+            """,
+            (chunk_id,),
+        ).fetchall()
+        text, before = "", None
+        for seq, _, _, overlap, part in rows:
+            if before is not None:
+                text += part[overlap:] if seq == before + 1 else f"\n{part}"
+            else:
+                text = part
+            before = seq
+        return Context(rows[0][1], rows[-1][2], text)
 
     def listed(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""

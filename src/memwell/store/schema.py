@@ -129,6 +129,13 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             WHERE s.state = 'live' AND v.window = 0 AND v.vector != x'';
         """,
     ),
+    (
+        "keep what a model's cosines mean",
+        """
+        ALTER TABLE spaces ADD COLUMN unrelated_mean REAL;  -- of a question and a passage that
+        ALTER TABLE spaces ADD COLUMN unrelated_deviation REAL; -- has nothing to do with it
+        """,
+    ),
 )
 
 KEYWORD_TABLES = f"""

@@ -1,18 +1,20 @@
 """A compact copy of a space's vectors in a file that is mapped into memory and scanned.
 
-The scan is flat, and exact where it is short. Otherwise a first pass over one bit a dimension
-(is it above the mean?) keeps the few per cent of the vectors whose bits differ least from the
-query's, and only those are compared in full. How many per cent depends on how the vectors lie, and
-is measured; of vectors without any structure all are compared. What is in a file never changes;
-rows that came or went since it was written are the reader's to add or take away (vectors.py).
+Many vectors are turned so that their principal axes come first: the first third of the numbers
+then says most of what there is to say about a vector. A first pass over that third keeps the rows
+that may be among the nearest, and only those are compared in full: exact cosines, a small part of
+the reading. What the rest of the numbers can change depends on how the vectors lie, and is measured
+when the file is written; of vectors without any structure all are compared. What is in a file never
+changes; rows that came or went since it was written are the reader's to add or take away
+(vectors.py).
 
     header    one line of JSON, padded
     ids       int64   n        rows of the table `vectors`, ascending
     chunks    int64   n
     notes     int64   n
-    mean      float32 d
-    planes    uint64  d/64 x n bits, 64 dimensions a plane
-    vectors   float32 n x d
+    axes      float32 d x d    principal axes, the longest first; none where there are few rows
+    lead      float32 n x d/3  the vectors along the first axes; all of them where there are few
+    rest      float32 n x ...  along the others
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,20 +35,21 @@ Array: TypeAlias = npt.NDArray[Any]
 Row: TypeAlias = tuple[int, int, int, bytes]
 """Id, chunk, note, vector."""
 
-_MAGIC = "memwell vectors 1"
+FEW = 4_096
+"""Vectors up to which all are compared as they are: a tenth of a millisecond."""
+_MAGIC = "memwell vectors 2"
 _HEADER = 4096
 _BLOCK = 16_384
-_ALL = 32_768
-"""Vectors up to which all are compared in full: about a millisecond."""
 _DEPTHS = (10, 100)
-_FOUND = 0.995
-"""Of the nearest, the share that the first pass is to keep; how many vectors that takes is
-measured when the file is written, for the ten and for the hundred nearest."""
-_ASKED, _AMONG = 64, 40_000
-_MARGIN = 3.0
+_FOUND = 0.999
+"""Of the nearest, the share that the first pass is to keep."""
+_ASKED, _AMONG = 128, 40_000
+_MARGIN = 1.25
 """A question lies further from its answers than a passage from its neighbours."""
-_WORTHWHILE = 0.25
-"""Comparing more than this share one by one takes longer than comparing all in one go."""
+_COLUMNS = 16
+"""For each one wanted."""
+_WORTHWHILE = 0.2
+"""Picking more than this share of the rows takes longer than going through all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,17 @@ class Snapshot:
     ids: Array
     chunks: Array
     notes: Array
-    mean: Array
-    planes: Array
-    vectors: Array
-    shares: tuple[float, ...] = (1.0, 1.0)
-    """Of all vectors, what the first pass must keep to find each of `_DEPTHS`."""
+    axes: Array
+    lead: Array
+    rest: Array
+    slack: float = 0.0
+    """How far behind one of the nearest may be after the first pass, for a query whose rest is
+    of length 1."""
+
+    @property
+    def dimensions(self) -> int:
+        """How long a vector is."""
+        return int(self.lead.shape[1] + self.rest.shape[1])
 
     @property
     def last_id(self) -> int:
@@ -71,72 +81,77 @@ class Snapshot:
 
         No rows means all of them, in order.
         """
-        count = len(self.ids) if keep is None else int(keep.sum())
-        share = next((s for d, s in zip(_DEPTHS, self.shares, strict=True) if wanted <= d), 1.0)
-        if count > _ALL and share < _WORTHWHILE:
-            rows = self._likely(query, int(share * count), keep)
-        elif keep is None:
-            return self.vectors @ query, None
+        turned = self.axes @ query if len(self.axes) else query
+        head, tail = turned[: self.lead.shape[1]], turned[self.lead.shape[1] :]
+        rows = None if keep is None else np.flatnonzero(keep)
+        if rows is None:
+            first = self.lead @ head
+        elif len(rows) < _WORTHWHILE * len(self.ids):
+            first = self.lead[rows] @ head
         else:
-            rows = np.flatnonzero(keep)
-            if count > len(keep) // 2:
-                return (self.vectors @ query)[rows], rows
-        return self.vectors[rows] @ query, rows
+            first = (self.lead @ head)[rows]
+        if not len(tail):
+            return first, rows
+        if 0 < wanted < _WORTHWHILE * len(first):
+            near = _near(first, wanted, self.slack * float(tail @ tail) ** 0.5)
+            if len(near) < _WORTHWHILE * len(first):
+                first, rows = first[near], near if rows is None else rows[near]
+        return first + (self.rest if rows is None else self.rest.take(rows, axis=0)) @ tail, rows
 
-    def _likely(self, query: Array, enough: int, keep: Array | None) -> Array:
-        """Return about `enough` rows, those whose bits differ least from the query's."""
-        differing = self._differing(query, len(self.ids))
-        if keep is not None:
-            differing[~keep] = np.iinfo(np.uint16).max
-        upto = np.searchsorted(np.cumsum(np.bincount(differing)), enough)
-        return np.flatnonzero(differing <= upto)
-
-    def _differing(self, query: Array, count: int) -> Array:
-        """Return in how many bits each of the first `count` rows differs from a query."""
-        bits = _planes(query[None, :] - self.mean)[:, 0]
-        differing = np.zeros(count, dtype=np.uint16)
-        for start in range(0, count, _BLOCK):
-            block = differing[start : start + _BLOCK]
-            for plane, part in zip(self.planes, bits, strict=True):
-                block += np.bitwise_count(plane[start : start + len(block)] ^ part)
-        return differing
-
-    def measured_shares(self) -> tuple[float, ...]:
-        """Find out what the first pass must keep, by asking for the neighbours of some rows."""
+    def measured_slack(self) -> float:
+        """Find out how far behind the nearest fall, by asking for the neighbours of some rows."""
+        if not self.rest.size:
+            return 0.0
         count = min(_AMONG, len(self.ids))
-        if count <= _ALL:
-            return self.shares
-        chance = np.random.default_rng(count)
-        ranks: list[list[Array]] = [[] for _ in _DEPTHS]
-        for row in chance.choice(count, _ASKED, replace=False):
-            query = self.vectors[row]
-            nearest = np.argsort(-(self.vectors[:count] @ query))[1 : max(_DEPTHS) + 1]
-            differing = self._differing(query, count)
-            up_to = np.cumsum(np.bincount(differing))[differing[nearest]]
-            for found, depth in zip(ranks, _DEPTHS, strict=True):
-                found.append(up_to[:depth])
-        kept = (float(np.quantile(np.concatenate(found), _FOUND)) for found in ranks)
-        return tuple(min(1.0, _MARGIN * rank / count) for rank in kept)
+        asked = np.random.default_rng(count).choice(count, min(_ASKED, count), replace=False)
+        first = self.lead[asked] @ self.lead[:count].T
+        whole = first + self.rest[asked] @ self.rest[:count].T
+        lengths = np.linalg.norm(self.rest[asked], axis=1, keepdims=True) + 1e-6
+        slack = 0.0
+        for last in (max(0, count - depth) for depth in _DEPTHS):
+            nearest = np.argpartition(whole, last)[:, last:]
+            reach = np.partition(first, last)[:, last, None]
+            behind = (reach - np.take_along_axis(first, nearest, axis=1)) / lengths
+            slack = max(slack, float(np.quantile(behind, _FOUND)))
+        return _MARGIN * slack
 
 
-def _planes(centred: Array) -> Array:
-    """Return a bit for each dimension, 64 to a number: row i is dimensions 64 i to 64 i + 63."""
-    padding = -centred.shape[1] % 64
-    signs = np.pad(centred > 0, ((0, 0), (0, padding)))
-    return np.ascontiguousarray(np.packbits(signs, axis=1).view(np.uint64).T)
+def _near(first: Array, wanted: int, slack: float) -> Array:
+    """Return where the first pass is at most `slack` behind the last one wanted.
+
+    That one is looked for among the best of some columns, to which the rows are dealt like cards:
+    sorting those is quick, and what shares a column with a better one only lets a few more in.
+    """
+    columns = min(_COLUMNS * wanted, len(first))
+    best = first[: len(first) // columns * columns].reshape(-1, columns).max(axis=0)
+    best.partition(columns - wanted)
+    near: Array = (first >= best[columns - wanted] - slack).nonzero()[0]
+    return near
 
 
-def write(file: Path, rows: Iterable[Row], count: int, dimensions: int) -> None:
-    """Write the rows, which come in the order of their ids, whole or not at all."""
+def principal_axes(sample: Array) -> Array:
+    """Return the axes along which vectors lie, the longest first."""
+    axes: Array = np.linalg.eigh(sample.T @ sample).eigenvectors.T[::-1]
+    return axes
+
+
+def write(
+    file: Path, rows: Iterable[Row], count: int, dimensions: int, axes: Array | None = None
+) -> None:
+    """Write the rows, which come in the order of their ids, whole or not at all.
+
+    With `axes` they are turned to lie along these.
+    """
+    leading = dimensions if axes is None else dimensions // 3
+    header = {"format": _MAGIC, "rows": count, "dimensions": dimensions, "leading": leading}
     unfinished = file.with_suffix(".unfinished")
     handle = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
     try:
         with os.fdopen(handle, "r+b") as out:
-            out.truncate(_layout(count, dimensions)["end"])
-            into = _mapped(unfinished, count, dimensions, "r+")
-            _fill(into, rows)
-            header = {"format": _MAGIC, "rows": count, "dimensions": dimensions,
-                      "shares": into.measured_shares()}  # fmt: skip
+            out.truncate(_size(count, dimensions, leading))
+            into = _mapped(unfinished, count, dimensions, leading, "r+")
+            _fill(into, rows, axes)
+            header["slack"] = into.measured_slack()
             out.write(json.dumps(header).encode().ljust(_HEADER))
             out.flush()
             os.fsync(out.fileno())  # the index must not outlive what it refers to
@@ -145,24 +160,20 @@ def write(file: Path, rows: Iterable[Row], count: int, dimensions: int) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _fill(into: Snapshot, rows: Iterable[Row]) -> None:
-    remaining = iter(rows)
-    first = [*islice(remaining, _BLOCK)]
-    if first:
-        into.mean[:] = _decoded(first, into.vectors.shape[1]).mean(axis=0)
-    remaining, start = chain(first, remaining), 0
+def _fill(into: Snapshot, rows: Iterable[Row], axes: Array | None) -> None:
+    if axes is not None:
+        into.axes[:] = axes
+    remaining, start, leading = iter(rows), 0, into.lead.shape[1]
     while block := [*islice(remaining, _BLOCK)]:
         span = slice(start, start + len(block))
         into.ids[span], into.chunks[span], into.notes[span] = np.array(
             [row[:3] for row in block], dtype=np.int64
         ).T
-        into.vectors[span] = vectors = _decoded(block, into.vectors.shape[1])
-        into.planes[:, span] = _planes(vectors - into.mean)
+        vectors = np.frombuffer(b"".join(row[3] for row in block), "<f4")
+        vectors = vectors.reshape(-1, into.dimensions)
+        turned = vectors if axes is None else vectors @ into.axes.T
+        into.lead[span], into.rest[span] = turned[:, :leading], turned[:, leading:]
         start += len(block)
-
-
-def _decoded(rows: list[Row], dimensions: int) -> Array:
-    return np.frombuffer(b"".join(row[3] for row in rows), dtype="<f4").reshape(-1, dimensions)
 
 
 def load(file: Path) -> Snapshot | None:
@@ -170,45 +181,38 @@ def load(file: Path) -> Snapshot | None:
     try:
         with open(file, "rb") as handle:
             header = json.loads(handle.read(_HEADER))
-        count, dimensions = int(header["rows"]), int(header["dimensions"])
-        whole = file.stat().st_size == _layout(count, dimensions)["end"]
-        if header["format"] != _MAGIC or not whole:
+        shape = int(header["rows"]), int(header["dimensions"]), int(header["leading"])
+        if header["format"] != _MAGIC or file.stat().st_size != _size(*shape):
             return None
-        return replace(
-            _mapped(file, count, dimensions, "r"), shares=tuple(map(float, header["shares"]))
-        )
+        return replace(_mapped(file, *shape, "r"), slack=float(header["slack"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _layout(count: int, dimensions: int) -> dict[str, int]:
-    """Return where each array begins, and where the file ends."""
-    planes = -(-dimensions // 64)
-    sizes = {"ids": 8 * count, "chunks": 8 * count, "notes": 8 * count,
-             "planes": 8 * planes * count, "mean": 4 * dimensions,
-             "vectors": 4 * dimensions * count}  # fmt: skip
-    offsets, at = {}, _HEADER
-    for name, size in sizes.items():
-        offsets[name] = at
-        at += size
-    return offsets | {"end": at}
+def _layout(count: int, dimensions: int, leading: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the kind and the shape of each array, in the order of the file."""
+    turned = dimensions if leading < dimensions else 0
+    return {
+        "ids": ("<i8", (count,)), "chunks": ("<i8", (count,)), "notes": ("<i8", (count,)),
+        "axes": ("<f4", (turned, dimensions)),
+        "lead": ("<f4", (count, leading)), "rest": ("<f4", (count, dimensions - leading)),
+    }  # fmt: skip
 
 
-def _mapped(file: Path, count: int, dimensions: int, mode: Any) -> Snapshot:
+def _bytes(kind: str, shape: tuple[int, ...]) -> int:
+    return prod(shape) * np.dtype(kind).itemsize
+
+
+def _size(*shape: int) -> int:
+    return _HEADER + sum(_bytes(*array) for array in _layout(*shape).values())
+
+
+def _mapped(file: Path, count: int, dimensions: int, leading: int, mode: Any) -> Snapshot:
     whole = np.memmap(file, dtype=np.uint8, mode=mode)
-    at = _layout(count, dimensions)
-    planes = -(-dimensions // 64)
-
-    def array(name: str, kind: str, *shape: int) -> Array:
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize
-        part: Array = whole[at[name] : at[name] + size].view(kind).reshape(shape)
-        return np.asarray(part)
-
-    return Snapshot(
-        ids=array("ids", "<i8", count),
-        chunks=array("chunks", "<i8", count),
-        notes=array("notes", "<i8", count),
-        mean=array("mean", "<f4", dimensions),
-        planes=array("planes", "<u8", planes, count),
-        vectors=array("vectors", "<f4", count, dimensions),
-    )
+    arrays: dict[str, Any] = {}
+    at = _HEADER
+    for name, (kind, shape) in _layout(count, dimensions, leading).items():
+        end = at + _bytes(kind, shape)
+        arrays[name] = np.asarray(whole[at:end].view(kind).reshape(shape))
+        at = end
+    return Snapshot(**arrays)

@@ -24,7 +24,8 @@ FILLING, LIVE, RETIRED = "filling", "live", "retired"
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
-    " pinned, complete_to, random_mean, random_deviation, snapshot"
+    " pinned, complete_to, random_mean, random_deviation, snapshot, unrelated_mean,"
+    " unrelated_deviation"
 )
 
 
@@ -49,6 +50,9 @@ class Space:
     """The cosine of two vectors picked at random, measured when the space was full."""
     random_deviation: float | None = None
     snapshot: str | None = None
+    unrelated_mean: float | None = None
+    """The cosine of a question and a passage that has nothing to do with it."""
+    unrelated_deviation: float | None = None
 
     @property
     def made_from(self) -> Mapping[str, Any]:
@@ -200,6 +204,13 @@ class Spaces:
                 complete_to = (SELECT coalesce(max(id), 0) FROM chunks)
             WHERE id = ?
             """,
+            (mean, deviation, space.id),
+        )
+
+    def measured(self, space: Space, mean: float, deviation: float) -> None:
+        """Record the cosine that the model gives to a question and an unrelated passage."""
+        self._connection.execute(
+            "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",
             (mean, deviation, space.id),
         )
 

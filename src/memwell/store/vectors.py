@@ -27,6 +27,10 @@ _LEFT_SECONDS = 3600
 _STALE_ROWS = 2_000
 _STALE_SHARE = 0.1
 """Rows since the last snapshot from which on a new one is worth its while."""
+_SAMPLE = 10_000
+"""Vectors that the principal axes are taken from."""
+_SORTED = 500
+"""Scores up to which sorting all is quicker than looking for the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,13 @@ class Snapshots:
         if space.snapshot is None:
             return None
         with self._lock:
-            found = self._mapped.get(space.snapshot) or snapshot.load(self.folder / space.snapshot)
-            if found is not None and found.vectors.shape[1] == space.dimensions:
-                self._mapped = {**self._mapped, space.snapshot: found}
-                return found
-        return None
+            found = self._mapped.get(space.snapshot)
+            if found is None:
+                found = snapshot.load(self.folder / space.snapshot)
+                if found is None or found.dimensions != space.dimensions:
+                    return None
+                self._mapped[space.snapshot] = found
+            return found
 
     def delete(self, name: str | None) -> None:
         """Delete a file that no space uses any more."""
@@ -83,16 +89,24 @@ def nearest(
         return _recent(connection, space, 0, query, allowed, limit)
     keep = allowed.keep(base.chunks, base.notes)
     if not _anything_since(connection, space, base):
-        scores, rows = base.scores(query, limit, keep)
-        return _best(scores, base.chunks, rows, limit)
+        return _older(base, query, keep, limit)
     dead = _dead_rows(connection, space, base)
     if len(dead):
         keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
         keep[dead] = False
-    scores, rows = base.scores(query, limit, keep)
-    older = _best(scores, base.chunks, rows, limit)
+    older = _older(base, query, keep, limit)
     newer = _recent(connection, space, base.last_id, query, allowed, limit)
     return sorted([*older, *newer], key=_order)[:limit]
+
+
+def _older(base: Snapshot, query: Array, keep: Array | None, limit: int) -> list[Match]:
+    """Return the best chunks of a snapshot."""
+    scores, rows = base.scores(query, limit, keep)
+    found = _best(scores, base.chunks, rows, limit)
+    if len(found) < limit and limit < len(base.ids):  # many windows are of the same few chunks
+        scores, rows = base.scores(query, len(base.ids), keep)
+        found = _best(scores, base.chunks, rows, limit)
+    return found
 
 
 def _anything_since(connection: apsw.Connection, space: Space, base: Snapshot) -> bool:
@@ -123,26 +137,35 @@ def cosines(
     return best
 
 
+def first_vectors(
+    connection: apsw.Connection, space: Space, chunk_ids: Sequence[int]
+) -> dict[int, Array]:
+    """Return the vector of each chunk's first window."""
+    found: dict[int, Array] = {}
+    for chunk_id, vector in Spaces(connection).vectors_of(space, chunk_ids):
+        found.setdefault(chunk_id, np.frombuffer(vector, dtype="<f4"))
+    return found
+
+
 def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[Match]:
     """Return the `limit` best chunks; of a chunk's windows only the best counts.
 
     The scores are those of the `rows` of `chunks`, None being all.
     """
-    count, wanted = len(scores), limit
+    chunks, wanted = chunks if rows is None else chunks[rows], limit
     while True:
-        wanted = min(count, 2 * wanted + 16)
-        least = count - wanted
-        # All that are as good as the last one wanted: of equals the older chunk comes first.
-        reach = np.partition(scores, least)[least] if least else -np.inf
-        top = np.flatnonzero(scores >= reach)
-        of = chunks[top if rows is None else rows[top]]
+        wanted, of, found = 2 * wanted + 16, chunks, scores
+        if len(scores) > max(wanted, _SORTED):
+            # All that are as good as the last one wanted: of equals the older chunk comes first.
+            top = np.flatnonzero(scores >= np.partition(scores, -wanted)[-wanted])
+            of, found = chunks[top], scores[top]
+        order = np.lexsort((of, -found))
         best: dict[int, float] = {}
-        for distance, chunk in sorted(zip((-scores[top]).tolist(), of.tolist(), strict=True)):
-            if chunk not in best:
-                best[chunk] = -distance
-                if len(best) == limit:
-                    break
-        if len(best) == limit or not least:
+        for chunk, score in zip(of[order].tolist(), found[order].tolist(), strict=True):
+            best.setdefault(chunk, score)
+            if len(best) == limit:
+                break
+        if len(best) == limit or len(found) == len(scores):
             return [Match(chunk, score) for chunk, score in best.items()]
 
 
@@ -226,6 +249,8 @@ def _members(values: Array, of: Array) -> Array:
 def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space) -> bool:
     """Whether so much changed since the last snapshot that a new one is worth its while."""
     base = snapshots.of(space)
+    if base is None and space.snapshot:  # damaged, or of an older format
+        return True
     came = connection.execute(
         "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? AND id > ?",
         (space.id, base.last_id if base else 0),
@@ -254,8 +279,23 @@ def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> W
     ).get
     dead = query("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,)).fetchall()
     name = f"vectors-{space.id}-{secrets.token_hex(8)}.bin"
-    snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions)
+    axes = None
+    if count > snapshot.FEW:
+        axes = snapshot.principal_axes(_sample(connection, space, -(-count // _SAMPLE)))
+    snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions, axes)
     return Written(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
+
+
+def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
+    """Return one in `step` vectors of a space: notes that say like things came together."""
+    rows = connection.execute(
+        """
+        SELECT vector FROM vectors INDEXED BY vectors_by_space
+        WHERE space_id = ? AND id % ? = 0 AND vector != x''
+        """,
+        (space.id, step),
+    )
+    return _stacked([vector for (vector,) in rows], space.dimensions)
 
 
 def adopt_snapshot(connection: apsw.Connection, space: Space, written: Written) -> bool:

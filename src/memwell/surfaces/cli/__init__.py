@@ -20,6 +20,7 @@ FAILURE = 3
 COMMANDS = {
     "index": "indexing",
     "search": "searching",
+    "why": "explaining",
     "get": "passages",
     "note": "passages",
     "status": "state",

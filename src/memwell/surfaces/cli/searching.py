@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
@@ -36,8 +37,13 @@ NO_HITS = 1
 )
 @click.option(
     "--diversity",
-    type=click.Choice(["off", "mmr"]),
+    type=click.Choice(["off", "mmr", "cluster"]),
     help="Whether hits that say the same give way; default `search.diversity`.",
+)
+@click.option(
+    "--context",
+    type=click.Choice(["neighbours", "section"]),
+    help="Show each passage with those beside it, or with its whole section.",
 )
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @place_options
@@ -53,6 +59,7 @@ def search_command(
     mode: str | None,
     fusion: str | None,
     diversity: str | None,
+    context: str | None,
     explain: bool,
     workspace: str | None,
     agent: str | None,
@@ -76,6 +83,7 @@ def search_command(
             mode=mode,
             fusion=fusion,
             diversity=diversity,
+            context=context,
             explain=explain,
             progress=progress,
         )
@@ -97,32 +105,41 @@ def _refuse_unknown_options(ctx: click.Context, query: tuple[str, ...]) -> None:
 
 
 def _print(result: SearchResult) -> None:
-    for number, hit in enumerate(result.hits):
+    from memwell.search.snippet import joined
+
+    for number, hits in enumerate(joined(result.hits)):
         if number:
             click.echo()
-        _print_hit(hit, result)
+        _print_hits(hits, result)
     if not result.hits:
         _print_nothing(result)
     for line in (*result.notices, *_caveats(result)):
         click.secho(line, err=True, dim=True)
 
 
-def _print_hit(hit: Hit, result: SearchResult) -> None:
+def _print_hits(hits: list[Hit], result: SearchResult) -> None:
+    """One hit, or those that follow one another in a section, under one line."""
     from memwell.search.snippet import snippet
 
-    place = click.style(f"{_shown_path(hit, result)}:{hit.start_line}", bold=True)
-    heading = click.style("  " + " > ".join(hit.heading), fg="cyan") if hit.heading else ""
-    click.echo(f"{place}{heading}  {click.style(f'{hit.score:.2f}', dim=True)}")
-    for line in snippet(hit.text, hit.marks, hit.start_line):
-        if line.text.lstrip("# ") not in hit.heading:
-            click.echo(f"  {_marked(line.text, line.marks)}")
-    if hit.also:
-        click.secho(f"  also in {', '.join(hit.also)}", dim=True)
-    if hit.trace:
-        _print_trace(hit.trace)
+    best = max(hits, key=lambda hit: hit.score)
+    place = click.style(f"{_shown_path(best, result)}:{hits[0].start_line}", bold=True)
+    heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
+    click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}', dim=True)}")
+    for hit in hits:
+        if hit.context:
+            click.echo(indent(hit.context.text.strip("\n"), "  "))
+            break  # what follows it is in there
+        for line in snippet(hit.text, hit.marks, hit.start_line):
+            if line.text.lstrip("# ") not in hit.heading:
+                click.echo(f"  {_marked(line.text, line.marks)}")
+    for hit in hits:
+        if hit.also:
+            click.secho(f"  also in {', '.join(hit.also)}", dim=True)
+        if hit.trace:
+            print_trace(hit.trace)
 
 
-def _print_trace(trace: Trace) -> None:
+def print_trace(trace: Trace) -> None:
     """One row a leg, adding up to what decides the order."""
     click.echo(f"  {'leg':<8} {'rank':>5} {'raw':>9} {'evidence':>9} {'weight':>7} {'adds':>8}")
     for part in trace.parts:
@@ -136,6 +153,13 @@ def _print_trace(trace: Trace) -> None:
     if trace.covered is not None:
         click.echo(f"  {'of the words covered':<42} {trace.covered:>8.4f}")
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
+    if trace.kept < 1:
+        click.echo(f"  {'kept by time':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
+    click.echo(f"  {'score':<42} {trace.score:>8.4f}")
+    if trace.copies:
+        click.echo(f"  {'stands for copies':<42} {trace.copies:>8}")
+    if trace.worth is not None:
+        click.echo(f"  {'worth beside those before it (mmr)':<42} {trace.worth:>8.4f}")
 
 
 def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:

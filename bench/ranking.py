@@ -1,0 +1,162 @@
+"""What ordering 200 candidates costs once the legs have found them: all that follows retrieval."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import numpy as np
+
+from bench import data
+from bench.measure import seconds
+from bench.results import Row, at_most
+from memwell.ingest.recipe import Recipe
+from memwell.model import Hit
+from memwell.search import pipeline
+from memwell.search.decay import RELATIVE, Decay
+from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
+from memwell.search.pipeline import Options, rank, read, selected
+from memwell.search.retrieve import Asked, Retrieval
+from memwell.search.select import MMR, Diversity
+from memwell.store.index import Index, Reader
+from memwell.store.notes import NoteFile
+
+_SEED = 4
+_EACH = 100
+"""Candidates that each leg brings; the legs have none in common."""
+_ROUNDS = 400
+_QUERY = "how does a pod get its IP address when the cluster network is configured"
+_FIRST_DAY = dt.date(2025, 1, 1)
+_OPTIONS = Options(
+    k=6,
+    diversity=Diversity(MMR),
+    multiplier=4,
+    decay=Decay(RELATIVE, _FIRST_DAY + dt.timedelta(400)),
+    explain=True,
+)
+"""All steps that there are, and no threshold: nothing is spared by dropping candidates."""
+
+
+class _FromMemory(Reader):
+    """A reader that has some passages and their dates at hand, so that no file is read."""
+
+    def __init__(self, index: Index, reader: Reader, chunks: Sequence[int]) -> None:
+        super().__init__(reader._connection, index)
+        self._dated = reader.dated(chunks)
+        hits = reader.hits([(chunk, 0.0) for chunk in chunks])
+        self.passages = dict(zip(chunks, hits, strict=True))
+
+    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+        """Return the path and the date of each chunk's note."""
+        return self._dated
+
+    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        """Turn chunk ids into hits."""
+        return (self.passages[chunk] for chunk, _ in matches)
+
+
+def run() -> list[Row]:
+    """Order the same candidates again and again, as a whole and step by step, by turns."""
+    with tempfile.TemporaryDirectory(prefix="memwell-ranking-") as folder:
+        index = Index(Path(folder) / "index.db")
+        try:
+            _fill(index)
+            with index.reading() as reader:
+                retrieval = _retrieval(reader)
+                in_memory = _FromMemory(index, reader, [*retrieval.evidence[0].scores])
+                lengths = [len(hit.text) for hit in in_memory.passages.values()]
+                with patch.object(pipeline, "_retrieve", lambda *_: retrieval):
+                    times = _times({
+                        "all": lambda: _ordered(retrieval, in_memory),
+                        "read": lambda: _ordered(retrieval, reader),
+                        **_steps(retrieval, in_memory),
+                    })  # fmt: skip
+        finally:
+            index.close()
+    typical = {name: median(taken) for name, taken in times.items()}
+    whole, reading = typical.pop("all"), typical.pop("read")
+    return [
+        Row("ordering 200 candidates, without retrieval", whole, "ms", at_most(3), times),
+        *(Row(f"  {name}", taken, "ms") for name, taken in typical.items()),
+        Row("  all, and texts and dates read from the file", reading, "ms"),
+        Row("  length of a candidate, median", median(lengths), "letters"),
+    ]
+
+
+def _times(ways: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Return the milliseconds that each way takes, each time."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(_ROUNDS):
+        for name, way in ways.items():
+            times[name].append(1000 * seconds(way))
+    return times
+
+
+# -- the candidates --------------------------------------------------------------------------------
+
+
+def _fill(index: Index) -> None:
+    """Write real notes, each with a date: all of them age."""
+    with index.writing() as tables:
+        workspace = tables.workspace("k8s-en")
+        for number, (path, note) in enumerate(data.notes(data.workspace("k8s-en"), Recipe())):
+            date = str(_FIRST_DAY + dt.timedelta(number % 365))
+            file = NoteFile(path, 0, 0, 0, "", str(Recipe()))
+            tables.put(workspace, file, replace(note, date=date))
+    with index.writing_spaces() as spaces:
+        spaces.open("made up", "test", "words", 1, {}, "")
+
+
+def _retrieval(reader: Reader) -> Retrieval:
+    """Return what retrieval leaves: the best 200 by words, half of them brought by each leg.
+
+    As in a search, each leg has been asked about what the other brought. The cosines are made up.
+    """
+    parsed = read(_QUERY, None)
+    matches = reader.words(parsed.query, 2 * _EACH)
+    words = {match.chunk_id: match.score for match in matches}
+    chance = random.Random(_SEED)
+    cosines = {chunk: chance.uniform(0.1, 0.6) for chunk in words}
+    by_words, by_meaning = [*words][::2], [*words][1::2]
+    by_meaning.sort(key=lambda chunk: -cosines[chunk])
+    found = Retrieval(parsed, reader, _EACH)
+    found.ideal = reader.ideal_word_score(parsed.query)
+    found.evidence = [Evidence(WORDS, words, by_words), Evidence(MEANING, cosines, by_meaning)]
+    (space,) = reader.spaces.all()
+    found.asked = Asked(space, np.zeros(1, dtype=np.float32))
+    return found
+
+
+# -- what is timed ---------------------------------------------------------------------------------
+
+
+def _ordered(retrieval: Retrieval, reader: Reader) -> list[Hit]:
+    """Run all of a search that comes after retrieval and before words are marked."""
+    ranked = rank(retrieval.parsed, _OPTIONS, reader)
+    chosen = selected(ranked, _OPTIONS, reader)
+    return [one.shown(_OPTIONS.min_score, explain=True) for one in chosen]
+
+
+def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], object]]:
+    """Return the steps of it, each with what those before it have come to."""
+    parts = fuse(retrieval.evidence, _OPTIONS.fusion)
+    candidates = [retrieval.candidate(chunk, said) for chunk, said in parts.items()]
+    ranked = rank(retrieval.parsed, _OPTIONS, reader)
+    chosen = selected(ranked, _OPTIONS, reader)
+    return {
+        "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
+        "calibration": lambda: [retrieval.candidate(*item) for item in parts.items()],
+        "decay": lambda: pipeline._aged(candidates, _OPTIONS.decay, None, reader),
+        "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
+        "near copies and diversity (mmr)": lambda: selected(ranked, _OPTIONS, reader),
+        "near copies alone": lambda: selected(
+            ranked, replace(_OPTIONS, diversity=Diversity()), reader
+        ),
+        "explanation": lambda: [one.shown(_OPTIONS.min_score, explain=True) for one in chosen],
+    }

@@ -1,0 +1,116 @@
+"""Searching a memory: what has to be fresh is refreshed, what is broken is mended, then asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memwell.config import Config
+from memwell.errors import MemwellError
+from memwell.ingest.sync import Progress, unwatched
+from memwell.model import Freshness, SearchResult
+from memwell.search.fuse import WORDS
+from memwell.search.pipeline import Options, search
+from memwell.search.retrieve import Ask, wordlessly
+from memwell.store.index import Index
+from memwell.store.registry import Entry
+from memwell.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from memwell.meaning import Meaning
+    from memwell.search.why import Why
+
+
+class Asking:
+    """Asks an index, in step with the files of its workspaces.
+
+    Args:
+        meaning: makes the vectors' half, which a search by words goes without.
+        say: is told what happened on the way that the user should hear of.
+
+    """
+
+    def __init__(
+        self, index: Index, workspaces: Workspaces, meaning: Callable[[], Meaning],
+        settings: Config, say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._index = index
+        self._workspaces = workspaces
+        self._meaning = meaning
+        self._settings = settings
+        self._say = say
+
+    def search(
+        self, query: str, options: Options, entries: Sequence[Entry], progress: Progress
+    ) -> SearchResult:
+        """Find the passages of some workspaces that answer a query."""
+        scope = self._workspaces.refreshed(entries, progress)
+        self._index.ensure_words()
+        freshness = scope.freshness
+        if options.mode != WORDS and self._meaning().chain:
+            left = self._meaning().catch_up(self._settings["embedding.on_search"])
+            freshness = replace(freshness, unembedded=left)
+        result = self._ask(query, options, freshness, scope.ids)
+        broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
+        if broken and self._repaired() and not result.hits:
+            return self._ask(query, options, freshness, scope.ids)
+        return result
+
+    def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
+        """Say at which place a note is among the hits of a query, or why it is not."""
+        from memwell.search.why import NOT_INDEXED, Why, why
+
+        scope = self._workspaces.refreshed(entries, unwatched)
+        self._index.ensure_words()
+        with self._index.reading() as reader:
+            for key, root, _, _ in reader.notes.workspaces():
+                inside = _relative(path, Path(root))
+                note = reader.notes.note_id(key, inside)
+                if note is not None and (scope.ids is None or key in scope.ids):
+                    chunks = reader.notes.chunk_ids(note)
+                    asked = (options, reader, scope.ids, self._leg(options))
+                    return why(query, inside, chunks, *asked)
+        return Why(query, path, NOT_INDEXED, *_missing(path, entries))
+
+    def _ask(
+        self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
+    ) -> SearchResult:
+        with self._index.reading() as reader:
+            return search(query, options, reader, freshness, ids, self._leg(options))
+
+    def _leg(self, options: Options) -> Ask:
+        return wordlessly if options.mode == WORDS else self._meaning().ask
+
+    def _repaired(self) -> bool:
+        """Build the keyword index anew; True if that can be had."""
+        try:
+            self._index.rebuild_words()
+            with self._index.reading() as reader:
+                return not reader.words_unusable()
+        except MemwellError as error:
+            self._say(f"The keyword index could not be rebuilt: {error}")
+            return False
+
+
+def _relative(path: str, root: Path) -> str:
+    """Return a path as the index has it, whether it was named from the workspace or in full."""
+    named = Path(path).expanduser()
+    if named.is_absolute():
+        return named.relative_to(root).as_posix() if root in named.parents else ""
+    return Path(path).as_posix()
+
+
+def _missing(path: str, entries: Sequence[Entry]) -> tuple[str, str]:
+    """Say why a note is not in the index, and what to do."""
+    places = [entry.path / Path(path).expanduser() for entry in entries]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        where = ", ".join(str(entry.path) for entry in entries) or "no workspace"
+        return f"there is no such file in {where}", "Name it as `memwell search` shows it"
+    return (
+        "the file is there, but not among the notes: it is ignored, hidden, empty, too large, has"
+        " another ending, or lies outside of the folders that are taken",
+        f"memwell index {file}",
+    )

@@ -1,0 +1,107 @@
+"""What time leaves of a passage's score. A pure function.
+
+    relative   kept = least + (1 - least) x 2^(-age / half-life)
+               age: in days, from the newest note that answers about as well. Of two that answer the
+               newer comes first, and one that answers alone loses nothing, however old it is.
+    plain      kept = 2^(-age / half-life), age from today. Erases what is five months old.
+
+Notes without a date, and those named evergreen, keep all. Where the query speaks of a time, that
+decides instead of the age: what is outside of it keeps OUTSIDE, what has no date UNDATED.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from memwell.search.when import Period
+
+DECAYS = (RELATIVE, PLAIN, OFF) = ("relative", "plain", "off")
+OUTSIDE, UNDATED = 0.3, 0.7
+ABOUT_AS_WELL = 0.5
+"""Of the best relevance, what makes a passage one that age is counted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How passages age."""
+
+    method: str = OFF
+    today: dt.date | None = None
+    """None where nobody can say: then nothing ages, and of the times that a query speaks of
+    only those count that do not depend on it."""
+    half_life: float = 30.0
+    least: float = 0.75
+    evergreen: tuple[str, ...] = ()
+    """Globs on paths; * also crosses folders."""
+
+
+class Dated(NamedTuple):
+    """A passage: how relevant, of which note, of which day."""
+
+    relevance: float
+    path: str
+    date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of a score, and why not all."""
+
+    share: float = 1.0
+    why: str = ""
+
+
+ALL = Kept()
+
+
+def aged(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list[Kept]:
+    """Return what time leaves of each passage."""
+    days = [day_of(passage.date) for passage in passages]
+    if period:
+        return [_of_period(day, period) for day in days]
+    today = decay.today
+    if today is None or decay.method == OFF:
+        return [ALL] * len(passages)
+    ageing = [
+        None if any(fnmatchcase(passage.path, glob) for glob in decay.evergreen) else day
+        for passage, day in zip(passages, days, strict=True)
+    ]
+    since = today if decay.method == PLAIN else _newest(passages, ageing, today)
+    return [ALL if day is None else _kept((since - day).days, decay) for day in ageing]
+
+
+def _of_period(day: dt.date | None, period: Period) -> Kept:
+    if day is None:
+        return Kept(UNDATED, f"no date, {period} was asked for")
+    return ALL if period.holds(day) else Kept(OUTSIDE, f"{day} is not of {period}")
+
+
+def _newest(passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt.date) -> dt.date:
+    """Return the day of the newest passage that answers about as well as the best."""
+    best = max((passage.relevance for passage in passages), default=0.0)
+    telling = [
+        day
+        for passage, day in zip(passages, days, strict=True)
+        if day and day <= today and passage.relevance >= ABOUT_AS_WELL * best
+    ]
+    return max(telling, default=today)
+
+
+def _kept(age: int, decay: Decay) -> Kept:
+    if age <= 0:
+        return ALL
+    least = decay.least if decay.method == RELATIVE else 0.0
+    than = "older than the newest" if decay.method == RELATIVE else "old"
+    return Kept(least + (1 - least) * 2 ** (-age / decay.half_life), f"{age} days {than}")
+
+
+def day_of(date: str | None) -> dt.date | None:
+    """Read the date of a note."""
+    try:
+        return dt.date.fromisoformat(date[:10]) if date else None
+    except ValueError:
+        return None
