@@ -8,14 +8,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench import (
+    diversity,
     embedding,
     indexing,
     memory,
     quality,
     queries,
+    ranking,
     results,
     start,
     sync,
+    unanswerable,
     vectors,
     windows,
 )
@@ -27,6 +30,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
     "memory": memory.run,
     "sync": sync.run,
     "queries": queries.run,
+    "ranking": ranking.run,
     "quality": quality.run,
     "start": start.run,
     "vectors": vectors.run,
@@ -35,6 +39,8 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,
     "windows": windows.run,
     "embedding": embedding.run,
+    "unanswerable": unanswerable.run,
+    "diversity": diversity.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

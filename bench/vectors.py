@@ -107,7 +107,7 @@ def _centres(chance: np.random.Generator) -> Matrix:
         found = [np.load(folder / "vectors-minilm.npz")["documents"] for folder in sets]
         return np.concatenate(found).astype(np.float32)
     except data.MissingData:
-        lengths = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.4  # about those of real ones
+        lengths = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.55  # about as real ones
         centres = lengths * chance.standard_normal((15_000, DIMENSIONS), dtype=np.float32)
         return np.asarray(centres / np.linalg.norm(centres, axis=1, keepdims=True))
 

@@ -15,7 +15,7 @@ LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
     {"diagnosis", "asking"},
-    {"workspaces", "passages", "meaning", "options"},
+    {"workspaces", "passages", "meaning", "options", "settings_file"},
     {"chain"},
     {"ingest", "search", "evaluate"},
     {"store"},
@@ -36,6 +36,7 @@ READS_CONFIG = {
     "options",
     "chain",
     "evaluation",
+    "settings_file",
 }
 
 

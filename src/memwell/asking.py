@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from memwell.ingest.sync import Progress, unwatched
 from memwell.model import Freshness, SearchResult
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
-from memwell.search.retrieve import Ask, wordlessly
-from memwell.store.index import Index
+from memwell.search.retrieve import Answer, Ask, wordlessly
+from memwell.store.index import Index, Reader
 from memwell.store.registry import Entry
 from memwell.workspaces import Workspaces
 
@@ -46,17 +47,24 @@ class Asking:
         self, query: str, options: Options, entries: Sequence[Entry], progress: Progress
     ) -> SearchResult:
         """Find the passages of some workspaces that answer a query."""
-        scope = self._workspaces.refreshed(entries, progress)
-        self._index.ensure_words()
-        freshness = scope.freshness
-        if options.mode != WORDS and self._meaning().chain:
-            left = self._meaning().catch_up(self._settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        result = self._ask(query, options, freshness, scope.ids)
+        freshness, ids = self._refreshed(options, entries, progress)
+        result = self._ask(query, options, freshness, ids)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, freshness, scope.ids)
+            return self._ask(query, options, freshness, ids)
         return result
+
+    def search_each(
+        self, query: str, many: Sequence[Options], entries: Sequence[Entry]
+    ) -> tuple[SearchResult, ...]:
+        """Find them in several ways; the query is embedded once."""
+        if not many:
+            return ()
+        most = next((one for one in many if one.mode != WORDS), many[0])
+        freshness, ids = self._refreshed(most, entries, unwatched)
+        ask = _once(self._leg(most))
+        with self._index.reading() as reader:
+            return tuple(search(query, one, reader, freshness, ids, ask) for one in many)
 
     def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not."""
@@ -73,6 +81,18 @@ class Asking:
                     asked = (options, reader, scope.ids, self._leg(options))
                     return why(query, inside, chunks, *asked)
         return Why(query, path, NOT_INDEXED, *_missing(path, entries))
+
+    def _refreshed(
+        self, options: Options, entries: Sequence[Entry], progress: Progress
+    ) -> tuple[Freshness, tuple[int, ...] | None]:
+        """Bring the index in step; return how fresh it is, and the workspaces to search."""
+        scope = self._workspaces.refreshed(entries, progress)
+        self._index.ensure_words()
+        freshness = scope.freshness
+        if options.mode != WORDS and self._meaning().chain:
+            left = self._meaning().catch_up(self._settings["embedding.on_search"])
+            freshness = replace(freshness, unembedded=left)
+        return freshness, scope.ids
 
     def _ask(
         self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
@@ -92,6 +112,18 @@ class Asking:
         except MemwellError as error:
             self._say(f"The keyword index could not be rebuilt: {error}")
             return False
+
+
+def _once(ask: Ask) -> Ask:
+    """Return an `Ask` that embeds a text once, however often it is asked."""
+    begun: dict[str, Callable[[], Answer]] = {}
+
+    def asked(text: str, reader: Reader) -> Callable[[], Answer]:
+        if text not in begun:
+            begun[text] = cache(ask(text, reader))
+        return begun[text]
+
+    return asked
 
 
 def _relative(path: str, root: Path) -> str:

@@ -143,6 +143,10 @@ class Config:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
+    def but(self, changes: Mapping[str, Value]) -> Config:
+        """Return the same with some values changed."""
+        return Config({**self.values, **changes}, self.origins)
+
     def visible(self, setting: Setting) -> Value:
         """Return a value as people may see it."""
         value = self.values[setting.name]

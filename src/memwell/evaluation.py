@@ -13,7 +13,7 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +23,7 @@ from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
+from memwell.evaluate.tune import Settings
 from memwell.ingest.read import parse_note
 from memwell.ingest.recipe import Recipe
 from memwell.ingest.sync import Progress, unwatched
@@ -140,6 +141,8 @@ def _as_note(document: Document) -> str:
 
 SearchMemory = Callable[[str, int], SearchResult]
 """Asks a memory a query for so many passages."""
+SearchEach = Callable[[str, int, Sequence[Settings]], Sequence[SearchResult]]
+"""The same once with each of several settings."""
 
 _LISTED = 100_000
 _AT_ONCE = 100
@@ -166,17 +169,47 @@ class AskedNotes:
     def __call__(self, question: Question, k: int) -> Ranking:
         """Ask for `k` passages, and return the notes they are of."""
         result = self._search(question.text, k)
-        best: dict[str, float] = {}
-        for hit in result.hits:
-            for path in _paths(hit):
-                best.setdefault(path, hit.score)
-                self.passages.setdefault((question.id, path), hit.text)
-        self.caveats.update(
-            f"{leg.name} did not answer: {leg.reason}" for leg in result.legs if not leg.answered
-        )
-        if result.freshness.pending:
-            self.caveats["changed notes are not indexed yet: run `memwell index`"] += 1
-        return [*best.items()]
+        notes = _notes(result)
+        self.passages |= {(question.id, path): hit.text for path, hit in notes.items()}
+        self.caveats.update(_caveats(result))
+        return _ranking(notes)
+
+
+class AskedEach:
+    """The notes a memory finds with each of several settings."""
+
+    def __init__(self, search: SearchEach) -> None:
+        self._search = search
+        self.caveats: Counter[str] = Counter()
+        """What kept answers from being complete, and of how many questions."""
+
+    def __call__(self, question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
+        """Ask for `k` passages in each way, and return the notes they are of."""
+        results = self._search(question.text, k, ways)
+        self.caveats.update({caveat for result in results for caveat in _caveats(result)})
+        return [_ranking(_notes(result)) for result in results]
+
+
+def _notes(result: SearchResult) -> dict[str, Hit]:
+    """Return the notes that were found, best first, each with its best passage."""
+    best: dict[str, Hit] = {}
+    for hit in result.hits:
+        for path in _paths(hit):
+            best.setdefault(path, hit)
+    return best
+
+
+def _ranking(notes: Mapping[str, Hit]) -> Ranking:
+    return [(path, hit.score) for path, hit in notes.items()]
+
+
+def _caveats(result: SearchResult) -> Iterator[str]:
+    """Yield what kept an answer from being complete."""
+    for leg in result.legs:
+        if not leg.answered:
+            yield f"{leg.name} did not answer: {leg.reason}"
+    if result.freshness.pending:
+        yield "changed notes are not indexed yet: run `memwell index`"
 
 
 def known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:

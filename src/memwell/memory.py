@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -189,6 +189,15 @@ class Memory:
         )
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.search(query, options, entries, progress))
+
+    def search_each(
+        self, query: str, changes: Sequence[Mapping[str, config.Value]], *, k: int | None = None
+    ) -> tuple[SearchResult, ...]:
+        """Search as if other settings held, once for each of `changes`: for less than as many."""
+        held, today = self.settings, dt.date.today()
+        many = [search_options(held.but(changed), k=k, today=today) for changed in changes]
+        asking, entries = self._asking(), self._searched(remember=True)
+        return self._mended(lambda: asking.search_each(query, many, entries))
 
     def why(self, query: str, path: str, *, k: int | None = None, mode: str | None = None) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not."""

@@ -14,6 +14,8 @@ from typing import Any
 from memwell.config import FILE_NAME, Value, load, setting_named, shown, user_config_folder
 from memwell.errors import ConfigError
 
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""Nothing else ends a line: a comment may hold what Python, too, takes for an end."""
 _HEADER = re.compile(r"""\s*\[\s*["']?([\w.-]+)["']?\s*\]\s*(?:#.*)?$""")
 _KEY = re.compile(r"""(\s*)((?:["']?[\w-]+["']?\s*\.\s*)*["']?[\w-]+["']?)(\s*=\s*)""")
 _SCALAR = re.compile(r""""[^"]*"|'[^']*'|[^#\s]+""")
@@ -47,13 +49,13 @@ def write_settings(
         except ConfigError:
             _put_back(file, old)
             raise
-    except (UnicodeDecodeError, OSError, _NotEdited) as error:
+    except (OSError, ValueError) as error:
         lines = ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
         raise ConfigError(f"{file} cannot be changed ({error})", f"Set {lines} there") from error
     return file
 
 
-class _NotEdited(Exception):
+class _NotEdited(ValueError):
     """A file is written in a way that only its owner can change."""
 
 
@@ -125,7 +127,7 @@ def _merged(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str,
 
 def _with(text: str, name: str, value: str) -> str:
     """Return TOML with one value set: in its line, beside others of its table, or at the end."""
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     end = "\r\n" if "\r\n" in text else "\n"
     table, _, key = name.partition(".")
     header = first_dotted = None
@@ -138,13 +140,13 @@ def _with(text: str, name: str, value: str) -> str:
         elif not inside and keys.startswith(f"{table}.") and first_dotted is None:
             first_dotted = number
     if header is not None:
-        lines[header] = f"{lines[header].rstrip()}{end}"
-        lines.insert(header + 1, f"{key} = {value}{end}")
+        complete = "" if lines[header].endswith("\n") else end
+        lines.insert(header + 1, f"{complete}{key} = {value}{end}")
     elif first_dotted is not None:
         lines.insert(first_dotted, f"{name} = {value}{end}")
     else:
-        blank = end if lines else ""
-        complete = end if lines and not lines[-1].endswith("\n") else ""
+        complete = "" if text.endswith("\n") or not text else end
+        blank = end if text else ""
         lines.append(f"{complete}{blank}[{table}]{end}{key} = {value}{end}")
     return "".join(lines)
 

@@ -15,7 +15,7 @@ from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case
 from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, Question
-from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
+from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
 Settings = Mapping[str, str | float]
 """Values of some settings, by their names."""
@@ -45,11 +45,13 @@ _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 
 def grid() -> list[Settings]:
     """Return the settings to try: few, since the best of many is the luckiest."""
-    standard = [{FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)]
+    tried: list[Settings] = [
+        {FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)
+    ]
     weights = [{VECTOR_WEIGHT: meaning, TEXT_WEIGHT: words} for meaning, words in _WEIGHTS]
-    rrf = [{FUSION: "rrf", **weight} for weight in weights]
-    weighted = [{FUSION: "weighted", **weight, NORMALISER: "saturation"} for weight in weights]
-    return [*standard, *rrf, *weighted]
+    tried += [{FUSION: "rrf", **weight} for weight in weights]
+    tried += [{FUSION: "weighted", **weight, NORMALISER: "saturation"} for weight in weights]
+    return tried
 
 
 def candidates(held: Callable[[str], str | float]) -> list[Settings]:
@@ -179,10 +181,11 @@ def _measured(
     for done, question in enumerate(dataset.questions, 1):
         found[question.id] = ask(question, k, ways)
         told(done)
-    return [
-        evaluate(dataset, lambda question, _, way=way: found[question.id][way], k=k, depth=k)  # type: ignore[misc]
-        for way in range(len(ways))
-    ]
+    return [evaluate(dataset, _told(found, way), k=k, depth=k) for way in range(len(ways))]
+
+
+def _told(found: Mapping[str, Sequence[Ranking]], way: int) -> Search:
+    return lambda question, depth: found[question.id][way]
 
 
 def _best(tried: Sequence[Evaluation]) -> int:

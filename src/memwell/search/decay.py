@@ -20,7 +20,7 @@ from typing import NamedTuple
 from memwell.search.when import Period
 
 DECAYS = (RELATIVE, PLAIN, OFF) = ("relative", "plain", "off")
-OUTSIDE, UNDATED = 0.3, 0.7
+OUTSIDE, LIKELY_OUTSIDE, UNDATED = 0.3, 0.75, 0.75
 ABOUT_AS_WELL = 0.5
 """Of the best relevance, what makes a passage one that age is counted from."""
 
@@ -77,7 +77,9 @@ def aged(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list
 def _of_period(day: dt.date | None, period: Period) -> Kept:
     if day is None:
         return Kept(UNDATED, f"no date, {period} was asked for")
-    return ALL if period.holds(day) else Kept(OUTSIDE, f"{day} is not of {period}")
+    if period.holds(day):
+        return ALL
+    return Kept(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not of {period}")
 
 
 def _newest(passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt.date) -> dt.date:

@@ -54,6 +54,8 @@ class Period:
 
     start: dt.date | None
     end: dt.date | None
+    certain: bool = True
+    """Whether the query gives the date itself."""
 
     def holds(self, day: dt.date) -> bool:
         """Whether a day is in it."""
@@ -73,8 +75,8 @@ class Event:
     def period(self, day: dt.date) -> Period:
         """Return the days that are meant, given when it was."""
         if self.relation == "before":
-            return Period(None, day)
-        return Period(day + dt.timedelta(self.relation == "after"), None)
+            return Period(None, day, certain=False)
+        return Period(day, None, certain=False)
 
 
 def spoken_of(text: str, today: dt.date | None) -> Period | Event | None:

@@ -30,6 +30,7 @@ COMMANDS = {
     "config": "settings",
     "watch": "watching",
     "eval": "evaluating",
+    "tune": "tuning",
     "completion": "settings",
 }
 

@@ -212,7 +212,7 @@ def _measure_cases(
             held = memory.settings["search.mode"]
             chosen = held if "search.mode" in changed else mode or held
             if not changed:
-                check_notes(file, cases, lambda paths: known_notes(paths, _listing(memory)))
+                check_notes(file, cases, lambda paths: known_notes(paths, listing(memory)))
             asked = AskedNotes(lambda query, most: memory.search(query, k=most, mode=chosen))
             with progress_bar(label) as progress:
                 done = evaluate_cases(dataset, asked, progress, k)
@@ -229,7 +229,7 @@ def _measure_cases(
     )  # fmt: skip
 
 
-def _listing(memory: Memory) -> Callable[[str, int], SearchResult]:
+def listing(memory: Memory) -> Callable[[str, int], SearchResult]:
     """Search by filters alone, so that no setting hides a note."""
     return lambda query, most: memory.search(query, k=most, min_score=0, mode="words")
 

@@ -1,0 +1,70 @@
+"""A labelled set in an index of its own, with vectors of the default model, asked step by step.
+
+Vectors are kept between runs: embedding is what takes long.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.windows import CACHE
+from memwell import config
+from memwell.config import Config
+from memwell.evaluate.dataset import Dataset
+from memwell.evaluation import _Asked, _check
+from memwell.ingest.recipe import Recipe
+from memwell.meaning import Meaning
+from memwell.options import search_options
+from memwell.search.pipeline import Options, Ranked, rank, read
+from memwell.store.index import Index, Reader
+
+
+def default_settings() -> Config:
+    """Return the settings as they are by default, but for room to keep all vectors."""
+    kept = {"MEMWELL_CONFIG": str(CACHE.parent), "MEMWELL_EMBEDDING_CACHE_MB": "2000"}
+    return config.load(None, kept)
+
+
+class Indexed:
+    """One state of an index of a set."""
+
+    def __init__(self, reader: Reader, meaning: Meaning, asked: _Asked) -> None:
+        self.reader = reader
+        self._meaning = meaning
+        self._groups = asked._groups
+        self._documents = asked._documents
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of documents; a single one without a name where there are none."""
+        return [*self._groups]
+
+    def ranked(self, text: str, group: str, options: Options) -> Ranked:
+        """Ask for the documents of a group, or of all of them."""
+        workspaces = (self._groups[group],) if group else None
+        return rank(read(text, workspaces), options, self.reader, self._meaning.ask)
+
+    def document(self, chunk: int) -> str:
+        """Return the document that a chunk is of."""
+        return self._documents[chunk]
+
+
+@contextmanager
+def indexed(dataset: Dataset) -> Iterator[Indexed]:
+    """Index a set in a temporary place."""
+    settings = default_settings()
+    recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
+    with tempfile.TemporaryDirectory(prefix="memwell-labelled-") as folder:
+        index = Index(Path(folder) / "index.db")
+        meaning = Meaning(index, CACHE.parent, settings, None, CACHE)
+        try:
+            asked = _Asked(index, meaning, search_options(settings), dataset.documents, recipe)
+            _check(meaning.fill())
+            with index.reading() as reader:
+                yield Indexed(reader, meaning, asked)
+        finally:
+            meaning.close()
+            index.close()
