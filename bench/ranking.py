@@ -150,8 +150,8 @@ def _ordered(retrieval: Retrieval, reader: Reader, options: Options = _OPTIONS) 
 
 def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], object]]:
     """Return the steps of it, each with what those before it have come to."""
-    parts = fuse(retrieval.evidence, _OPTIONS.fusion)
-    candidates = [retrieval.candidate(chunk, said) for chunk, said in parts.items()]
+    found = fuse(retrieval.evidence, _OPTIONS.fusion)
+    candidates = retrieval.candidates(found)
     ranked = rank(retrieval.parsed, _OPTIONS, reader)
     choice = replace(_NOT_DIVERSE, k=_OPTIONS.k * _OPTIONS.multiplier)
     distinct = selected(ranked, choice, reader)
@@ -160,8 +160,8 @@ def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], objec
     chosen = selected(ranked, _OPTIONS, reader)
     return {
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
-        "calibration": lambda: [retrieval.candidate(*item) for item in parts.items()],
-        "decay": lambda: pipeline._aged(candidates, _OPTIONS.decay, None, reader),
+        "calibration": lambda: retrieval.candidates(found),
+        "decay": lambda: pipeline._age(candidates, _OPTIONS.decay, None, reader),
         "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
         "near copies, until there are 24 others": lambda: selected(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -29,6 +30,7 @@ WINDOW = 254
 MOST_UNKNOWN = 0.2
 """The share of unknown pieces above which the model has not understood a text: 55 % of Chinese
 and 28 % of Japanese pieces are, hardly any of English."""
+_LATIN_OR_GREEK = re.compile("[\u0000-\u03ff\u1e00-\u1fff]")
 
 
 class MiniLM:
@@ -58,7 +60,7 @@ class MiniLM:
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        pieces = _understood(encode(text))[:WINDOW]
+        pieces = [] if _is_foreign(text) else _understood(encode(text))[:WINDOW]
         return self._rows([pieces] if pieces else [])
 
     def _rows(self, cut: Sequence[Sequence[int]]) -> Matrix:
@@ -109,6 +111,18 @@ class MiniLM:
 def _understood(pieces: list[int]) -> list[int]:
     """Return the pieces, or none if the model knows too few of them."""
     return [] if pieces.count(UNKNOWN) > MOST_UNKNOWN * len(pieces) else pieces
+
+
+def _is_foreign(text: str) -> bool:
+    """Whether a query is in a script that the model has letters of, but never learnt to read.
+
+    Passages are not asked: their vectors harm nobody as long as no query is like them.
+    """
+    if text.isascii():
+        return False
+    letters = [letter for letter in text if letter.isalpha()]
+    foreign = sum(not _LATIN_OR_GREEK.match(letter) for letter in letters)
+    return foreign > MOST_UNKNOWN * len(letters)
 
 
 def _packaged() -> bytes:

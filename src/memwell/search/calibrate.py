@@ -29,12 +29,11 @@ _FURTHEST = 500.0
 
 def relevance(above_chance: float | None, covered: float | None) -> float:
     """Return how likely a passage answers; None is a leg that does not know it."""
-    said = [-_FURTHEST]
-    if above_chance is not None:
-        said.append(MEANING_ALONE[0] * above_chance + MEANING_ALONE[1])
-    if covered is not None:
-        alone = WORDS_ALONE if above_chance is None else NEARLY_ALL_WORDS
-        said.append(alone[0] * covered + alone[1])
-    if above_chance is not None and covered is not None:
-        said.append(BOTH[0] * above_chance + BOTH[1] * covered + BOTH[2])
-    return 1.0 / (1.0 + exp(-min(_FURTHEST, max(said))))
+    if above_chance is None:
+        x = -_FURTHEST if covered is None else WORDS_ALONE[0] * covered + WORDS_ALONE[1]
+    else:
+        x = MEANING_ALONE[0] * above_chance + MEANING_ALONE[1]
+        if covered is not None:
+            both = BOTH[0] * above_chance + BOTH[1] * covered + BOTH[2]
+            x = max(x, both, NEARLY_ALL_WORDS[0] * covered + NEARLY_ALL_WORDS[1])
+    return 1.0 / (1.0 + exp(min(_FURTHEST, max(-_FURTHEST, -x))))

@@ -47,8 +47,7 @@ class Dated(NamedTuple):
     date: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """What is left of a score, and why not all."""
 
     share: float = 1.0
@@ -66,10 +65,12 @@ def aged(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list
     today = decay.today
     if today is None or decay.method == OFF:
         return [ALL] * len(passages)
-    ageing = [
-        None if any(fnmatchcase(passage.path, glob) for glob in decay.evergreen) else day
-        for passage, day in zip(passages, days, strict=True)
-    ]
+    ageing = days
+    if decay.evergreen:
+        ageing = [
+            None if any(fnmatchcase(passage.path, glob) for glob in decay.evergreen) else day
+            for passage, day in zip(passages, days, strict=True)
+        ]
     since = today if decay.method == PLAIN else _newest(passages, ageing, today)
     return [ALL if day is None else _kept((since - day).days, decay) for day in ageing]
 

@@ -17,8 +17,9 @@ A leg that says nothing of any candidate has no say: its weight is given to thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import nlargest
 from math import fsum, inf, nextafter, sqrt
 
@@ -89,12 +90,81 @@ class Fusion:
         return self.vector_weight if leg == MEANING else self.text_weight
 
 
-def fuse(legs: Sequence[Evidence], fusion: Fusion) -> dict[int, tuple[Part, ...]]:
-    """Return what each leg contributes to each candidate; the sum of a candidate's is its score."""
+@dataclass(frozen=True)
+class _Said:
+    """What a leg says, as the fusion sees it, and how much that weighs."""
+
+    leg: Evidence
+    evidence: Mapping[int, float]
+    weight: float
+
+    @cached_property
+    def ranks(self) -> Mapping[int, int]:
+        """The place of each candidate among what the leg brought."""
+        return {chunk: rank for rank, chunk in enumerate(self.leg.found, 1)}
+
+    def part(self, chunk: int) -> Part:
+        """Return what the leg contributes to a candidate."""
+        raw, evidence = self.leg.scores.get(chunk), self.evidence[chunk]
+        rank = self.ranks.get(chunk)
+        return Part(self.leg.leg, rank, raw, evidence, self.weight, self.weight * evidence)
+
+
+class Fused(Mapping[int, tuple[Part, ...]]):
+    """The score of each candidate; looked up, the parts that add up to it."""
+
+    def __init__(self, said: Sequence[_Said], pool: Sequence[int]) -> None:
+        self._said = said
+        self._lifts: dict[int, Part] = {}
+        self.scores = {
+            chunk: fsum([one.weight * one.evidence[chunk] for one in said]) for chunk in pool
+        }
+
+    def __getitem__(self, chunk: int) -> tuple[Part, ...]:
+        lift = (self._lifts[chunk],) if chunk in self._lifts else ()
+        return (*(one.part(chunk) for one in self._said), *lift)
+
+    @property
+    def one_leg(self) -> bool:
+        """Whether only one leg spoke."""
+        return len(self._said) == 1
+
+    def late(self) -> dict[int, int]:
+        """Return the candidates that are only there because many hits were asked for.
+
+        Each with its best rank: in that order they follow the others, so that more hits begin
+        with the fewer.
+        """
+        best: dict[int, int] = {}
+        for one in self._said:
+            for chunk, rank in one.ranks.items():
+                best[chunk] = min(rank, best.get(chunk, rank))
+        return {chunk: rank for chunk, rank in best.items() if rank > BASIS}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.scores)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def lift(self, first: Sequence[int]) -> None:
+        """Let candidates be no further back than `PLACES`."""
+        for rank, (chunk, place) in enumerate(zip(first, PLACES, strict=False), 1):
+            others = nlargest(place, (s for other, s in self.scores.items() if other != chunk))
+            if len(others) == place and self.scores[chunk] <= others[-1]:
+                lift = nextafter(others[-1], inf) - self.scores[chunk]
+                self._lifts[chunk] = Part(LIFT, rank, None, lift, 1.0, lift)
+                self.scores[chunk] = fused(self[chunk])
+
+
+def fuse(legs: Sequence[Evidence], fusion: Fusion) -> Fused:
+    """Bring what the legs say of each candidate together."""
     pool = sorted({chunk for leg in legs for chunk in leg.scores})
-    made = {STANDARD: _standard, RRF: _rrf, WEIGHTED: _weighted}[fusion.method](legs, pool, fusion)
-    summed = {chunk: tuple(parts[chunk] for parts in made) for chunk in pool}
-    return _lifted(summed, legs) if fusion.method == STANDARD else summed
+    said = {STANDARD: _standard, RRF: _rrf, WEIGHTED: _weighted}[fusion.method](legs, pool, fusion)
+    found = Fused(said, pool)
+    if fusion.method == STANDARD:
+        found.lift(next((leg.found for leg in legs if leg.leg == MEANING), ()))
+    return found
 
 
 def fused(parts: Sequence[Part]) -> float:
@@ -102,25 +172,7 @@ def fused(parts: Sequence[Part]) -> float:
     return fsum(part.contribution for part in parts)
 
 
-def _lifted(
-    parts: dict[int, tuple[Part, ...]], legs: Sequence[Evidence]
-) -> dict[int, tuple[Part, ...]]:
-    """Let what meaning finds first be no further back than `PLACES`."""
-    first = next((leg.found for leg in legs if leg.leg == MEANING), ())
-    scores = {chunk: fused(said) for chunk, said in parts.items()}
-    for rank, (chunk, place) in enumerate(zip(first, PLACES, strict=False), 1):
-        others = nlargest(place, (score for other, score in scores.items() if other != chunk))
-        if len(others) == place and scores[chunk] <= others[-1]:
-            lift = nextafter(others[-1], inf) - scores[chunk]
-            parts[chunk] = (*parts[chunk], Part(LIFT, rank, None, lift, 1.0, lift))
-            scores[chunk] = fused(parts[chunk])
-    return parts
-
-
-Contributions = list[dict[int, Part]]
-
-
-def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> Contributions:
+def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
     by_name = {leg.leg: leg for leg in legs}
     standing = by_name[MEANING].standing if MEANING in by_name else USUAL_STANDING
     coverage = by_name[WORDS].coverage if WORDS in by_name else 1.0
@@ -130,7 +182,7 @@ def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
     # However many hits are asked for, so that more of them begin with the fewer.
     basis = {chunk for leg in legs for chunk in leg.found[:BASIS]}
     return [
-        _parts(leg, pool, _standardised(leg, pool, basis), weights[leg.leg] / (total or 1.0))
+        _Said(leg, _standardised(leg, pool, basis), weights[leg.leg] / (total or 1.0))
         for leg in legs
     ]
 
@@ -153,7 +205,7 @@ def _standardised(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[i
     return {chunk: (score - mean) / deviation for chunk, score in scores.items()}
 
 
-def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> Contributions:
+def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
     best = fsum(fusion.weight(leg.leg) for leg in legs) / (fusion.rrf_k + 1)
     made = []
     for leg in legs:
@@ -161,11 +213,11 @@ def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> Contr
         reciprocal = {
             chunk: 1 / (fusion.rrf_k + ranks[chunk]) if chunk in ranks else 0.0 for chunk in pool
         }
-        made.append(_parts(leg, pool, reciprocal, fusion.weight(leg.leg) / (best or 1.0)))
+        made.append(_Said(leg, reciprocal, fusion.weight(leg.leg) / (best or 1.0)))
     return made
 
 
-def _weighted(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> Contributions:
+def _weighted(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
     total = fusion.vector_weight + fusion.text_weight
     spoke = fsum(fusion.weight(leg.leg) for leg in legs)
     made = []
@@ -176,22 +228,5 @@ def _weighted(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
         else:
             normal = [max(0.0, score) for score in scores]
         weight = fusion.weight(leg.leg) * total / spoke if spoke else total / len(legs)
-        made.append(_parts(leg, pool, dict(zip(pool, normal, strict=True)), weight))
+        made.append(_Said(leg, dict(zip(pool, normal, strict=True)), weight))
     return made
-
-
-def _parts(
-    leg: Evidence, pool: Sequence[int], evidence: Mapping[int, float], weight: float
-) -> dict[int, Part]:
-    ranks = {chunk: rank for rank, chunk in enumerate(leg.found, 1)}
-    return {
-        chunk: Part(
-            leg=leg.leg,
-            rank=ranks.get(chunk),
-            raw=leg.scores.get(chunk),
-            evidence=evidence[chunk],
-            weight=weight,
-            contribution=weight * evidence[chunk],
-        )
-        for chunk in pool
-    }

@@ -120,11 +120,10 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     retrieval = _retrieve(parsed, options, reader, ask)
     if not retrieval.evidence and (looser := without_quotes(parsed)):
         retrieval = _retrieve(looser, options, reader, ask)
-    parts = fuse(retrieval.evidence, options.fusion)
-    candidates = [retrieval.candidate(chunk, said) for chunk, said in parts.items()]
+    candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
     period = _period(retrieval.parsed, options.decay, reader)
     # Before the threshold, so that a higher one only removes.
-    candidates = _aged(candidates, options.decay, period, reader)
+    _age(candidates, options.decay, period, reader)
     ordered = sorted(candidates, key=lambda found: found.order)
     return Ranked(
         retrieval.parsed,
@@ -161,16 +160,16 @@ def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
     return None
 
 
-def _aged(
-    candidates: list[Candidate], decay: Decay, period: Period | None, reader: Reader
-) -> list[Candidate]:
+def _age(
+    candidates: Sequence[Candidate], decay: Decay, period: Period | None, reader: Reader
+) -> None:
     """Step 5: what time leaves of each."""
     if period is None and (decay.method == OFF or decay.today is None):
-        return candidates
+        return
     notes = reader.dated([found.chunk_id for found in candidates])
     dated = [Dated(found.relevance, *notes[found.chunk_id]) for found in candidates]
-    left = aged(dated, decay, period)
-    return [replace(found, kept=kept) for found, kept in zip(candidates, left, strict=True)]
+    for found, kept in zip(candidates, aged(dated, decay, period), strict=True):
+        found.kept = kept
 
 
 def selected(ranked: Ranked, options: Options, reader: Reader) -> list[Chosen]:

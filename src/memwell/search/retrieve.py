@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memwell.model import Leg, Part
 from memwell.search.calibrate import relevance
 from memwell.search.decay import ALL, Kept
-from memwell.search.fuse import MEANING, USUAL_STANDING, WORDS, Evidence, fused
+from memwell.search.fuse import BASIS, MEANING, USUAL_STANDING, WORDS, Evidence, Fused
 from memwell.search.parse import Parsed
 from memwell.store.base import Beside, Match
 from memwell.store.index import Reader
@@ -53,39 +53,47 @@ def wordlessly(text: str, reader: Reader) -> Callable[[], Answer]:
     return lambda: (None, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Candidate:
     """A chunk that may become a hit, and what is known of it."""
 
     chunk_id: int
     relevance: float
-    parts: tuple[Part, ...] = ()
+    fused: float = 0.0
+    """The sum of what the legs contribute."""
     above_chance: float | None = None
     covered: float | None = None
     kept: Kept = ALL
+    legs: Fused | None = None
+    """What it came about from; None where only filters ask."""
+    late: int = 0
+    """Its rank, where it is only there because many hits were asked for."""
 
     @property
-    def fused(self) -> float:
-        """The sum of what the legs contribute."""
-        return fused(self.parts)
+    def parts(self) -> tuple[Part, ...]:
+        """What each leg contributes."""
+        return self.legs[self.chunk_id] if self.legs else ()
 
     @property
-    def order(self) -> tuple[float, float, int]:
+    def value(self) -> float:
         """What it is sorted by: what time leaves of what speaks for it."""
-        value = self.fused
-        left = value * self.kept.share if value > 0 else value
-        if len(self.parts) == 1:  # what one leg says alone is on the scale that is shown
-            return -self.score, -left, self.chunk_id
-        return -left, 0.0, self.chunk_id
+        if self.legs is None or self.legs.one_leg:
+            return self.score  # what one leg says alone is on the scale that is shown
+        return self.fused * self.kept.share if self.fused > 0 else self.fused
+
+    @property
+    def order(self) -> tuple[int, float, float, int]:
+        """The key to sort by, best first."""
+        return self.late, -self.value, -self.fused, self.chunk_id
 
     @property
     def score(self) -> float:
         """What it shows."""
         return self.relevance * self.kept.share
 
-    def rank_in(self, leg: str) -> int | None:
-        """Its place among what a leg brought."""
-        return next((part.rank for part in self.parts if part.leg == leg), None)
+    def was_found_by(self, leg: str) -> bool:
+        """Whether a leg brought it."""
+        return any(part.leg == leg and part.rank for part in self.parts)
 
 
 class Retrieval:
@@ -108,16 +116,24 @@ class Retrieval:
         if answer:
             self._ask_meaning(*answer())
 
-    def candidate(self, chunk: int, parts: tuple[Part, ...]) -> Candidate:
-        """Bring what the legs say of a chunk to scales that mean the same everywhere."""
-        raw = {part.leg: part.raw for part in parts}
-        cosine, score = raw.get(MEANING), raw.get(WORDS)
-        above = covered = None
-        if cosine is not None and self.asked:
-            above = _above_chance(self.asked.space, cosine)
-        if score is not None:
-            covered = self._coverage(score)
-        return Candidate(chunk, relevance(above, covered), parts, above, covered)
+    def candidates(self, found: Fused) -> list[Candidate]:
+        """Bring what the legs say of each chunk to scales that mean the same everywhere."""
+        words, meaning = (self._scores(leg) for leg in (WORDS, MEANING))
+        mean, deviation = _unrelated(self.asked.space) if self.asked else (0.0, 1.0)
+        ideal = self.ideal
+        late = found.late() if self.limit > BASIS else {}
+        made = []
+        for chunk, score in found.scores.items():
+            cosine, bm25 = meaning.get(chunk), words.get(chunk)
+            above = None if cosine is None else (cosine - mean) / deviation
+            covered = None if bm25 is None else bm25 / ideal if ideal else 1.0
+            likely = relevance(above, covered)
+            behind = late.get(chunk, 0)
+            made.append(Candidate(chunk, likely, score, above, covered, ALL, found, behind))
+        return made
+
+    def _scores(self, leg: str) -> Mapping[int, float]:
+        return next((said.scores for said in self.evidence if said.leg == leg), {})
 
     def _coverage(self, score: float) -> float:
         return score / self.ideal if self.ideal else 1.0
@@ -197,9 +213,7 @@ def _above_usual(space: Space, cosine: float) -> float:
     return (cosine - space.random_mean) / space.random_deviation
 
 
-def _above_chance(space: Space, cosine: float) -> float:
-    """Return by how many deviations a cosine lies above that of a question and a stranger."""
+def _unrelated(space: Space) -> tuple[float, float]:
+    """Return mean and deviation of the cosine of a question and a stranger."""
     mean, deviation = space.unrelated_mean, space.unrelated_deviation
-    if mean is None or not deviation:
-        mean, deviation = _UNMEASURED
-    return (cosine - mean) / deviation
+    return (mean, deviation) if mean is not None and deviation else _UNMEASURED

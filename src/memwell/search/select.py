@@ -40,6 +40,7 @@ class Chosen:
     candidate: Candidate
     hit: Hit
     signs: frozenset[str]
+    numbers: frozenset[str]
     copies: list[tuple[Candidate, str]] = field(default_factory=list)
     """Those it stands for, and where they are."""
     worth: float | None = None
@@ -79,8 +80,9 @@ def select(
     found = _distinct(candidates, max(k, choice), reader)
     alike = _alike(found, diversity, reader, asked)
     if diversity.method == MMR:
-        relevances = [one.candidate.score for one in found]
-        order = mmr(relevances, alike, k, diversity.balance)
+        best = max((one.candidate.value for one in found), default=0.0) or 1.0
+        values = [max(0.0, one.candidate.value) / best for one in found]
+        order = mmr(values, alike, k, diversity.balance)
         for at, worth in order:
             found[at].worth = worth
         return [found[at] for at, _ in order]
@@ -96,9 +98,9 @@ def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> l
     chosen: list[Chosen] = []
     for candidate in candidates:
         (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
-        new = Chosen(candidate, hit, signs(hit.text))
+        new = _chosen(candidate, hit)
         same = next((one for one in chosen if _is_copy(one, new)), None)
-        if same and candidate.parts:
+        if same and candidate.legs:
             _collapse(new, into=same)
         elif len(chosen) == wanted:
             break
@@ -107,25 +109,24 @@ def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> l
     return chosen
 
 
+def _chosen(candidate: Candidate, hit: Hit) -> Chosen:
+    words = signs(hit.text)
+    return Chosen(candidate, hit, words, frozenset(word for word in words if not word.isalpha()))
+
+
 def _is_copy(one: Chosen, other: Chosen) -> bool:
     """Whether two texts are nearly the same; another number is another text."""
-    few, many = sorted((len(one.signs), len(other.signs)))
-    if few < NEAR_COPY * many:  # the cheap half of the question
+    if one.numbers != other.numbers:
         return False
-    if not few:
+    if not one.signs and not other.signs:
         return one.hit.text.split() == other.hit.text.split()
-    differing = one.signs ^ other.signs
-    return jaccard(one.signs, other.signs) >= NEAR_COPY and not any(map(_has_digit, differing))
-
-
-def _has_digit(word: str) -> bool:
-    return any(sign.isdigit() for sign in word)
+    return jaccard(one.signs, other.signs) >= NEAR_COPY
 
 
 def _collapse(copy: Chosen, *, into: Chosen) -> None:
     """Let one stand for both: the copy that the words found, if only one is."""
-    if into.candidate.rank_in(WORDS) is None and copy.candidate.rank_in(WORDS) is not None:
-        for name in ("candidate", "hit", "signs"):
+    if copy.candidate.was_found_by(WORDS) and not into.candidate.was_found_by(WORDS):
+        for name in ("candidate", "hit", "signs", "numbers"):
             ours, theirs = getattr(into, name), getattr(copy, name)
             setattr(into, name, theirs)
             setattr(copy, name, ours)
