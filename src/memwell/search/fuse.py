@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nlargest
-from math import fsum, inf, nextafter, sqrt
+from math import fsum, inf, sqrt
 
 from memwell.model import Part
 from memwell.search.normalise import (
@@ -43,6 +43,7 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.05, 0.8
 ENOUGH, SHARPNESS = 0.45, 3
 """The constants of `standard`: see docs/ranking.md."""
 _NOISE = 1e-9
+_ABOVE = 1e-6
 
 NORMALISERS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
     "saturation": lambda scores: [saturation(score) for score in scores],
@@ -149,12 +150,16 @@ class Fused(Mapping[int, tuple[Part, ...]]):
 
     def lift(self, first: Sequence[int]) -> None:
         """Let candidates be no further back than `PLACES`."""
+        late = self.late()
+        early = {chunk: score for chunk, score in self.scores.items() if chunk not in late}
         for rank, (chunk, place) in enumerate(zip(first, PLACES, strict=False), 1):
-            others = nlargest(place, (s for other, s in self.scores.items() if other != chunk))
-            if len(others) == place and self.scores[chunk] <= others[-1]:
-                lift = nextafter(others[-1], inf) - self.scores[chunk]
+            others = nlargest(place, (s for other, s in early.items() if other != chunk))
+            # By more than rounding, and each by a little less than the one before it.
+            enough = others[-1] + _ABOVE * (1 - rank / 10) if len(others) == place else -inf
+            if self.scores[chunk] < enough:
+                lift = enough - self.scores[chunk]
                 self._lifts[chunk] = Part(LIFT, rank, None, lift, 1.0, lift)
-                self.scores[chunk] = fused(self[chunk])
+                self.scores[chunk] = early[chunk] = fused(self[chunk])
 
 
 def fuse(legs: Sequence[Evidence], fusion: Fusion) -> Fused:

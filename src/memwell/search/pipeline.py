@@ -167,7 +167,10 @@ def _age(
     if period is None and (decay.method == OFF or decay.today is None):
         return
     notes = reader.dated([found.chunk_id for found in candidates])
-    dated = [Dated(found.relevance, *notes[found.chunk_id]) for found in candidates]
+    dated = [  # none is older for what is only there because many hits were asked for
+        Dated(0.0 if found.late else found.relevance, *notes[found.chunk_id])
+        for found in candidates
+    ]
     for found, kept in zip(candidates, aged(dated, decay, period), strict=True):
         found.kept = kept
 
