@@ -66,6 +66,17 @@ def test_the_weight_of_words_by_hand() -> None:
     assert weight_of_words(100, 1.0) == 0.05
 
 
+@pytest.mark.parametrize("method", FUSIONS)
+def test_a_third_leg_fuses_the_same_way(method: str) -> None:
+    """What all three have first stays first; a leg that only repeats another changes no order."""
+    by_words, by_meaning = {1: 8.0, 2: 2.0, 3: 1.0}, {1: 0.7, 2: 0.3, 3: 0.2}
+    third = Evidence("notes", by_meaning, [1, 2, 3])
+    found = fuse([words(by_words), meaning(by_meaning), third], Fusion(method))
+    assert sorted(found, key=lambda chunk: -fused(found[chunk])) == [1, 2, 3]
+    assert [part.leg for part in found[1]] == ["words", "meaning", "notes"]
+    assert found[1][1].weight == found[1][2].weight
+
+
 def test_rrf_by_hand() -> None:
     parts = fuse([words({1: 8.0, 2: 2.0}), meaning({2: 0.7, 3: 0.3})], Fusion("rrf"))
     best = (0.7 + 0.3) / 61

@@ -217,6 +217,14 @@ def test_a_time_in_the_query_is_preferred(memory: Memory, workspace: Path, write
     assert last.kept == LIKELY_OUTSIDE
 
 
+def test_the_time_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.today({}) == dt.date.today()
+    assert config.today({"MEMWELL_NOW": "2026-02-10"}) == TODAY
+    assert config.today({"MEMWELL_NOW": "2026-02-10T23:59"}) == TODAY
+    with pytest.raises(ConfigError, match=r"MEMWELL_NOW = 'soon' is no time"):
+        config.today({"MEMWELL_NOW": "soon"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -7,6 +7,7 @@ value is taken from the environment.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -203,6 +204,20 @@ def user_config_folder(environment: Mapping[str, str]) -> Path:
     import platformdirs
 
     return Path(platformdirs.user_config_dir("memwell", appauthor=False))
+
+
+def today(environment: Mapping[str, str] | None = None) -> dt.date:
+    """Return the day that it is: MEMWELL_NOW, so that examples stay true, else the clock's."""
+    environment = os.environ if environment is None else environment
+    named = environment.get("MEMWELL_NOW")
+    if not named:
+        return dt.date.today()
+    try:
+        return dt.datetime.fromisoformat(named).date()
+    except ValueError:
+        raise ConfigError(
+            f"$MEMWELL_NOW = {named!r} is no time", "Write it like 2026-02-10 or 2026-02-10T14:15"
+        ) from None
 
 
 def home_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -185,7 +185,7 @@ class Memory:
             diversity=diversity,
             context=context,
             explain=explain,
-            today=today or dt.date.today(),
+            today=today or config.today(),
         )
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.search(query, options, entries, progress))
@@ -194,14 +194,17 @@ class Memory:
         self, query: str, changes: Sequence[Mapping[str, config.Value]], *, k: int | None = None
     ) -> tuple[SearchResult, ...]:
         """Search as if other settings held, once for each of `changes`: for less than as many."""
-        held, today = self.settings, dt.date.today()
+        held, today = self.settings, config.today()
         many = [search_options(held.but(changed), k=k, today=today) for changed in changes]
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.search_each(query, many, entries))
 
-    def why(self, query: str, path: str, *, k: int | None = None, mode: str | None = None) -> Why:
+    def why(
+        self, query: str, path: str, *, k: int | None = None, mode: str | None = None,
+        today: dt.date | None = None,
+    ) -> Why:  # fmt: skip
         """Say at which place a note is among the hits of a query, or why it is not."""
-        options = search_options(self.settings, k=k, mode=mode, today=dt.date.today())
+        options = search_options(self.settings, k=k, mode=mode, today=today or config.today())
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.why(query, path, options, entries))
 

@@ -13,6 +13,7 @@
     weighted   fused = sum of weight x score, BM25 brought between 0 and 1 by a normaliser
 
 A leg that says nothing of any candidate has no say: its weight is given to those that spoke.
+Further legs fuse the same way, each weighing as much as meaning.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Fusion:
 
     def weight(self, leg: str) -> float:
         """The weight of a leg, as configured."""
-        return self.vector_weight if leg == MEANING else self.text_weight
+        return self.text_weight if leg == WORDS else self.vector_weight
 
 
 @dataclass(frozen=True)
@@ -182,13 +183,13 @@ def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
     standing = by_name[MEANING].standing if MEANING in by_name else USUAL_STANDING
     coverage = by_name[WORDS].coverage if WORDS in by_name else 1.0
     words = weight_of_words(standing, coverage, fusion.words_weight)
-    weights = {MEANING: 1.0 - words, WORDS: words}
-    total = fsum(weights[leg.leg] for leg in legs)
+    weights = [words if leg.leg == WORDS else 1.0 - words for leg in legs]
+    total = fsum(weights)
     # However many hits are asked for, so that more of them begin with the fewer.
     basis = {chunk for leg in legs for chunk in leg.found[:BASIS]}
     return [
-        _Said(leg, _standardised(leg, pool, basis), weights[leg.leg] / (total or 1.0))
-        for leg in legs
+        _Said(leg, _standardised(leg, pool, basis), weight / (total or 1.0))
+        for leg, weight in zip(legs, weights, strict=True)
     ]
 
 

@@ -33,6 +33,15 @@ def place_options(command: F) -> F:
     )(command)
 
 
+def now_option(command: F) -> F:
+    """``--now``: the time that it is, so that examples stay true."""
+    return click.option(
+        "--now",
+        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+        help="Take this for the present time; default $MEMWELL_NOW, else the clock.",
+    )(command)
+
+
 def mode_option(command: F) -> F:
     """``--mode``: by words, by meaning or by both."""
     return click.option(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import click
 
 from memwell.surfaces.cli.common import (
     json_option,
     mode_option,
+    now_option,
     opened,
     place_options,
     print_json,
@@ -20,6 +23,7 @@ from memwell.surfaces.cli.searching import NO_HITS, print_trace
 @click.option("-k", "k", type=int, help="How many hits the search would show at most.")
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
 @mode_option
+@now_option
 @place_options
 @json_option
 @click.pass_context
@@ -30,6 +34,7 @@ def why_command(
     k: int | None,
     everywhere: bool,
     mode: str | None,
+    now: dt.datetime | None,
     workspace: str | None,
     agent: str | None,
     as_json: bool,
@@ -39,7 +44,7 @@ def why_command(
     Exit status: 0 it is, 1 it is not.
     """
     with opened(workspace, agent, everywhere=everywhere) as memory:
-        found = memory.why(query, path, k=k, mode=mode)
+        found = memory.why(query, path, k=k, mode=mode, today=now.date() if now else None)
     if as_json:
         print_json(found)
     else:

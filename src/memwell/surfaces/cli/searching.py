@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 from memwell.surfaces.cli.common import (
     json_option,
     mode_option,
+    now_option,
     opened,
     place_options,
     print_json,
@@ -46,6 +48,7 @@ NO_HITS = 1
     help="Show each passage with those beside it, or with its whole section.",
 )
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
+@now_option
 @place_options
 @json_option
 @click.pass_context
@@ -61,6 +64,7 @@ def search_command(
     diversity: str | None,
     context: str | None,
     explain: bool,
+    now: dt.datetime | None,
     workspace: str | None,
     agent: str | None,
     as_json: bool,
@@ -85,6 +89,7 @@ def search_command(
             diversity=diversity,
             context=context,
             explain=explain,
+            today=now.date() if now else None,
             progress=progress,
         )
     if as_json:
