@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,17 +12,22 @@ from typing import TYPE_CHECKING
 from memwell.config import Config
 from memwell.errors import MemwellError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Freshness, SearchResult
+from memwell.model import Freshness, SearchResult, Viewer
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.retrieve import Answer, Ask, wordlessly
+from memwell.store.facts import FactStore
 from memwell.store.index import Index, Reader
+from memwell.store.notes import FACTS
 from memwell.store.registry import Entry
 from memwell.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from memwell.meaning import Meaning
     from memwell.search.why import Why
+
+
+NOTE, FACT = "note", "fact"
 
 
 class Asking:
@@ -35,19 +41,22 @@ class Asking:
 
     def __init__(
         self, index: Index, workspaces: Workspaces, meaning: Callable[[], Meaning],
-        settings: Config, say: Callable[[str], None],
+        settings: Config, say: Callable[[str], None], store: FactStore, viewer: Viewer,
     ) -> None:  # fmt: skip
         self._index = index
         self._workspaces = workspaces
         self._meaning = meaning
         self._settings = settings
         self._say = say
+        self._store = store
+        self._viewer = viewer
 
     def search(
-        self, query: str, options: Options, entries: Sequence[Entry], progress: Progress
-    ) -> SearchResult:
-        """Find the passages of some workspaces that answer a query."""
-        freshness, ids = self._refreshed(options, entries, progress)
+        self, query: str, options: Options, entries: Sequence[Entry], progress: Progress,
+        kind: str | None = None,
+    ) -> SearchResult:  # fmt: skip
+        """Find the passages of some workspaces, and the facts, that answer a query."""
+        freshness, ids = self._refreshed(options, entries, progress, kind)
         result = self._ask(query, options, freshness, ids)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._repaired() and not result.hits:
@@ -61,7 +70,7 @@ class Asking:
         if not many:
             return ()
         most = next((one for one in many if one.mode != WORDS), many[0])
-        freshness, ids = self._refreshed(most, entries, unwatched)
+        freshness, ids = self._refreshed(most, entries, unwatched, None)
         ask = _once(self._leg(most))
         with self._index.reading() as reader:
             return tuple(search(query, one, reader, freshness, ids, ask) for one in many)
@@ -83,16 +92,38 @@ class Asking:
         return Why(query, path, NOT_INDEXED, *_missing(path, entries))
 
     def _refreshed(
-        self, options: Options, entries: Sequence[Entry], progress: Progress
+        self, options: Options, entries: Sequence[Entry], progress: Progress, kind: str | None
     ) -> tuple[Freshness, tuple[int, ...] | None]:
         """Bring the index in step; return how fresh it is, and the workspaces to search."""
+        _check_kind(kind)
+        self.follow_facts()
         scope = self._workspaces.refreshed(entries, progress)
         self._index.ensure_words()
         freshness = scope.freshness
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
             freshness = replace(freshness, unembedded=left)
-        return freshness, scope.ids
+        return freshness, self._searched(scope.ids, kind)
+
+    def follow_facts(self) -> None:
+        """Bring the facts that the viewer sees up to date in the index."""
+        if self._store.database.path.exists():
+            from memwell.store.projection import follow
+
+            now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+            follow(self._index, self._store, self._viewer, now)
+
+    def _searched(self, notes: tuple[int, ...] | None, kind: str | None) -> tuple[int, ...] | None:
+        """Return the workspaces to search: those of notes, and those of the viewer's facts."""
+        with self._index.reading() as reader:
+            known = reader.notes.fact_workspaces()
+        if not known and kind is None:
+            return notes
+        if kind == NOTE:
+            return notes
+        roots = [f"{FACTS}{scope}:{target}" for scope, target in self._viewer.scopes]
+        facts = tuple(known[root] for root in roots if root in known)
+        return facts if kind == FACT else (*(notes or ()), *facts)
 
     def _ask(
         self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
@@ -112,6 +143,11 @@ class Asking:
         except MemwellError as error:
             self._say(f"The keyword index could not be rebuilt: {error}")
             return False
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind not in (None, NOTE, FACT):
+        raise MemwellError(f"{kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
 
 
 def _once(ask: Ask) -> Ask:

@@ -123,6 +123,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("search.min_score", 0.11, "Hits below this relevance are dropped: the worst strangers"
             " go, and hardly a good hit does. From 0.2 on four of five foreign questions find"
             " nothing.", least=0, most=1),
+    Setting("recall.budget", 800, "Tokens of what is recalled for a prompt: they are the user's"
+            " money.", least=1, most=1_000_000),
+    Setting("recall.k", 12, "Hits that it is made from.", least=1, most=1000),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
             " quarter of a second); more, and it says how stale it is.", least=0),

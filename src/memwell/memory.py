@@ -8,35 +8,34 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memwell import config
 from memwell.asking import Asking
 from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import IndexReport, Passage, SearchResult
+from memwell.model import IndexReport, Passage, SearchResult, Viewer
 from memwell.options import search_options
+from memwell.store.facts import FactStore
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
 from memwell.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
+    from memwell.facts.keeping import Keeper, Remembered
+    from memwell.facts.recall import Recall
     from memwell.meaning import Meaning
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
 
 T = TypeVar("T")
-
-_FILL_AGAIN_SECONDS = 30.0
-"""How often a watch looks for passages to embed though nothing changed: a provider may be back."""
 
 
 class Memory:
@@ -48,6 +47,7 @@ class Memory:
             agent's workspaces together.
         near: the same, but where no workspace is there, all of them are meant.
         agent: whose memory; default the setting ``agent``.
+        user, session: whose facts are seen besides those of the agent and those that are global.
         embedders: providers of vectors of your own, by the name ``embedding.chain`` gives them.
 
     """
@@ -59,6 +59,8 @@ class Memory:
         workspace: str | Path | None = None,
         near: str | Path | None = None,
         agent: str | None = None,
+        user: str = "",
+        session: str = "",
         embedders: Mapping[str, Factory] | None = None,
     ) -> None:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
@@ -83,6 +85,8 @@ class Memory:
         self._index = Index(folder / "index.db", vectors_by_sql=by_sql)
         self._workspaces = Workspaces(Registry(folder), self._index)
         self._embedders = embedders
+        self.viewer = Viewer(user, self.agent, session)
+        self._store = FactStore(self.home / "memory.db")
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
 
@@ -100,6 +104,7 @@ class Memory:
     def close(self) -> None:
         """Let go of the index; the next call opens it again."""
         self._index.close()
+        self._store.close()
         if "_meaning" in self.__dict__:
             self._meaning.close()
 
@@ -164,6 +169,7 @@ class Memory:
         fusion: str | None = None,
         diversity: str | None = None,
         context: str | None = None,
+        kind: str | None = None,
         explain: bool = False,
         today: dt.date | None = None,
         progress: Progress = unwatched,
@@ -173,8 +179,9 @@ class Memory:
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
         `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is
         "off", "mmr" or "cluster"; default ``search.diversity``. `context` "neighbours" or "section"
-        gives hits what stands around them. With `explain` hits say how their scores came about.
-        `today` is what notes are old by; default the clock.
+        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. With
+        `explain` hits say how their scores came about. `today` is what notes are old by; default
+        the clock.
         """
         options = search_options(
             self.settings,
@@ -188,7 +195,7 @@ class Memory:
             today=today or config.today(),
         )
         asking, entries = self._asking(), self._searched(remember=True)
-        return self._mended(lambda: asking.search(query, options, entries, progress))
+        return self._mended(lambda: asking.search(query, options, entries, progress, kind))
 
     def search_each(
         self, query: str, changes: Sequence[Mapping[str, config.Value]], *, k: int | None = None
@@ -207,6 +214,38 @@ class Memory:
         options = search_options(self.settings, k=k, mode=mode, today=today or config.today())
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.why(query, path, options, entries))
+
+    @property
+    def facts(self) -> Keeper:
+        """What was remembered, as the viewer sees it, and all that can be done with it."""
+        from memwell.facts.keeping import Keeper
+
+        return Keeper(self._store, self.viewer)
+
+    def remember(self, text: str, **details: Any) -> Remembered:
+        """Keep a fact, or reinforce the one that says the same; `details` are `Telling`'s."""
+        from memwell.facts.keeping import Telling
+
+        return self.facts.remember(Telling(text, **details))
+
+    def supersede(self, old: str, text: str, **details: Any) -> Remembered:
+        """Keep a fact in place of the one with the id `old`, which is no longer held true."""
+        from memwell.facts.keeping import Telling
+
+        return self.facts.supersede(old, Telling(text, **details))
+
+    def forget(self, *ids: str) -> int:
+        """Remove facts, from memory and index; return how many there were."""
+        count = self.facts.forget(ids)
+        self._mended(self._asking().follow_facts)
+        return count
+
+    def recall(self, message: str, *, budget: int | None = None) -> Recall:
+        """Return what is remembered of a message, as a block for an agent's prompt."""
+        from memwell.facts.recall import recall_block
+
+        tokens = self.settings["recall.budget"] if budget is None else budget
+        return recall_block(self.search(message, k=self.settings["recall.k"]), tokens)
 
     def get(self, reference: str) -> Passage:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
@@ -268,7 +307,7 @@ class Memory:
 
         `report` is given each sync that changed something, and sentences about what happens.
         """
-        from memwell.ingest.watch import watch
+        from memwell.ingest.watch import keep_filling, watch
 
         entries = self._searched(remember=True)
         if not entries:
@@ -285,29 +324,14 @@ class Memory:
         def folders(root: Path) -> list[Path]:
             return self._workspaces.folders(by_root[root])
 
-        background = threading.Thread(target=self._keep_filling, args=(something_new, report, stop))
+        background = threading.Thread(
+            target=keep_filling,
+            args=(lambda: self._mended(lambda: self._meaning.fill(stop=stop)), something_new,
+                  report, stop),
+        )  # fmt: skip
         background.start()
         watch([*by_root], sync, folders, report, stop)
         background.join()
-
-    def _keep_filling(
-        self, something_new: threading.Event, say: Callable[[str], None], stop: threading.Event
-    ) -> None:
-        """Embed what waits, after every sync and now and then, until `stop` is set."""
-        said: tuple[str, ...] = ()
-        while not stop.is_set():
-            something_new.clear()
-            try:
-                done = self._mended(lambda: self._meaning.fill(stop=stop))
-                if done.notes != said:
-                    said = done.notes
-                    for note in said:
-                        say(note)
-            except MemwellError as error:
-                say(str(error))
-            deadline = time.monotonic() + _FILL_AGAIN_SECONDS
-            while not (stop.is_set() or something_new.is_set() or time.monotonic() > deadline):
-                stop.wait(0.2)
 
     # -- how they do it ------------------------------------------------------------------------
 
@@ -330,8 +354,9 @@ class Memory:
 
     def _asking(self) -> Asking:
         return Asking(
-            self._index, self._workspaces, lambda: self._meaning, self.settings, self.notices.append
-        )
+            self._index, self._workspaces, lambda: self._meaning, self.settings,
+            self.notices.append, self._store, self.viewer,
+        )  # fmt: skip
 
     def _entry(self) -> Entry | None:
         return self._workspaces.around(self._place) if self._place else None

@@ -199,3 +199,62 @@ class Passage:
     start_line: int
     end_line: int
     text: str
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+SCOPES = (GLOBAL, USER, AGENT, SESSION) = ("global", "user", "agent", "session")
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks: sees what is global, and what is theirs."""
+
+    user: str = ""
+    agent: str = ""
+    session: str = ""
+
+    @property
+    def scopes(self) -> tuple[tuple[str, str], ...]:
+        """The scopes that are visible, each with whose it is, the widest first."""
+        own = ((USER, self.user), (AGENT, self.agent), (SESSION, self.session))
+        return ((GLOBAL, ""), *((scope, target) for scope, target in own if target))
+
+    @property
+    def narrowest(self) -> str:
+        """The scope that the fewest share."""
+        return self.scopes[-1][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that was told, and is kept straight. Times are UTC, ISO 8601."""
+
+    id: str
+    text: str
+    category: str
+    source: str
+    origin: str
+    """Where exactly it came from: a path with lines, a session."""
+    importance: float
+    confidence: float
+    decay_class: str
+    created_at: str
+    confirmed_at: str
+    expires_at: str | None
+    valid_from: str | None
+    valid_until: str | None
+    superseded_by: str | None
+    scope: str
+    target: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactEvent:
+    """Something that happened to a fact."""
+
+    fact_id: str
+    at: str
+    what: str
+    detail: str

@@ -143,9 +143,10 @@ class Workspaces:
         notes += [state.note for state in states if state.note]
         with self._index.reading() as reader:
             synced = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
+            facts = reader.notes.fact_workspaces()
         chosen = [synced[entry.root] for entry in present if entry.root in synced]
         return Scope(
-            None if len(chosen) == len(synced) else tuple(key for key, _ in chosen),
+            None if len(chosen) == len(synced) and not facts else tuple(key for key, _ in chosen),
             Freshness(
                 checked=bool(states) and all(state.checked for state in states),
                 pending=sum(state.pending for state in states),

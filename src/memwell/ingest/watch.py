@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memwell.errors import MemwellError
+from memwell.reports import FillReport
 
 POLL_SECONDS = 1.0
+_FILL_AGAIN_SECONDS = 30.0
+"""How often passages to embed are looked for though nothing changed: a provider may be back."""
 _SETTLE_MS = 200
 """Changes this close together are one: an editor's write, rename and delete."""
 
@@ -112,3 +116,26 @@ def _inode(root: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def keep_filling(
+    fill: Callable[[], FillReport],
+    something_new: threading.Event,
+    say: Callable[[str], None],
+    stop: threading.Event,
+) -> None:
+    """Embed what waits, after every sync and now and then, until `stop` is set."""
+    said: tuple[str, ...] = ()
+    while not stop.is_set():
+        something_new.clear()
+        try:
+            done = fill()
+            if done.notes != said:
+                said = done.notes
+                for note in said:
+                    say(note)
+        except MemwellError as error:
+            say(str(error))
+        deadline = time.monotonic() + _FILL_AGAIN_SECONDS
+        while not (stop.is_set() or something_new.is_set() or time.monotonic() > deadline):
+            stop.wait(0.2)

@@ -186,4 +186,5 @@ def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
     words = [node for node in query.any_of if isinstance(node, Word)]
     for unknown in reader.unknown(words)[:3]:
         for token in nearest(unknown.casefold(), reader.vocabulary):
-            yield text.replace(unknown, reader.written(token, unknown))
+            if word := reader.written(token, unknown, query.filters):
+                yield text.replace(unknown, word)

@@ -17,6 +17,7 @@ import apsw
 from memwell.model import Context, Hit
 from memwell.store import expressions, keyword
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
+from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordsUnavailable
 from memwell.store.lexicon import Lexicon
 from memwell.store.notes import Notes
@@ -285,17 +286,23 @@ class Reader:
             ).fetchall()
         return ((str(term), int(count)) for term, count in rows)
 
-    def written(self, token: str, like: str) -> str:
-        """Return a word of the notes that `token` stands for: the index holds only stems."""
+    def written(self, token: str, like: str, filters: Filters) -> str | None:
+        """Return a word of the notes that `token` stands for: the index holds only stems.
+
+        None if only notes hold it that may not be looked at.
+        """
+        condition, values = filter_sql(filters)
         found: str | None = self._connection.execute(
-            """
+            f"""
             SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
             FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
-            WHERE w.words MATCH ? LIMIT 1
+            WHERE w.words MATCH ? {condition} LIMIT 1
             """,
-            (f'"{token}"',),
+            (f'"{token}"', *values),
         ).get
-        words: list[str] = re.findall(r"[^\W_]+", found or "")
+        if found is None:
+            return None
+        words: list[str] = re.findall(r"[^\W_]+", found)
         for word in words:
             if any(seen == token for seen, _ in self.tokens(word)):
                 return word.capitalize() if like[:1].isupper() else word.lower()

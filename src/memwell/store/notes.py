@@ -20,6 +20,9 @@ from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
 from memwell.store.lexicon import count_common_words
 
+FACTS = "facts:"
+"""What the workspaces begin with that hold no files, but facts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -49,7 +52,7 @@ class Notes:
     """Reads and writes notes over one connection."""
 
     def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
-        self._connection = connection
+        self._connection = self.connection = connection
         self._with_words = with_words
         self._last_chunk: int | None = None
 
@@ -72,11 +75,20 @@ class Notes:
         return None if found is None else int(found)
 
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        """Return id, root, folder id and time of the last sync of every workspace."""
+        """Return id, root, folder id and time of the last sync of every workspace of notes."""
         rows = self._connection.execute(
-            "SELECT id, root, folder_id, synced_at FROM workspaces ORDER BY root"
+            "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
+            " ORDER BY root",
+            (f"{FACTS}*",),
         )
         return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
+
+    def fact_workspaces(self) -> dict[str, int]:
+        """Return the ids of the workspaces that hold facts, by their names."""
+        rows = self._connection.execute(
+            "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACTS}*",)
+        )
+        return {root: int(key) for root, key in rows}
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
         """Record that a workspace's folder now lies elsewhere."""
@@ -354,10 +366,12 @@ class Notes:
         for chunk_id, relevance in matches:
             row = self._connection.execute(_HIT, (chunk_id,)).get
             path, root, start, end, text, title, heading, date, tags = row
+            fact = root.startswith(FACTS)
             yield Hit(
-                path=path, workspace=root, start_line=start, end_line=end, score=relevance,
-                relevance=relevance, text=text, title=title, date=date,
+                path=path, workspace="facts" if fact else root, start_line=start, end_line=end,
+                score=relevance, relevance=relevance, text=text, title=title, date=date,
                 heading=tuple(filter(None, heading.split("\n"))), tags=tuple(json.loads(tags)),
+                kind="fact" if fact else "note",
             )  # fmt: skip
 
 

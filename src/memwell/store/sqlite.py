@@ -36,7 +36,15 @@ _checksums = threading.Lock()
 class Database:
     """A file with the index's schema, and the connections to it."""
 
-    def __init__(self, path: Path, migrations: tuple[tuple[str, str], ...] = MIGRATIONS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        migrations: tuple[tuple[str, str], ...] = MIGRATIONS,
+        *,
+        durable: bool = False,
+    ) -> None:
+        """A `durable` file keeps every commit through a power cut, and nothing of what went."""
+        self.durable = durable
         self.path = path
         self.migrations = migrations
         self._writer: apsw.Connection | None = None
@@ -161,7 +169,11 @@ class Database:
     def _connect(self) -> apsw.Connection:
         vfs = _checksum_vfs()
         if not self.read_only:
-            return _tuned(apsw.Connection(str(self.path), vfs=vfs))
+            connection = _tuned(apsw.Connection(str(self.path), vfs=vfs))
+            if self.durable:
+                connection.pragma("synchronous", "FULL")
+                connection.pragma("secure_delete", True)
+            return connection
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return _tuned(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
 

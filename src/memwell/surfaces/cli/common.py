@@ -33,6 +33,16 @@ def place_options(command: F) -> F:
     )(command)
 
 
+def viewer_options(command: F) -> F:
+    """``--user`` and ``--session``: whose facts, besides the agent's and the global ones."""
+    for option in (
+        click.option("--user", default="", help="The user whose facts are seen, too."),
+        click.option("--session", default="", help="The session whose facts are seen, too."),
+    ):
+        command = option(command)
+    return command
+
+
 def now_option(command: F) -> F:
     """``--now``: the time that it is, so that examples stay true."""
     return click.option(
@@ -53,13 +63,18 @@ def mode_option(command: F) -> F:
 
 @contextmanager
 def opened(
-    workspace: str | None, agent: str | None, *, everywhere: bool = False
+    workspace: str | None,
+    agent: str | None,
+    *,
+    everywhere: bool = False,
+    user: str = "",
+    session: str = "",
 ) -> Iterator[Memory]:
     """Open the memory for the workspace named, else for the one around the current folder."""
     from memwell.memory import Memory
 
     near = None if everywhere or workspace else Path.cwd()
-    with Memory(workspace=workspace, near=near, agent=agent) as memory:
+    with Memory(workspace=workspace, near=near, agent=agent, user=user, session=session) as memory:
         try:
             yield memory
         finally:

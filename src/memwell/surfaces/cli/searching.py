@@ -16,6 +16,7 @@ from memwell.surfaces.cli.common import (
     opened,
     place_options,
     print_json,
+    viewer_options,
 )
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -47,6 +48,8 @@ NO_HITS = 1
     type=click.Choice(["neighbours", "section"]),
     help="Show each passage with those beside it, or with its whole section.",
 )
+@click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
+@viewer_options
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @now_option
 @place_options
@@ -63,6 +66,9 @@ def search_command(
     fusion: str | None,
     diversity: str | None,
     context: str | None,
+    kind: str | None,
+    user: str,
+    session: str,
     explain: bool,
     now: dt.datetime | None,
     workspace: str | None,
@@ -77,7 +83,7 @@ def search_command(
     """
     _refuse_unknown_options(ctx, query)
     with (
-        opened(workspace, agent, everywhere=everywhere) as memory,
+        opened(workspace, agent, everywhere=everywhere, user=user, session=session) as memory,
         progress_bar("indexing") as progress,
     ):
         result = memory.search(
@@ -88,6 +94,7 @@ def search_command(
             fusion=fusion,
             diversity=diversity,
             context=context,
+            kind=kind,
             explain=explain,
             today=now.date() if now else None,
             progress=progress,

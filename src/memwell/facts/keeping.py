@@ -1,0 +1,249 @@
+"""Remembering, superseding and forgetting: what becomes of a fact, whoever asks.
+
+remember   refused (junk, a secret) · reinforced (it is known already) · added
+supersede  the old one stays, is no longer held true, and says what came instead
+forget     nothing of it stays
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from memwell.errors import MemwellError
+from memwell.facts.guard import junk, redacted, secrets
+from memwell.facts.lifetimes import expires, is_expired
+from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
+from memwell.store.facts import Facts, FactStore, Which, new_id
+
+CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")
+ADDED, REINFORCED, SUPERSEDED = "added", "reinforced", "superseded"
+REFUSE, REDACT, ALLOW = SECRETS = ("refuse", "redact", "allow")
+LONGEST = 1_000_000
+"""Characters of a fact: more is a document, which belongs into a note."""
+_NOT_LETTERS = re.compile(r"[\W_]+")
+
+
+class RefusedError(MemwellError):
+    """A text that is not remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A text to remember, and what is known of it."""
+
+    text: str
+    category: str = "fact"
+    tags: tuple[str, ...] = ()
+    source: str = "cli"
+    origin: str = ""
+    importance: float = 0.5
+    confidence: float = 1.0
+    decay_class: str = "permanent"
+    scope: str | None = None
+    """None is the viewer's narrowest."""
+    valid_from: str | None = None
+    secrets: str = REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What came of remembering: the fact concerned, and the one it took the place of."""
+
+    outcome: str
+    fact: Fact
+    instead_of: Fact | None = None
+
+
+@dataclass(slots=True)
+class Keeper:
+    """The facts of a home, for one viewer, at one time."""
+
+    store: FactStore
+    viewer: Viewer
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+
+    # -- the verbs ---------------------------------------------------------------------------------
+
+    def remember(self, telling: Telling) -> Remembered:
+        """Keep a text, or reinforce the fact that says the same."""
+        text = _accepted(telling)
+        with self.store.changed_by(self.viewer) as facts:
+            scope, target = self._scope(telling.scope)
+            known = self._same(facts, text, scope)
+            if known:
+                return Remembered(REINFORCED, self._confirmed(facts, known, REINFORCED))
+            fact = self._new(telling, text, scope, target)
+            facts.add(fact, folded(text))
+            facts.note(fact.id, fact.created_at, ADDED, fact.source)
+            return Remembered(ADDED, fact)
+
+    def supersede(self, old_id: str, telling: Telling) -> Remembered:
+        """Keep a text in place of a fact, in the same scope; the old one is no longer held true."""
+        text = _accepted(telling)
+        with self.store.changed_by(self.viewer) as facts:
+            old = facts.get(old_id)
+            if old.superseded_by:
+                raise MemwellError(
+                    f"The fact {old_id} was superseded already, by {old.superseded_by}",
+                    f"Supersede {old.superseded_by}",
+                )
+            known = self._same(facts, text, old.scope)
+            if known and known.id == old.id:
+                return Remembered(REINFORCED, self._confirmed(facts, old, REINFORCED))
+            fact = known or self._new(telling, text, old.scope, old.target)
+            if known is None:
+                facts.add(fact, folded(text))
+                facts.note(fact.id, self._stamp(), ADDED, fact.source)
+            ended = replace(old, superseded_by=fact.id, valid_until=self._stamp())
+            facts.change(ended, folded(old.text), SUPERSEDED, self._stamp(), fact.id)
+            return Remembered(SUPERSEDED, fact, ended)
+
+    def forget(self, ids: Sequence[str]) -> int:
+        """Remove facts; return how many. An id that is unknown stops it before anything goes."""
+        with self.store.changed_by(self.viewer) as facts:
+            for fact_id in ids:
+                facts.get(fact_id)
+            return facts.delete(dict.fromkeys(ids))
+
+    def promote(self, fact_id: str, scope: str) -> Fact:
+        """Let more see a fact: only ever a wider scope than its own."""
+        with self.store.changed_by(self.viewer) as facts:
+            fact = facts.get(fact_id)
+            scope, target = self._scope(scope)
+            if SCOPES.index(scope) >= SCOPES.index(fact.scope):
+                raise MemwellError(
+                    f"{scope} is no wider than {fact.scope}, the scope of {fact_id}",
+                    f"Use one of {', '.join(SCOPES[: SCOPES.index(fact.scope)]) or 'none'}",
+                )
+            wider = replace(fact, scope=scope, target=target)
+            facts.change(wider, folded(fact.text), "promoted", self._stamp(), scope)
+            return wider
+
+    def edit(self, fact_id: str, **changes: object) -> Fact:
+        """Correct what is known of a fact; another text is checked like a new one."""
+        with self.store.changed_by(self.viewer) as facts:
+            fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
+            _accepted(Telling(fact.text, fact.category, fact.tags))
+            facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
+            return fact
+
+    def prune(self) -> int:
+        """Remove what has expired; return how many facts that were."""
+        with self.store.changed_by(self.viewer) as facts:
+            gone = facts.find(Which(expired_before=self._stamp(), superseded=True))
+            return facts.delete(fact.id for fact in gone)
+
+    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+        """Return facts that have not expired, the newest first."""
+        with self.store.seen_by(self.viewer) as facts:
+            return facts.find(replace(which, live_at=self._stamp()), limit)
+
+    def get(self, fact_id: str) -> Fact:
+        """Return a fact, also one that was superseded."""
+        with self.store.seen_by(self.viewer) as facts:
+            return facts.get(fact_id)
+
+    def history(self, fact_id: str) -> list[FactEvent]:
+        """Return what happened to a fact, and to those it superseded."""
+        with self.store.seen_by(self.viewer) as facts:
+            return facts.history(fact_id)
+
+    # -- how they do it ----------------------------------------------------------------------------
+
+    def _stamp(self) -> str:
+        return self.now.astimezone(dt.UTC).isoformat(timespec="milliseconds")
+
+    def _scope(self, named: str | None) -> tuple[str, str]:
+        scope = named or self.viewer.narrowest
+        if scope not in SCOPES:
+            raise MemwellError(f"{scope!r} is no scope", f"Use one of {', '.join(SCOPES)}")
+        targets = dict(self.viewer.scopes)
+        if scope not in targets:
+            raise MemwellError(
+                f"There is no {scope} whose fact it could be", f"Name the {scope}: --{scope} NAME"
+            )
+        return scope, targets[scope]
+
+    def _same(self, facts: Facts, text: str, scope: str) -> Fact | None:
+        """Return the fact that says the same in a scope; one that has expired makes room."""
+        found = facts.find(Which(folded=folded(text), scope=scope))
+        for fact in found:
+            ends = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
+            if ends and is_expired(ends, self.now):
+                facts.delete([fact.id])
+            else:
+                return fact
+        return None
+
+    def _confirmed(self, facts: Facts, fact: Fact, what: str) -> Fact:
+        ends = expires(fact.decay_class, self.now)
+        stronger = replace(
+            fact,
+            confirmed_at=self._stamp(),
+            confidence=1 - (1 - fact.confidence) / 2,
+            expires_at=_iso(ends),
+        )
+        facts.change(stronger, folded(fact.text), what, self._stamp())
+        return stronger
+
+    def _new(self, telling: Telling, text: str, scope: str, target: str) -> Fact:
+        at = self._stamp()
+        return Fact(
+            id=new_id(int(self.now.timestamp() * 1000)),
+            text=text,
+            category=telling.category,
+            source=telling.source,
+            origin=telling.origin,
+            importance=telling.importance,
+            confidence=telling.confidence,
+            decay_class=telling.decay_class,
+            created_at=at,
+            confirmed_at=at,
+            expires_at=_iso(expires(telling.decay_class, self.now)),
+            valid_from=telling.valid_from,
+            valid_until=None,
+            superseded_by=None,
+            scope=scope,
+            target=target if scope != GLOBAL else "",
+            tags=tuple(sorted({tag.casefold() for tag in telling.tags})),
+        )
+
+
+def folded(text: str) -> str:
+    """Return a text without case, accents of writing, punctuation and spacing: for comparing."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return _NOT_LETTERS.sub(" ", plain).strip()
+
+
+def _accepted(telling: Telling) -> str:
+    """Return the text as it is kept, or say why it is not."""
+    text = telling.text.encode("utf-8", "replace").decode().strip()
+    if len(text) > LONGEST:
+        raise RefusedError(
+            f"A fact of {len(text):,} characters is a document", "Keep it as a note instead"
+        )
+    if reason := junk(text):
+        raise RefusedError(f"Not remembered: {reason}", "Tell a fact in a sentence")
+    for name, value in (("importance", telling.importance), ("confidence", telling.confidence)):
+        if not 0 <= value <= 1:
+            raise MemwellError(f"{name} = {value} is no share", "Use a number between 0 and 1")
+    if telling.secrets not in SECRETS:
+        raise MemwellError(
+            f"{telling.secrets!r} is no way to treat secrets", f"Use one of {', '.join(SECRETS)}"
+        )
+    found = secrets(text) if telling.secrets != ALLOW else []
+    if found and telling.secrets == REFUSE:
+        kinds = ", ".join(sorted({secret.kind for secret in found}))
+        raise RefusedError(
+            f"Not remembered: it holds a secret ({kinds})",
+            "Leave it out, or have it redacted or allowed on purpose",
+        )
+    return redacted(text) if found else text
+
+
+def _iso(at: dt.datetime | None) -> str | None:
+    return at.astimezone(dt.UTC).isoformat(timespec="milliseconds") if at else None

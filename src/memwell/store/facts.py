@@ -1,0 +1,263 @@
+"""Facts in memory.db, as one viewer sees them.
+
+Every statement that reads is built by `_visible`: it sees the facts of the viewer's scopes and
+no others, whatever a caller asks for. What is not visible is not there: an id of another scope
+is unknown, a text of another scope no duplicate.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
+from memwell.model import Fact, FactEvent, Viewer
+from memwell.store.facts_schema import FACT_MIGRATIONS
+from memwell.store.sqlite import Database
+
+_COLUMNS = (
+    "id, text, category, source, origin, importance, confidence, decay_class, created_at,"
+    " confirmed_at, expires_at, valid_from, valid_until, superseded_by, scope, target"
+)
+_TAGS = "(SELECT group_concat(tag, char(10)) FROM fact_tags WHERE fact_id = f.id)"
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Without i, l, o and u: easy to read out, and no words by chance."""
+
+
+def new_id(now_ms: int) -> str:
+    """Return an id that sorts by time: 10 signs for the millisecond, 10 by chance."""
+    stamp, signs = now_ms, ""
+    for _ in range(10):
+        stamp, sign = divmod(stamp, 32)
+        signs = _ALPHABET[sign] + signs
+    return signs + "".join(secrets.choice(_ALPHABET) for _ in range(10))
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which facts are meant, of those that are visible; all by default."""
+
+    ids: tuple[str, ...] | None = None
+    folded: str | None = None
+    scope: str | None = None
+    category: str | None = None
+    tag: str | None = None
+    superseded: bool = False
+    """Whether those that were superseded are meant too."""
+    expired_before: str | None = None
+    """Only those that expire by this time."""
+    live_at: str | None = None
+    """Only those that have not expired by this time."""
+    as_of: str | None = None
+    """Those that were held true at this time, whatever became of them."""
+
+
+class FactStore:
+    """The facts of one home."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path, FACT_MIGRATIONS, durable=True)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.close()
+
+    @contextmanager
+    def seen_by(self, viewer: Viewer) -> Iterator[Facts]:
+        """Lend one unchanging state, as a viewer sees it."""
+        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+            yield Facts(connection, viewer)
+
+    @contextmanager
+    def changed_by(self, viewer: Viewer) -> Iterator[Facts]:
+        """Lend the facts of a viewer for changes, inside one transaction that outlives a crash."""
+        with _not_rebuilt(self.database.path), self.database.writing() as connection:
+            yield Facts(connection, viewer)
+
+    def revision(self) -> int:
+        """Return a number that grows with every change."""
+        if not self.database.path.exists():
+            return 0
+        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+            return int(connection.execute("SELECT last FROM revisions").get)
+
+
+@contextmanager
+def _not_rebuilt(path: Path) -> Iterator[None]:
+    """Tell apart what an index's errors mean for a file that cannot be built anew."""
+    try:
+        yield
+    except CorruptIndexError as error:
+        raise HomeError(
+            f"{path}, which holds what was remembered, is damaged", "Restore it from a backup"
+        ) from error
+    except NewerIndexError as error:
+        raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error
+
+
+class Facts:
+    """Reads and writes facts over one connection, for one viewer."""
+
+    def __init__(self, connection: apsw.Connection, viewer: Viewer) -> None:
+        self._connection = connection
+        self.viewer = viewer
+
+    # -- reading: every statement goes through here ------------------------------------------------
+
+    def _visible(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement over `facts`: the rows that the viewer may see, and nothing else."""
+        scopes = [part for scope in self.viewer.scopes for part in scope]
+        pairs = ", ".join("(?, ?)" for _ in self.viewer.scopes)
+        restricted = f"""
+            WITH facts AS (
+                SELECT * FROM fact_rows WHERE (scope, target) IN (VALUES {pairs})
+            )
+            {statement}
+        """
+        return self._connection.execute(restricted, (*scopes, *values)).fetchall()
+
+    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+        """Return facts, the newest first."""
+        conditions, values = _conditions(which)
+        rows = self._visible(
+            f"SELECT {_COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
+            " ORDER BY f.id DESC LIMIT ?",
+            (*values, limit),
+        )
+        return [_fact(row) for row in rows]
+
+    def get(self, fact_id: str) -> Fact:
+        """Return a fact, or say that there is none of that id."""
+        found = self.find(Which(ids=(fact_id,), superseded=True))
+        if not found:
+            raise NotFoundError(
+                f"There is no fact {fact_id!r}", "`memwell facts list` shows those there are"
+            )
+        return found[0]
+
+    def history(self, fact_id: str) -> list[FactEvent]:
+        """Return what happened to a fact, and to those it superseded, the oldest first."""
+        self.get(fact_id)
+        rows = self._visible(
+            """,
+            chain (id) AS (
+                SELECT ? UNION SELECT f.id FROM facts f JOIN chain ON f.superseded_by = chain.id
+            )
+            SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e JOIN facts f
+            ON f.id = e.fact_id WHERE e.fact_id IN (SELECT id FROM chain) ORDER BY e.at, e.rowid
+            """,
+            (fact_id,),
+        )
+        return [FactEvent(*row) for row in rows]
+
+    def since(self, revision: int) -> tuple[list[Fact], list[str]]:
+        """Return what changed after a revision: facts as they are now, and ids that are gone."""
+        rows = self._visible(
+            f"SELECT {_COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
+            (revision,),
+        )
+        gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
+        return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
+
+    # -- writing: only what is visible can be named ------------------------------------------------
+
+    def add(self, fact: Fact, folded: str) -> None:
+        """Write a new fact."""
+        self._connection.execute(
+            f"""
+            INSERT INTO fact_rows ({_COLUMNS}, folded, revision)
+            VALUES ({", ".join("?" * 18)})
+            """,
+            (*_row(fact), folded, self._next_revision()),
+        )
+        self._tag(fact)
+
+    def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
+        """Write a fact over what it was, and note what happened."""
+        self.get(fact.id)
+        assignments = ", ".join(f"{name} = ?" for name in _COLUMNS.split(", "))
+        self._connection.execute(
+            f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
+            (*_row(fact), folded, self._next_revision(), fact.id),
+        )
+        self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
+        self._tag(fact)
+        self.note(fact.id, at, what, detail)
+
+    def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
+        """Record what happened to a fact."""
+        self._connection.execute(
+            "INSERT INTO fact_events VALUES (?, ?, ?, ?)", (fact_id, at, what, detail)
+        )
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Remove facts, and with them what is known of them; return how many there were."""
+        count = 0
+        for fact_id in ids:
+            self.get(fact_id)
+            self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact_id,))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (fact_id, self._next_revision())
+            )
+            count += 1
+        return count
+
+    def _tag(self, fact: Fact) -> None:
+        self._connection.executemany(
+            "INSERT INTO fact_tags VALUES (?, ?)", ((fact.id, tag) for tag in fact.tags)
+        )
+
+    def _next_revision(self) -> int:
+        self._connection.execute("UPDATE revisions SET last = last + 1")
+        return int(self._connection.execute("SELECT last FROM revisions").get)
+
+
+def _conditions(which: Which) -> tuple[str, list[Any]]:
+    """Return what a row must satisfy, as SQL, and the values in it."""
+    found = [*_equal(which), *_in_time(which)]
+    if which.ids is not None:
+        found.append((f"f.id IN ({', '.join('?' * len(which.ids))})", *which.ids))
+    sql = " AND ".join(["1", *(condition for condition, *_ in found)])
+    return sql, [value for _, *values in found for value in values]
+
+
+def _equal(which: Which) -> Iterator[tuple[Any, ...]]:
+    for name in ("folded", "scope", "category"):
+        if (value := getattr(which, name)) is not None:
+            yield f"f.{name} = ?", value
+    if which.tag is not None:
+        tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag = ?"
+        yield f"EXISTS ({tagged})", which.tag
+
+
+def _in_time(which: Which) -> Iterator[tuple[Any, ...]]:
+    if which.as_of is not None:
+        yield "coalesce(f.valid_from, f.created_at) <= ?", which.as_of
+        yield "(f.valid_until IS NULL OR f.valid_until > ?)", which.as_of
+    elif not which.superseded:
+        yield ("f.superseded_by IS NULL",)
+    if which.expired_before is not None:
+        yield "f.expires_at <= ?", which.expired_before
+    if which.live_at is not None:
+        yield "(f.expires_at IS NULL OR f.expires_at > ?)", which.live_at
+
+
+def _row(fact: Fact) -> tuple[Any, ...]:
+    return tuple(getattr(fact, name) for name in _COLUMNS.split(", "))
+
+
+def _fact(row: Sequence[Any]) -> Fact:
+    known: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=False))
+    return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
+
+
+def milliseconds() -> int:
+    """Return the present time as ids carry it."""
+    return time.time_ns() // 1_000_000

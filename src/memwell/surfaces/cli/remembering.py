@@ -1,0 +1,257 @@
+"""`memwell remember`, `recall`, `supersede`, `forget` and `facts`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memwell.surfaces.cli.common import (
+    json_option,
+    opened,
+    place_options,
+    print_json,
+    viewer_options,
+)
+from memwell.surfaces.cli.searching import NO_HITS
+
+if TYPE_CHECKING:
+    from memwell.facts.keeping import Remembered
+    from memwell.model import Fact
+
+_DETAILS = (
+    click.option("--category", default="fact", help="preference, fact, decision, entity, rule ..."),
+    click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once."),
+    click.option("--importance", type=float, default=0.5, help="0 to 1."),
+    click.option("--confidence", type=float, default=1.0, help="0 to 1."),
+    click.option(
+        "--decay",
+        "decay_class",
+        type=click.Choice(["permanent", "stable", "active", "session", "checkpoint"]),
+        default="permanent",
+        help="How long it is held true unless confirmed.",
+    ),
+    click.option("--valid-from", help="Since when it holds; default now."),
+    click.option(
+        "--secrets",
+        type=click.Choice(["refuse", "redact", "allow"]),
+        default="refuse",
+        help="What to do with keys, tokens and card numbers.",
+    ),
+)
+
+
+def _details(command: Any) -> Any:
+    for option in reversed(_DETAILS):
+        command = option(command)
+    return command
+
+
+@click.command("remember")
+@click.argument("text")
+@click.option(
+    "--scope",
+    type=click.Choice(["global", "user", "agent", "session"]),
+    help="Who sees it; default the narrowest there is.",
+)
+@_details
+@viewer_options
+@place_options
+@json_option
+def remember_command(
+    text: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool,
+    **details: Any,
+) -> None:  # fmt: skip
+    """Keep TEXT as a fact, or reinforce the one that says the same."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        _tell(memory.remember(text, **details), as_json)
+
+
+@click.command("supersede")
+@click.argument("old")
+@click.argument("text")
+@_details
+@viewer_options
+@place_options
+@json_option
+def supersede_command(
+    old: str, text: str, user: str, session: str, workspace: str | None, agent: str | None,
+    as_json: bool, **details: Any,
+) -> None:  # fmt: skip
+    """Keep TEXT in place of the fact with the id OLD, which is no longer held true."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        _tell(memory.supersede(old, text, **details), as_json)
+
+
+@click.command("recall")
+@click.argument("message")
+@click.option("--budget", type=int, help="Tokens at most; default `recall.budget`.")
+@viewer_options
+@place_options
+@json_option
+@click.pass_context
+def recall_command(
+    ctx: click.Context, message: str, budget: int | None, user: str, session: str,
+    workspace: str | None, agent: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Print what is remembered of MESSAGE, as a block for an agent's prompt.
+
+    Exit status: 0 something, 1 nothing.
+    """
+    with opened(workspace, agent, user=user, session=session) as memory:
+        found = memory.recall(message, budget=budget)
+    if as_json:
+        print_json(found)
+    elif found.block:
+        click.echo(found.block)
+    ctx.exit(0 if found.hits else NO_HITS)
+
+
+@click.command("forget")
+@click.argument("ids", nargs=-1, required=True)
+@viewer_options
+@place_options
+@json_option
+def forget_command(
+    ids: tuple[str, ...], user: str, session: str, workspace: str | None, agent: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Remove the facts with these IDS; nothing of them stays in memory or index."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        count = memory.forget(*ids)
+    if as_json:
+        print_json({"forgotten": count})
+    else:
+        click.echo(f"{count} forgotten")
+
+
+@click.group("facts")
+def facts_command() -> None:
+    """Look at what was remembered, and put it in order."""
+
+
+@facts_command.command("list")
+@click.option("--category", help="Only those of a category.")
+@click.option("--tag", help="Only those with a tag.")
+@click.option("--scope", help="Only those of a scope.")
+@click.option("--include-superseded", is_flag=True, help="Also what is no longer held true.")
+@click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")
+@viewer_options
+@place_options
+@json_option
+@click.pass_context
+def list_command(
+    ctx: click.Context, category: str | None, tag: str | None, scope: str | None,
+    include_superseded: bool, as_of: str | None, user: str, session: str, workspace: str | None,
+    agent: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """List facts, the newest first."""
+    from memwell.store.facts import Which
+
+    which = Which(
+        category=category, tag=tag, scope=scope, superseded=include_superseded, as_of=as_of
+    )
+    with opened(workspace, agent, user=user, session=session) as memory:
+        found = memory.facts.find(which)
+    if as_json:
+        print_json({"facts": [_plain(fact) for fact in found]})
+    else:
+        for fact in found:
+            _print(fact)
+    ctx.exit(0 if found else NO_HITS)
+
+
+@facts_command.command("show")
+@click.argument("fact_id")
+@viewer_options
+@place_options
+@json_option
+def show_command(
+    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Show all that is known of a fact."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        fact = memory.facts.get(fact_id)
+    if as_json:
+        print_json(fact)
+        return
+    for name, value in _plain(fact).items():
+        if value not in (None, "", []):
+            click.echo(f"{name + ':':<14} {', '.join(value) if name == 'tags' else value}")
+
+
+@facts_command.command("history")
+@click.argument("fact_id")
+@viewer_options
+@place_options
+@json_option
+def history_command(
+    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Show what happened to a fact, and to those it took the place of."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        events = memory.facts.history(fact_id)
+    if as_json:
+        print_json({"events": [_plain(event) for event in events]})
+        return
+    for event in events:
+        click.echo(f"{event.at}  {event.fact_id}  {event.what} {event.detail}".rstrip())
+
+
+@facts_command.command("promote")
+@click.argument("fact_id")
+@click.argument("scope", type=click.Choice(["global", "user", "agent"]))
+@viewer_options
+@place_options
+@json_option
+def promote_command(
+    fact_id: str, scope: str, user: str, session: str, workspace: str | None, agent: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Let more see a fact: give it a wider SCOPE."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        fact = memory.facts.promote(fact_id, scope)
+    if as_json:
+        print_json(fact)
+    else:
+        _print(fact)
+
+
+@facts_command.command("prune")
+@viewer_options
+@place_options
+@json_option
+def prune_command(
+    user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Remove what has expired."""
+    with opened(workspace, agent, user=user, session=session) as memory:
+        count = memory.facts.prune()
+    if as_json:
+        print_json({"pruned": count})
+    else:
+        click.echo(f"{count} pruned")
+
+
+def _tell(done: Remembered, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+        return
+    click.echo(f"{done.outcome}: {done.fact.id}")
+    if done.instead_of:
+        click.echo(f"instead of {done.instead_of.id}: {done.instead_of.text}")
+
+
+def _print(fact: Fact) -> None:
+    whose = f"{fact.scope} {fact.target}".strip()
+    tags = "".join(f" #{tag}" for tag in fact.tags)
+    ended = f"  superseded by {fact.superseded_by}" if fact.superseded_by else ""
+    click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {whose}{tags}{ended}")
+    click.echo(f"  {fact.text}")
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    found: dict[str, Any] = asdict(value)
+    return found
