@@ -141,7 +141,7 @@ def test_an_expired_fact_stops_answering_at_the_very_moment(store: FactStore) ->
 def test_forgetting_leaves_nothing_of_the_text_in_the_files(store: FactStore, home: Path) -> None:
     fact = keeper(store).remember(Telling("The zebrafinch code is quokka.", tags=("Secret",))).fact
     keeper(store).remember(Telling("The door is green."))
-    assert keeper(store).forget([fact.id]) == 1
+    assert texts(keeper(store).forget([fact.id])) == [fact.text]
     store.close()
     for file in home.glob("memory.db*"):
         assert b"quokka" not in file.read_bytes(), file
@@ -149,6 +149,51 @@ def test_forgetting_leaves_nothing_of_the_text_in_the_files(store: FactStore, ho
         keeper(store).get(fact.id)
     with pytest.raises(NotFoundError, match="There is no fact 'nothing'"):
         keeper(store).forget(["nothing"])
+
+
+def test_forgetting_scrubs_every_file_of_the_home(
+    home: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    with Memory() as memory:
+        memory.index(notes)
+        fact = memory.remember("The zebrafinch code is quokka.").fact
+        memory.remember("The door is green.")
+        assert memory.search("zebrafinch quokka").hits[0].path == fact.id
+        memory.fill()
+        before = [file for file in home.rglob("*") if file.is_file()]
+        assert any(b"quokka" in file.read_bytes() for file in before)
+        done = memory.forget(fact.id)
+        assert (done.count, done.pending, done.backups) == (1, False, ())
+        for file in home.rglob("*"):
+            assert not file.is_file() or b"quokka" not in file.read_bytes(), file
+        assert memory.search("quokka", kind="fact").hits == ()
+
+
+def test_reading_renews_what_its_class_says_and_age_costs_confidence(store: FactStore) -> None:
+    fact = keeper(store).remember(Telling("The sprint ends Friday.", decay_class="active")).fact
+    late = NOW + dt.timedelta(days=12)
+    assert keeper(store, now=late).get(fact.id).confidence == 0.5
+    keeper(store, now=late).was_read([fact.id])
+    renewed = keeper(store, now=late).get(fact.id)
+    assert renewed.expires_at == (late + dt.timedelta(days=14)).isoformat(timespec="milliseconds")
+    point = keeper(store).remember(Telling("Step 3 of 5 is done.", decay_class="session")).fact
+    keeper(store, now=NOW + dt.timedelta(hours=20)).was_read([point.id])
+    assert keeper(store).get(point.id).expires_at == point.expires_at
+
+
+def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    with Memory() as memory:
+        first = memory.remember("The staging database listens on port 5433.").fact
+        near = memory.remember("The staging database listens at port 5433")
+        assert (near.outcome, near.fact.id) == ("reinforced", first.id)
+        assert memory.remember("The staging database listens on port 5434.").outcome == "added"
+        no = memory.remember("The staging database does not listen on port 5433.")
+        assert no.outcome == "added"
+        assert memory.remember("Miso the cat sleeps on the sofa.").outcome == "added"
 
 
 # -- scopes that hold ------------------------------------------------------------------------------
@@ -232,7 +277,7 @@ def test_the_index_follows_every_change(memory: Memory, notes: Path) -> None:
     assert [hit.text for hit in memory.search("hamster").hits if hit.kind == "fact"] == [new.text]
     memory.facts.promote(new.id, "global")
     assert [hit.path for hit in memory.search("hamster", kind="fact").hits] == [new.id]
-    assert memory.forget(new.id) == 1
+    assert memory.forget(new.id).count == 1
     assert memory.search("hamster", kind="fact").hits == ()
     memory.remember("The hamster is gone.", decay_class="checkpoint")
     memory.reset()  # the index comes back by itself

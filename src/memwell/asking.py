@@ -16,6 +16,7 @@ from memwell.model import Freshness, SearchResult, Viewer
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.retrieve import Answer, Ask, wordlessly
+from memwell.store.base import Filters, WordQuery
 from memwell.store.facts import FactStore
 from memwell.store.index import Index, Reader
 from memwell.store.notes import FACTS
@@ -23,6 +24,7 @@ from memwell.store.registry import Entry
 from memwell.workspaces import Workspaces
 
 if TYPE_CHECKING:
+    from memwell.facts.keeping import Telling
     from memwell.meaning import Meaning
     from memwell.search.why import Why
 
@@ -43,7 +45,7 @@ class Asking:
         self, index: Index, workspaces: Workspaces, meaning: Callable[[], Meaning],
         settings: Config, say: Callable[[str], None], store: FactStore, viewer: Viewer,
     ) -> None:  # fmt: skip
-        self._index = index
+        self.index = index
         self._workspaces = workspaces
         self._meaning = meaning
         self._settings = settings
@@ -72,7 +74,7 @@ class Asking:
         most = next((one for one in many if one.mode != WORDS), many[0])
         freshness, ids = self._refreshed(most, entries, unwatched, None)
         ask = _once(self._leg(most))
-        with self._index.reading() as reader:
+        with self.index.reading() as reader:
             return tuple(search(query, one, reader, freshness, ids, ask) for one in many)
 
     def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
@@ -80,8 +82,8 @@ class Asking:
         from memwell.search.why import NOT_INDEXED, Why, why
 
         scope = self._workspaces.refreshed(entries, unwatched)
-        self._index.ensure_words()
-        with self._index.reading() as reader:
+        self.index.ensure_words()
+        with self.index.reading() as reader:
             for key, root, _, _ in reader.notes.workspaces():
                 inside = _relative(path, Path(root))
                 note = reader.notes.note_id(key, inside)
@@ -98,7 +100,7 @@ class Asking:
         _check_kind(kind)
         self.follow_facts()
         scope = self._workspaces.refreshed(entries, progress)
-        self._index.ensure_words()
+        self.index.ensure_words()
         freshness = scope.freshness
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
@@ -111,11 +113,34 @@ class Asking:
             from memwell.store.projection import follow
 
             now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-            follow(self._index, self._store, self._viewer, now)
+            follow(self.index, self._store, self._viewer, now)
+
+    def near_fact(self, telling: Telling) -> str | None:
+        """Return the fact of the same scope that says nearly the same as a text, by its vector."""
+        from memwell.facts.keeping import says_the_same
+
+        meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
+        if not meaning.chain or not self._store.database.path.exists() or least > 1:
+            return None
+        self.follow_facts()
+        meaning.catch_up(self._settings["embedding.on_search"])
+        scope = telling.scope or self._viewer.narrowest
+        root = f"{FACTS}{scope}:{dict(self._viewer.scopes).get(scope)}"
+        with self.index.reading() as reader:
+            workspace = reader.notes.fact_workspaces().get(root)
+            asked = meaning.embedded(telling.text, reader) if workspace is not None else None
+            if asked is None or workspace is None:
+                return None
+            within = WordQuery(filters=Filters(workspaces=(workspace,)))
+            for match in reader.nearest(asked.space, asked.vector, within, 1):
+                (hit,) = reader.hits([(match.chunk_id, 0.0)])
+                if match.score >= least and says_the_same(telling.text, hit.text):
+                    return hit.path
+        return None
 
     def _searched(self, notes: tuple[int, ...] | None, kind: str | None) -> tuple[int, ...] | None:
         """Return the workspaces to search: those of notes, and those of the viewer's facts."""
-        with self._index.reading() as reader:
+        with self.index.reading() as reader:
             known = reader.notes.fact_workspaces()
         if not known and kind is None:
             return notes
@@ -128,7 +153,7 @@ class Asking:
     def _ask(
         self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
     ) -> SearchResult:
-        with self._index.reading() as reader:
+        with self.index.reading() as reader:
             return search(query, options, reader, freshness, ids, self._leg(options))
 
     def _leg(self, options: Options) -> Ask:
@@ -137,8 +162,8 @@ class Asking:
     def _repaired(self) -> bool:
         """Build the keyword index anew; True if that can be had."""
         try:
-            self._index.rebuild_words()
-            with self._index.reading() as reader:
+            self.index.rebuild_words()
+            with self.index.reading() as reader:
                 return not reader.words_unusable()
         except MemwellError as error:
             self._say(f"The keyword index could not be rebuilt: {error}")

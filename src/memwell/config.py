@@ -123,6 +123,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("search.min_score", 0.11, "Hits below this relevance are dropped: the worst strangers"
             " go, and hardly a good hit does. From 0.2 on four of five foreign questions find"
             " nothing.", least=0, most=1),
+    Setting("facts.duplicate_similarity", 0.95, "Cosine from which on a fact that is told is one"
+            " that is known, if numbers and negations agree; above 1 only the words decide.",
+            least=0, most=2),
     Setting("recall.budget", 800, "Tokens of what is recalled for a prompt: they are the user's"
             " money.", least=1, most=1_000_000),
     Setting("recall.k", 12, "Hits that it is made from.", least=1, most=1000),
@@ -221,6 +224,19 @@ def today(environment: Mapping[str, str] | None = None) -> dt.date:
         raise ConfigError(
             f"$MEMWELL_NOW = {named!r} is no time", "Write it like 2026-02-10 or 2026-02-10T14:15"
         ) from None
+
+
+def check_agent(agent: str) -> None:
+    """Raise an error for a name that no agent can have: it names a folder, too."""
+    if (
+        not agent
+        or agent in (".", "..")
+        or any(sign in agent for sign in "/\\\0")
+        or len(agent) > 100
+    ):
+        raise ConfigError(
+            f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _"
+        )
 
 
 def home_folder(environment: Mapping[str, str] | None = None) -> Path:

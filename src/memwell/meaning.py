@@ -227,6 +227,16 @@ class Meaning:
             begun = _Begun(lambda: self.chain.embedder_of(spaces[0]).embed_query(text))
         return lambda: self._answer(text, spaces, begun, reader)
 
+    def embedded(self, text: str, reader: Reader) -> Asked | None:
+        """Embed a text as a passage in the space that answers; None if that cannot be had now."""
+        space = reader.spaces.live()
+        if space is None or resting(space.fingerprint, reader.rests):
+            return None
+        with suppress(EmbeddingError):
+            (rows,) = self.chain.embedder_of(space).embed_documents([text])
+            return Asked(space, rows[0]) if len(rows) == 1 else None
+        return None
+
     def _answer(
         self, text: str, spaces: Sequence[Space], begun: _Begun | None, reader: Reader
     ) -> Answer:

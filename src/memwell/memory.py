@@ -29,6 +29,7 @@ from memwell.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
+    from memwell.facts.forgetting import Forgotten
     from memwell.facts.keeping import Keeper, Remembered
     from memwell.facts.recall import Recall
     from memwell.meaning import Meaning
@@ -74,7 +75,7 @@ class Memory:
         around = find_workspace(self._place) if self._place else None
         settings = config.load(around)
         self.agent = agent or settings["agent"]
-        _check_agent(self.agent)
+        config.check_agent(self.agent)
         folder = self.home / "agents" / self.agent
         by_sql = settings["vectors.backend"] == "sqlite-vec"
         if by_sql and find_spec("sqlite_vec") is None:
@@ -206,12 +207,12 @@ class Memory:
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.search_each(query, many, entries))
 
-    def why(
-        self, query: str, path: str, *, k: int | None = None, mode: str | None = None,
-        today: dt.date | None = None,
-    ) -> Why:  # fmt: skip
-        """Say at which place a note is among the hits of a query, or why it is not."""
-        options = search_options(self.settings, k=k, mode=mode, today=today or config.today())
+    def why(self, query: str, path: str, **asked: Any) -> Why:
+        """Say at which place a note is among the hits of a query, or why it is not.
+
+        What else is asked for (`k`, `mode`, `today`) is as for `search`.
+        """
+        options = search_options(self.settings, **{"today": config.today(), **asked})
         asking, entries = self._asking(), self._searched(remember=True)
         return self._mended(lambda: asking.why(query, path, options, entries))
 
@@ -226,7 +227,10 @@ class Memory:
         """Keep a fact, or reinforce the one that says the same; `details` are `Telling`'s."""
         from memwell.facts.keeping import Telling
 
-        return self.facts.remember(Telling(text, **details))
+        telling = Telling(text, **details)
+        if near := self._mended(lambda: self._asking().near_fact(telling)):
+            return self.facts.reinforce(near)
+        return self.facts.remember(telling)
 
     def supersede(self, old: str, text: str, **details: Any) -> Remembered:
         """Keep a fact in place of the one with the id `old`, which is no longer held true."""
@@ -234,18 +238,21 @@ class Memory:
 
         return self.facts.supersede(old, Telling(text, **details))
 
-    def forget(self, *ids: str) -> int:
-        """Remove facts, from memory and index; return how many there were."""
-        count = self.facts.forget(ids)
-        self._mended(self._asking().follow_facts)
-        return count
+    def forget(self, *ids: str) -> Forgotten:
+        """Remove facts, and their texts from every file of the home."""
+        from memwell.facts.forgetting import forget
+
+        follow, cache = self._asking().follow_facts, self._meaning.cache
+        return self._mended(lambda: forget(ids, self.facts, self._index, follow, cache))
 
     def recall(self, message: str, *, budget: int | None = None) -> Recall:
         """Return what is remembered of a message, as a block for an agent's prompt."""
         from memwell.facts.recall import recall_block
 
         tokens = self.settings["recall.budget"] if budget is None else budget
-        return recall_block(self.search(message, k=self.settings["recall.k"]), tokens)
+        found = recall_block(self.search(message, k=self.settings["recall.k"]), tokens)
+        self.facts.was_read([hit.path for hit in found.hits if hit.kind == "fact"])
+        return found
 
     def get(self, reference: str) -> Passage:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
@@ -384,15 +391,3 @@ class Memory:
                 if entry.path.is_dir():
                     self._workspaces.sync(entry)
             return operation()
-
-
-def _check_agent(agent: str) -> None:
-    if (
-        not agent
-        or agent in (".", "..")
-        or any(sign in agent for sign in "/\\\0")
-        or len(agent) > 100
-    ):
-        raise MemwellError(
-            f"{agent!r} cannot be the name of an agent", "Use letters, digits, - and _"
-        )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import junk, redacted, secrets
-from memwell.facts.lifetimes import expires, is_expired
+from memwell.facts.lifetimes import confidence, expires, is_expired, lifetime
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
 from memwell.store.facts import Facts, FactStore, Which, new_id
 
@@ -24,6 +24,12 @@ ADDED, REINFORCED, SUPERSEDED = "added", "reinforced", "superseded"
 REFUSE, REDACT, ALLOW = SECRETS = ("refuse", "redact", "allow")
 LONGEST = 1_000_000
 """Characters of a fact: more is a document, which belongs into a note."""
+_MUCH_LEFT = 0.9
+"""Of a life, what must be left that reading a fact need not renew it: a write less."""
+_NEGATIONS = frozenset(
+    ("not", "no", "never", "none", "without", "t", "cannot", "nicht", "kein", "keine", "nie", "ne",
+     "pas", "jamais", "sin", "nunca")
+)  # fmt: skip
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -102,12 +108,34 @@ class Keeper:
             facts.change(ended, folded(old.text), SUPERSEDED, self._stamp(), fact.id)
             return Remembered(SUPERSEDED, fact, ended)
 
-    def forget(self, ids: Sequence[str]) -> int:
-        """Remove facts; return how many. An id that is unknown stops it before anything goes."""
+    def forget(self, ids: Sequence[str]) -> list[Fact]:
+        """Remove facts and return them; an id that is unknown stops it before anything goes."""
         with self.store.changed_by(self.viewer) as facts:
-            for fact_id in ids:
-                facts.get(fact_id)
-            return facts.delete(dict.fromkeys(ids))
+            gone = [facts.get(fact_id) for fact_id in dict.fromkeys(ids)]
+            facts.delete(fact.id for fact in gone)
+            return gone
+
+    def reinforce(self, fact_id: str) -> Remembered:
+        """Record that a fact was told again."""
+        with self.store.changed_by(self.viewer) as facts:
+            return Remembered(REINFORCED, self._confirmed(facts, facts.get(fact_id), REINFORCED))
+
+    def was_read(self, ids: Sequence[str]) -> None:
+        """Begin the lives of facts anew that reading renews, where much of them is over."""
+        due = [fact for fact in self.find(Which(ids=tuple(ids))) if self._is_due(fact)]
+        if due:
+            with self.store.changed_by(self.viewer) as facts:
+                for fact in due:
+                    ends = _iso(expires(fact.decay_class, self.now))
+                    renewed = replace(facts.get(fact.id), expires_at=ends)
+                    facts.change(renewed, folded(fact.text), "read", self._stamp())
+
+    def _is_due(self, fact: Fact) -> bool:
+        life = lifetime(fact.decay_class)
+        if not (life.renewed_by_reading and life.lasts and fact.expires_at):
+            return False
+        left = dt.datetime.fromisoformat(fact.expires_at) - self.now
+        return left < life.lasts * _MUCH_LEFT
 
     def promote(self, fact_id: str, scope: str) -> Fact:
         """Let more see a fact: only ever a wider scope than its own."""
@@ -140,17 +168,26 @@ class Keeper:
     def find(self, which: Which, limit: int = -1) -> list[Fact]:
         """Return facts that have not expired, the newest first."""
         with self.store.seen_by(self.viewer) as facts:
-            return facts.find(replace(which, live_at=self._stamp()), limit)
+            return [self._as_of_now(fact) for fact in facts.find(self._live(which), limit)]
 
     def get(self, fact_id: str) -> Fact:
         """Return a fact, also one that was superseded."""
         with self.store.seen_by(self.viewer) as facts:
-            return facts.get(fact_id)
+            return self._as_of_now(facts.get(fact_id))
 
     def history(self, fact_id: str) -> list[FactEvent]:
         """Return what happened to a fact, and to those it superseded."""
         with self.store.seen_by(self.viewer) as facts:
             return facts.history(fact_id)
+
+    def _live(self, which: Which) -> Which:
+        return replace(which, live_at=self._stamp())
+
+    def _as_of_now(self, fact: Fact) -> Fact:
+        """Return a fact with the confidence that is left of it."""
+        ends = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
+        since = dt.datetime.fromisoformat(fact.confirmed_at)
+        return replace(fact, confidence=confidence(fact.confidence, since, ends, self.now))
 
     # -- how they do it ----------------------------------------------------------------------------
 
@@ -211,6 +248,15 @@ class Keeper:
             target=target if scope != GLOBAL else "",
             tags=tuple(sorted({tag.casefold() for tag in telling.tags})),
         )
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether texts whose vectors are alike also agree in what vectors hardly tell apart.
+
+    Another number, or a "not" more, makes it another fact.
+    """
+    first, second = ({*folded(text).split()} for text in (one, other))
+    return not any(word in _NEGATIONS or not word.isalpha() for word in first ^ second)
 
 
 def folded(text: str) -> str:

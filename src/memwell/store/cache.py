@@ -74,6 +74,18 @@ class VectorCache:
         except MemwellError as error:
             self._start_again_after(error)
 
+    def forget(self, texts: Iterable[str]) -> None:
+        """Delete the vectors of some texts."""
+        try:
+            with self.database.writing() as connection:
+                connection.pragma("secure_delete", True)
+                connection.executemany(
+                    "DELETE FROM cached WHERE digest = ?", ((_digest(text),) for text in texts)
+                )
+            self.database.scrub()
+        except MemwellError as error:
+            self._start_again_after(error)
+
     def trim(self) -> None:
         """Delete what was not used for longest, where there is too much."""
         try:

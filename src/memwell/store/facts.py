@@ -218,6 +218,31 @@ class Facts:
         self._connection.execute("UPDATE revisions SET last = last + 1")
         return int(self._connection.execute("SELECT last FROM revisions").get)
 
+    # -- carrying over: facts with all that happened to them ---------------------------------------
+
+    def events(self) -> dict[str, list[FactEvent]]:
+        """Return what happened to each fact, in the order in which it was noted."""
+        rows = self._visible(
+            "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
+            " JOIN facts f ON f.id = e.fact_id ORDER BY e.rowid"
+        )
+        found: dict[str, list[FactEvent]] = {}
+        for row in rows:
+            found.setdefault(row[0], []).append(FactEvent(*row))
+        return found
+
+    def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
+        """Write a fact with its history as they are, in place of the visible one of that id."""
+        if (fact.scope, fact.target) not in self.viewer.scopes:
+            raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
+        with self._connection:  # all of it or nothing, inside the transaction
+            if self.find(Which(ids=(fact.id,), superseded=True)):
+                self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
+            self.add(fact, folded)
+            for event in events:
+                self.note(fact.id, event.at, event.what, event.detail)
+            self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
+
 
 def _conditions(which: Which) -> tuple[str, list[Any]]:
     """Return what a row must satisfy, as SQL, and the values in it."""

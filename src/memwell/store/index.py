@@ -104,6 +104,21 @@ class Index:
         self.snapshots.delete(written.instead_of if adopted else written.name)
         self.snapshots.sweep(used)
 
+    def scrub(self) -> bool:
+        """Let nothing of what was deleted stay in the file; False while a reader still holds it."""
+        with self.database.writing() as connection:
+            connection.pragma("secure_delete", True)
+            connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            spaces = [space.fingerprint for space in self._spaces(connection)]
+        for fingerprint in spaces:
+            self.compact(fingerprint, even_if_little_changed=True)
+        return self.database.scrub()
+
+    def _spaces(self, connection: apsw.Connection) -> list[Space]:
+        from memwell.store.spaces import Spaces
+
+        return [space for space in Spaces(connection).all() if space.snapshot]
+
     def drop_space(self, space: Space) -> None:
         """Delete a space with its vectors and its snapshot."""
         with self.writing_spaces() as spaces:

@@ -35,6 +35,7 @@ def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     if behind == last and not expired:
         return
     with index.writing() as notes:
+        notes.connection.pragma("secure_delete", True)  # what goes is overwritten
         for scope in viewer.scopes:
             notes.workspace(root_of(*scope))
         _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], changed)
@@ -57,7 +58,7 @@ def _followed(notes: Notes, root: str) -> int:
     """Return up to which revision the facts of a workspace are as they are."""
     asked = "SELECT synced_at FROM workspaces WHERE root = ?"
     found: Any = notes.connection.execute(asked, (root,)).get
-    return int(found or 0)
+    return int(f"{found or 0}")
 
 
 def _remove(notes: Notes, ids: Sequence[str], changed: Sequence[Fact]) -> None:
@@ -65,11 +66,11 @@ def _remove(notes: Notes, ids: Sequence[str], changed: Sequence[Fact]) -> None:
     stays = {
         (fact.id, root_of(fact.scope, fact.target)) for fact in changed if not fact.superseded_by
     }
-    rows = notes.connection.execute(
+    rows: Any = notes.connection.execute(
         """
         SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
         WHERE w.root GLOB ? AND n.path IN (SELECT value FROM json_each(?))
         """,
         (f"{FACTS}*", json.dumps([*dict.fromkeys(ids)])),
     ).fetchall()
-    notes.delete([int(key) for key, path, root in rows if (path, root) not in stays])
+    notes.delete([key for key, path, root in rows if (path, root) not in stays])

@@ -94,6 +94,12 @@ class Database:
             self._writer = None
             self._inode = None
 
+    def scrub(self) -> bool:
+        """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
+        with self._writing, _explained(self.path):
+            (state,) = self._open_writer().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return state[0] == 0
+
     def set_aside(self) -> Path | None:
         """Rename a damaged file out of the way and return its new name.
 

@@ -44,7 +44,7 @@ def why_command(
     Exit status: 0 it is, 1 it is not.
     """
     with opened(workspace, agent, everywhere=everywhere) as memory:
-        found = memory.why(query, path, k=k, mode=mode, today=now.date() if now else None)
+        found = memory.why(query, path, k=k, mode=mode, **({"today": now.date()} if now else {}))
     if as_json:
         print_json(found)
     else:

@@ -118,11 +118,15 @@ def forget_command(
 ) -> None:  # fmt: skip
     """Remove the facts with these IDS; nothing of them stays in memory or index."""
     with opened(workspace, agent, user=user, session=session) as memory:
-        count = memory.forget(*ids)
+        done = memory.forget(*ids)
     if as_json:
-        print_json({"forgotten": count})
-    else:
-        click.echo(f"{count} forgotten")
+        print_json(done)
+        return
+    click.echo(f"{done.count} forgotten")
+    if done.pending:
+        click.echo("Pending: another process still reads, the last of it goes after that", err=True)
+    for copy in done.backups:
+        click.echo(f"{copy} may still hold it: delete it if it should not", err=True)
 
 
 @click.group("facts")
