@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import (
     diversity,
     embedding,
+    facts,
     indexing,
     memory,
     quality,
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
     "quality": quality.run,
     "start": start.run,
     "vectors": vectors.run,
+    "facts": facts.run,
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,

@@ -64,7 +64,8 @@ def run(command: str, folder: Path) -> str:
     if command == "make demo":
         command = "bash examples/demo.sh memwell"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config")}
+    home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config"),
+            "MEMWELL_NOW": "2026-02-10"}  # fmt: skip
     others = {name: value for name, value in os.environ.items() if not name.startswith("MEMWELL_")}
     done = subprocess.run(
         ["bash", "-c", command],

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from memwell.config import Config
 from memwell.errors import MemwellError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Freshness, SearchResult, Viewer
-from memwell.search.fuse import WORDS
+from memwell.model import HYPOTHETICAL, Freshness, Leg, SearchResult, Viewer
+from memwell.search.fuse import MEANING, WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.retrieve import Answer, Ask, wordlessly
 from memwell.store.base import Filters, WordQuery
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 NOTE, FACT = "note", "fact"
+_NEAR = 5
+"""Facts that are looked at: the nearest may be of another scope."""
 
 
 class Asking:
@@ -38,12 +40,14 @@ class Asking:
     Args:
         meaning: makes the vectors' half, which a search by words goes without.
         say: is told what happened on the way that the user should hear of.
+        passage: what is searched by its meaning in place of the query.
 
     """
 
     def __init__(
         self, index: Index, workspaces: Workspaces, meaning: Callable[[], Meaning],
         settings: Config, say: Callable[[str], None], store: FactStore, viewer: Viewer,
+        passage: str = "",
     ) -> None:  # fmt: skip
         self.index = index
         self._workspaces = workspaces
@@ -52,6 +56,7 @@ class Asking:
         self._say = say
         self._store = store
         self._viewer = viewer
+        self._passage = passage
 
     def search(
         self, query: str, options: Options, entries: Sequence[Entry], progress: Progress,
@@ -126,15 +131,16 @@ class Asking:
         meaning.catch_up(self._settings["embedding.on_search"])
         scope = telling.scope or self._viewer.narrowest
         root = f"{FACTS}{scope}:{dict(self._viewer.scopes).get(scope)}"
+        visible = self._searched(None, FACT)
         with self.index.reading() as reader:
-            workspace = reader.notes.fact_workspaces().get(root)
-            asked = meaning.embedded(telling.text, reader) if workspace is not None else None
-            if asked is None or workspace is None:
+            asked = meaning.embedded(telling.text, reader)
+            if asked is None or root not in reader.notes.fact_workspaces():
                 return None
-            within = WordQuery(filters=Filters(workspaces=(workspace,)))
-            for match in reader.nearest(asked.space, asked.vector, within, 1):
+            within = WordQuery(filters=Filters(workspaces=visible))
+            for match in reader.nearest(asked.space, asked.vector, within, _NEAR):
                 (hit,) = reader.hits([(match.chunk_id, 0.0)])
-                if match.score >= least and says_the_same(telling.text, hit.text):
+                same = match.score >= least and says_the_same(telling.text, hit.text)
+                if same and reader.notes.root_of(match.chunk_id) == root:
                     return hit.path
         return None
 
@@ -142,13 +148,14 @@ class Asking:
         """Return the workspaces to search: those of notes, and those of the viewer's facts."""
         with self.index.reading() as reader:
             known = reader.notes.fact_workspaces()
-        if not known and kind is None:
-            return notes
-        if kind == NOTE:
+            of_notes = [key for key, *_ in reader.notes.workspaces()]
+        if kind == NOTE or (kind is None and not known):
             return notes
         roots = [f"{FACTS}{scope}:{target}" for scope, target in self._viewer.scopes]
         facts = tuple(known[root] for root in roots if root in known)
-        return facts if kind == FACT else (*(notes or ()), *facts)
+        chosen = facts if kind == FACT else (*(notes or ()), *facts)
+        # All there is need not be told apart from the rest.
+        return None if {*chosen} == {*of_notes, *known.values()} else chosen
 
     def _ask(
         self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
@@ -157,7 +164,16 @@ class Asking:
             return search(query, options, reader, freshness, ids, self._leg(options))
 
     def _leg(self, options: Options) -> Ask:
-        return wordlessly if options.mode == WORDS else self._meaning().ask
+        if options.mode == WORDS:
+            return wordlessly
+        return self._by_passage if self._passage else self._meaning().ask
+
+    def _by_passage(self, text: str, reader: Reader) -> Callable[[], Answer]:
+        """Ask by the vector of the passage; by that of the query where it cannot be had."""
+        asked = self._meaning().embedded(self._passage, reader)
+        if asked is None:
+            return self._meaning().ask(text, reader)
+        return lambda: (asked, Leg(MEANING, True, detail=HYPOTHETICAL))
 
     def _repaired(self) -> bool:
         """Build the keyword index anew; True if that can be had."""

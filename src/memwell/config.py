@@ -44,7 +44,7 @@ class Setting:
     @property
     def only_the_users(self) -> bool:
         """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
-        return self.name.startswith(("embedding.", "vectors."))
+        return self.name.startswith(("embedding.", "vectors.", "llm.", "search.hyde_"))
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -129,6 +129,27 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.budget", 800, "Tokens of what is recalled for a prompt: they are the user's"
             " money.", least=1, most=1_000_000),
     Setting("recall.k", 12, "Hits that it is made from.", least=1, most=1000),
+    Setting("search.hyde_enabled", False, "Let recall search by an answer that a language model"
+            " makes up, too: off, as the message is sent to it."),
+    Setting("search.hyde_model", "", "As in llm.default, which is taken if this is empty."),
+    Setting("search.hyde_mode", "add", "What it finds is added: no hit of the plain query is lost;"
+            " replace searches by its meaning alone.", one_of=("add", "replace")),
+    Setting("ingest.paths", ("skills/**/*.md", "TOOLS.md", "AGENTS.md"), "What `ingest-files`"
+            " reads: what agents are told to know."),
+    Setting("ingest.chunk_size", 800, "Characters a language model is given at a time.", least=100,
+            most=100_000),
+    Setting("ingest.overlap", 100, "Characters of them that it saw before; half a piece at most.",
+            least=0, most=50_000),
+    Setting("llm.default", "", "A language model, as openai:MODEL or gemini:MODEL; empty: none is"
+            " asked, and nothing leaves the machine."),
+    Setting("llm.ingest", "", "The one for `ingest-files`; empty is llm.default."),
+    Setting("llm.timeout", 30.0, "Seconds until an answer is given up.", least=0.1, most=3600),
+    Setting("llm.max_calls", 200, "Of a command, so that none costs a fortune.", least=0),
+    Setting("llm.max_tokens", 400_000, "Of a command: sent and answered together.", least=0),
+    Setting("llm.openai.base_url", "https://api.openai.com/v1", "Any that speaks the protocol."),
+    Setting("llm.openai.key", "", "Else OPENAI_API_KEY.", secret=True, otherwise="OPENAI_API_KEY"),
+    Setting("llm.gemini.base_url", "https://generativelanguage.googleapis.com/v1beta", "Google's."),
+    Setting("llm.gemini.key", "", "Else GEMINI_API_KEY.", secret=True, otherwise="GEMINI_API_KEY"),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
             " quarter of a second); more, and it says how stale it is.", least=0),

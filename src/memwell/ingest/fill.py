@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _POOL = 1_000
 """Chunks looked up at a time."""
+_MUCH = 0.01
+"""Of all chunks, what must be new that the cosine of random pairs is measured again."""
 _SAMPLE = 2_000
 """Vectors that the cosine of random pairs is measured on."""
 
@@ -57,7 +59,7 @@ def fill(
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
     if not left:
-        _finish(index, space, now())
+        _finish(index, space, now(), much_is_new=work.done.embedded >= _MUCH * work.total)
     index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
@@ -76,10 +78,13 @@ class _Filling:
         self.progress = progress
         self.stop = stop
         self.done = Filled()
+        self.total = 0
+        """Chunks that there are, embedded or not."""
 
     def run(self) -> None:
         with self.index.reading() as reader:
             total = reader.spaces.count_waiting(self.space)
+            self.total = reader.total
         while not self.stop.is_set() and self.done.stopped_by is None:
             with self.index.reading() as reader:
                 pool = reader.spaces.waiting(self.space, _POOL)
@@ -212,10 +217,12 @@ def _measure(index: Index, embedder: Embedder, space: Space) -> None:
                 spaces.measured(space, *cosines)
 
 
-def _finish(index: Index, space: Space, at: str) -> None:
+def _finish(index: Index, space: Space, at: str, *, much_is_new: bool) -> None:
     """Record that a space is full and let it answer, in one transaction."""
-    with index.reading() as reader:
-        mean, deviation = random_cosines(reader.spaces.some_vectors(space, _SAMPLE))
+    mean, deviation = space.random_mean, space.random_deviation
+    if mean is None or much_is_new:
+        with index.reading() as reader:
+            mean, deviation = random_cosines(reader.spaces.some_vectors(space, _SAMPLE))
     with index.writing_spaces() as spaces:
         if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
             spaces.finished(space, mean, deviation)

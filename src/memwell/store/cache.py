@@ -88,6 +88,8 @@ class VectorCache:
 
     def trim(self) -> None:
         """Delete what was not used for longest, where there is too much."""
+        if not self.database.path.exists() or self.database.path.stat().st_size < self._most_bytes:
+            return
         try:
             with self.database.writing() as connection:
                 connection.execute(

@@ -113,11 +113,12 @@ class Facts:
 
     def _visible(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a statement over `facts`: the rows that the viewer may see, and nothing else."""
-        scopes = [part for scope in self.viewer.scopes for part in scope]
-        pairs = ", ".join("(?, ?)" for _ in self.viewer.scopes)
+        scopes = [":".join(scope) for scope in self.viewer.scopes]
+        marks = ", ".join("?" * len(scopes))
+        # Not by an index of its own: what is asked for is found by its id, text or time.
         restricted = f"""
             WITH facts AS (
-                SELECT * FROM fact_rows WHERE (scope, target) IN (VALUES {pairs})
+                SELECT * FROM fact_rows WHERE scope || ':' || target IN ({marks})
             )
             {statement}
         """
@@ -128,7 +129,7 @@ class Facts:
         conditions, values = _conditions(which)
         rows = self._visible(
             f"SELECT {_COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
-            " ORDER BY f.id DESC LIMIT ?",
+            " ORDER BY +f.id DESC LIMIT ?",
             (*values, limit),
         )
         return [_fact(row) for row in rows]

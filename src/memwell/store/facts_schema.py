@@ -30,6 +30,8 @@ FACT_MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE UNIQUE INDEX one_of_a_kind ON fact_rows (scope, target, folded)
             WHERE superseded_by IS NULL;
         CREATE INDEX facts_by_revision ON fact_rows (revision);
+        CREATE INDEX facts_by_folded ON fact_rows (folded);
+        CREATE INDEX facts_by_end ON fact_rows (expires_at) WHERE expires_at IS NOT NULL;
 
         CREATE TABLE fact_tags (
             fact_id TEXT NOT NULL REFERENCES fact_rows ON DELETE CASCADE,

@@ -266,6 +266,10 @@ class Notes:
         keyword.remove(self._connection, [row for row in before if row not in stay])
         keyword.add(self._connection, [row for row in after if row not in stay])
 
+    def root_of(self, chunk_id: int) -> str:
+        """Return the workspace that a chunk is in."""
+        return str(self._connection.execute(_HIT, (chunk_id,)).get[1])
+
     def chunk_ids(self, note_id: int) -> list[int]:
         """Return the ids of a note's chunks, in order."""
         rows = self._connection.execute(
