@@ -58,6 +58,18 @@ def test_a_fact_is_added_and_then_reinforced(store: FactStore) -> None:
     assert [event.what for event in keeper(store).history(first.fact.id)] == ["added", "reinforced"]
 
 
+def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: FactStore) -> None:
+    fact = keeper(store).remember(Telling("The cat is gray.", tags=("Pets",))).fact
+    done = keeper(store).edit(fact.id, text="The cat is grey.", importance=0.9)
+    assert (done.text, done.importance, done.tags) == ("The cat is grey.", 0.9, ("pets",))
+    assert keeper(store).get(fact.id).text == "The cat is grey."
+    with pytest.raises(RefusedError):
+        keeper(store).edit(fact.id, text="hello")
+    with pytest.raises(MemwellError, match=r"importance = 7 is no share"):
+        keeper(store).edit(fact.id, importance=7)
+    assert [event.what for event in keeper(store).history(fact.id)] == ["added", "edited"]
+
+
 def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStore) -> None:
     fact = keeper(store).remember(Telling("The key hangs behind the meter.")).fact
     assert (fact.scope, fact.target) == ("session", "s1")

@@ -135,7 +135,9 @@ LOOK_ALIKES = {
     "public key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5{noise(48, BASE64)} maria@laptop",
     "certificate": pem("CERTIFICATE"),
     "sk-learn": "sk-learn-contrib, sk-toolbox-for-images and task-based-scheduling are packages",
-    "example key": "Shaped like sk-" + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx or AK" + "IAIOSFODNN7EXAMPLE",
+    "example key": "Shaped like sk-"
+    + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx or AK"
+    + "IAIOSFODNN7EXAMPLE",
 }
 
 # -- secrets ---------------------------------------------------------------------------------------
@@ -236,7 +238,17 @@ def test_a_card_with_one_digit_wrong_is_none(length: int) -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    [*SECRETS.values(), *LOOK_ALIKES.values(), "password", "token = ", "is ", '"', "\n", "://a:", "@b"]
+    [
+        *SECRETS.values(),
+        *LOOK_ALIKES.values(),
+        "password",
+        "token = ",
+        "is ",
+        '"',
+        "\n",
+        "://a:",
+        "@b",
+    ]
 )
 
 
@@ -250,7 +262,22 @@ def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None
     junk(text)
 
 
-@pytest.mark.parametrize("piece", ["a", "password ", "password: ", "4 ", "-----BEGIN ", "sk-a", "://a:", "A", "eyJ", "curl ", "/a"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "password ",
+        "password: ",
+        "4 ",
+        "-----BEGIN ",
+        "sk-a",
+        "://a:",
+        "A",
+        "eyJ",
+        "curl ",
+        "/a",
+    ],
+)
 def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     assert not secrets(text)

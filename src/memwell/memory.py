@@ -171,6 +171,7 @@ class Memory:
         diversity: str | None = None,
         context: str | None = None,
         kind: str | None = None,
+        passage: str = "",
         explain: bool = False,
         today: dt.date | None = None,
         progress: Progress = unwatched,
@@ -180,9 +181,9 @@ class Memory:
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
         `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is
         "off", "mmr" or "cluster"; default ``search.diversity``. `context` "neighbours" or "section"
-        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. With
-        `explain` hits say how their scores came about. `today` is what notes are old by; default
-        the clock.
+        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. The
+        meaning of a `passage` is searched in place of the query's, if one is given. With `explain`
+        hits say how their scores came about. `today` is what notes are old by; default the clock.
         """
         options = search_options(
             self.settings,
@@ -195,7 +196,7 @@ class Memory:
             explain=explain,
             today=today or config.today(),
         )
-        asking, entries = self._asking(), self._searched(remember=True)
+        asking, entries = self._asking(passage), self._searched(remember=True)
         return self._mended(lambda: asking.search(query, options, entries, progress, kind))
 
     def search_each(
@@ -247,10 +248,11 @@ class Memory:
 
     def recall(self, message: str, *, budget: int | None = None) -> Recall:
         """Return what is remembered of a message, as a block for an agent's prompt."""
+        from memwell.facts.hyde import searched
         from memwell.facts.recall import recall_block
 
         tokens = self.settings["recall.budget"] if budget is None else budget
-        found = recall_block(self.search(message, k=self.settings["recall.k"]), tokens)
+        found = recall_block(searched(message, self, self._index.path.parent), tokens)
         self.facts.was_read([hit.path for hit in found.hits if hit.kind == "fact"])
         return found
 
@@ -359,10 +361,10 @@ class Memory:
             entries = [*{entry.root: entry for entry in registered}.values()]
         return tuple(self._workspaces.sync(entry, progress) for entry in entries)
 
-    def _asking(self) -> Asking:
+    def _asking(self, passage: str = "") -> Asking:
         return Asking(
             self._index, self._workspaces, lambda: self._meaning, self.settings,
-            self.notices.append, self._store, self.viewer,
+            self.notices.append, self._store, self.viewer, passage,
         )  # fmt: skip
 
     def _entry(self) -> Entry | None:

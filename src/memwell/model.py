@@ -151,6 +151,10 @@ class Hit:
     """How its score came about, where that was asked for."""
 
 
+HYPOTHETICAL = "by a hypothetical answer"
+"""The detail of a leg that a passage in place of the query was asked by."""
+
+
 @dataclass(frozen=True, slots=True)
 class Leg:
     """One way of retrieving, and whether it answered this time."""

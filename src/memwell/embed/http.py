@@ -26,6 +26,7 @@ from memwell.embed.answers import Reply, Secret, Server, Settings, fault
 from memwell.embed.base import EmbeddingError, ProviderFailing, ProviderUnavailable
 
 T = TypeVar("T")
+Meaning = Callable[[Server, Reply], EmbeddingError]
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of an answer; the vectors of a full batch are a tenth of it."""
@@ -48,26 +49,35 @@ class Service:
         settings: Settings,
         timeout: float,
         most_bytes: int = MOST_BYTES,
+        meaning: Meaning = fault,
     ) -> None:
-        """Send the key as `header`, after `scheme`; only the `vendor`'s own address demands one."""
+        """Send the key as `header`, after `scheme`; only the `vendor`'s own address demands one.
+
+        `meaning` makes an error of an answer other than success.
+        """
         self._address = _checked_address(base_url, settings)
         self.server = Server(self._address.netloc, _checked_key(key, settings), settings)
         self._header = header
         self._scheme = scheme
         self._timeout = timeout
         self._most_bytes = most_bytes
+        self._meaning = meaning
         if not key and self._address.hostname == urlsplit(vendor).hostname:
             raise ProviderUnavailable(f"{self.server.host} asks for a key", settings.check_key)
 
-    def post(self, path: str, body: object, *, hurry: bool = False) -> Any:
+    def post(
+        self, path: str, body: object, *, hurry: bool = False, within: float | None = None
+    ) -> Any:
         """Send `body` as JSON to a path below the base URL and return the JSON of the answer.
 
-        Somebody waits for a query: in a `hurry` a slow server is given up sooner.
+        Somebody waits for a query: in a `hurry` a slow server is given up sooner. So it is where
+        no more than the seconds `within` are left.
         """
         seconds = min(self._timeout, HURRIED_SECONDS) if hurry else self._timeout
+        seconds = seconds if within is None else min(seconds, within)
         reply = self._reply(path, json.dumps(body).encode(), seconds)
         if not 200 <= reply.status < 300:
-            raise fault(self.server, reply)
+            raise self._meaning(self.server, reply)
         try:
             return json.loads(reply.body)
         except (ValueError, RecursionError):

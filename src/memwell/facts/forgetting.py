@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memwell.facts.hyde import ANSWERS
 from memwell.facts.keeping import Keeper
 from memwell.store.index import Index
 
@@ -40,6 +41,8 @@ def forget(
     cache.forget(fact.text for fact in gone)
     clean = [index.scrub(), keeper.store.database.scrub()]
     home = keeper.store.database.path.parent
+    for answers in home.glob(f"agents/*/{ANSWERS}"):  # they may say the same
+        answers.unlink(missing_ok=True)
     return Forgotten(len(gone), not all(clean), tuple(map(str, _copies(home))))
 
 

@@ -62,25 +62,25 @@ _GREETINGS = frozenset(
     passt; super; prima; gut; sehr gut; klingt gut; bonjour; bonsoir; bonne nuit; salut; coucou;
     au revoir; à bientôt; à demain; merci; merci beaucoup; de rien; oui; non; daccord; entendu;
     parfait; très bien; ça marche; sil vous plaît; sil te plaît; hola; buenos días; buenas tardes;
-    buenas noches; buenas; adiós; hasta luego; hasta mañana; gracias; qué tal; muchas gracias; de nada; sí;
-    vale; claro; perfecto; entendido; muy bien; de acuerdo; por favor; ciao; buongiorno; buonasera;
-    buonanotte; salve; arrivederci; grazie; grazie mille; prego; sì; va bene; perfetto; certo;
-    capito; daccordo; olá; oi; bom dia; boa tarde; boa noite; tchau; até logo; obrigado; obrigada;
-    muito obrigado; sim; não; tudo bem; beleza; hoi; goedemorgen; goedemiddag; goedenavond; dag;
-    doei; dank je; dank je wel; dank u; bedankt; graag gedaan; nee; prima zo; hej; hejsan;
-    god morgon; tack; tack så mycket; tak; mange tak; takk; tusen takk; moi; kiitos; hyvää huomenta;
-    cześć; dzień dobry; dobry wieczór; do widzenia; dziękuję; tak jest; ahoj; dobrý den; děkuji;
-    merhaba; selam; günaydın; teşekkürler; teşekkür ederim; tamam; evet; hayır; привет;
-    здравствуйте; здравствуй; доброе утро; добрый день; добрый вечер; пока; до свидания; спасибо; спасибо большое;
-    большое спасибо; пожалуйста; да; нет; хорошо; понятно; ладно; ок; привіт; дякую; добре; 你好;
-    您好; 早上好; 早安; 晚上好; 晚安; 再见; 谢谢; 謝謝; 多谢; 不客气; 好的; 好; 是的; 明白了;
-    没问题; 嗨; こんにちは; こんばんは; おはよう; おはようございます; おやすみ; おやすみなさい;
-    さようなら; またね; ありがとう; ありがとうございます; どうもありがとう; どうも;
-    どういたしまして; はい; いいえ; わかりました; 了解; 了解です; 分かりました;
-    よろしくお願いします; 안녕; 안녕하세요; 감사합니다; 고마워; 고맙습니다; 네; 아니요; 알겠습니다;
-    좋아요; مرحبا; السلام عليكم; صباح الخير; مساء الخير; شكرا; شكرا جزيلا; نعم; لا; حسنا; שלום;
-    תודה; בוקר טוב; כן; לא; नमस्ते; धन्यवाद; शुक्रिया; हाँ; नहीं; ठीक है; xin chào; cảm ơn; สวัสดี;
-    ขอบคุณ; halo; selamat pagi; terima kasih
+    buenas noches; buenas; adiós; hasta luego; hasta mañana; gracias; qué tal; muchas gracias;
+    de nada; sí; vale; claro; perfecto; entendido; muy bien; de acuerdo; por favor; ciao;
+    buongiorno; buonasera; buonanotte; salve; arrivederci; grazie; grazie mille; prego; sì;
+    va bene; perfetto; certo; capito; daccordo; olá; oi; bom dia; boa tarde; boa noite; tchau;
+    até logo; obrigado; obrigada; muito obrigado; sim; não; tudo bem; beleza; hoi; goedemorgen;
+    goedemiddag; goedenavond; dag; doei; dank je; dank je wel; dank u; bedankt; graag gedaan; nee;
+    prima zo; hej; hejsan; god morgon; tack; tack så mycket; tak; mange tak; takk; tusen takk;
+    moi; kiitos; hyvää huomenta; cześć; dzień dobry; dobry wieczór; do widzenia; dziękuję;
+    tak jest; ahoj; dobrý den; děkuji; merhaba; selam; günaydın; teşekkürler; teşekkür ederim;
+    tamam; evet; hayır; привет; здравствуйте; здравствуй; доброе утро; добрый день; добрый вечер;
+    пока; до свидания; спасибо; спасибо большое; большое спасибо; пожалуйста; да; нет; хорошо;
+    понятно; ладно; ок; привіт; дякую; добре; 你好; 您好; 早上好; 早安; 晚上好; 晚安; 再见; 谢谢;
+    謝謝; 多谢; 不客气; 好的; 好; 是的; 明白了; 没问题; 嗨; こんにちは; こんばんは; おはよう;
+    おはようございます; おやすみ; おやすみなさい; さようなら; またね; ありがとう;
+    ありがとうございます; どうもありがとう; どうも; どういたしまして; はい; いいえ; わかりました;
+    了解; 了解です; 分かりました; よろしくお願いします; 안녕; 안녕하세요; 감사합니다; 고마워;
+    고맙습니다; 네; 아니요; 알겠습니다; 좋아요; مرحبا; السلام عليكم; صباح الخير; مساء الخير; شكرا;
+    شكرا جزيلا; نعم; لا; حسنا; שלום; תודה; בוקר טוב; כן; לא; नमस्ते; धन्यवाद; शुक्रिया; हाँ; नहीं;
+    ठीक है; xin chào; cảm ơn; สวัสดี; ขอบคุณ; halo; selamat pagi; terima kasih
     """.replace("\n    ", " ")
     .strip()
     .split("; ")

@@ -155,9 +155,30 @@ class Keeper:
         """Correct what is known of a fact; another text is checked like a new one."""
         with self.store.changed_by(self.viewer) as facts:
             fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
-            _accepted(Telling(fact.text, fact.category, fact.tags))
+            _accepted(
+                Telling(
+                    fact.text, fact.category, fact.tags, importance=fact.importance,
+                    confidence=fact.confidence,
+                )
+            )  # fmt: skip
             facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
             return fact
+
+    def expire(self, fact_id: str, why: str) -> Fact:
+        """Hold a fact true no longer, from now on, though nothing came in its place."""
+        with self.store.changed_by(self.viewer) as facts:
+            at = self._stamp()
+            ended = replace(facts.get(fact_id), expires_at=at, valid_until=at)
+            facts.change(ended, folded(ended.text), "expired", at, why)
+            return ended
+
+    def check(self, telling: Telling) -> Fact | None:
+        """Raise what `remember` would; return the fact that says the same, letter for letter."""
+        text = _accepted(telling)
+        scope, _ = self._scope(telling.scope)
+        if not self.store.database.path.exists():
+            return None
+        return next(iter(self.find(Which(folded=folded(text), scope=scope), 1)), None)
 
     def prune(self) -> int:
         """Remove what has expired; return how many facts that were."""

@@ -22,7 +22,7 @@ from memwell.store.facts import _not_rebuilt
 from memwell.store.facts_schema import FACT_MIGRATIONS
 from memwell.store.filesystem import private_folder
 from memwell.store.index import Index
-from memwell.store.sqlite import Database, _checksum_vfs, _explained
+from memwell.store.sqlite import Database, _checksum_vfs, _explained, _reserve_checksums
 from memwell.store.verify import looking_at, unsound, unusable
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -94,7 +94,9 @@ def _copy(source: apsw.Connection, target: Path) -> int:
             connection.pragma("journal_mode", "DELETE")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
             if found != facts or unsound(connection):
-                raise HomeError(f"The copy {target} would not be sound", "Check the disk")
+                raise HomeError(
+                    f"The copy {target} would not be sound", "`memwell verify` says more"
+                )
         finally:
             connection.close()
     return int(facts)
@@ -103,6 +105,10 @@ def _copy(source: apsw.Connection, target: Path) -> int:
 def _fill(source: apsw.Connection, file: Path) -> None:
     connection = apsw.Connection(str(file), vfs=_checksum_vfs())
     try:
+        # Pages that come out of a log bear no checksum yet: the file must be one that has them
+        # before the first page arrives, else it reads as damaged.
+        _reserve_checksums(connection)
+        connection.pragma("user_version", 1)
         with connection.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(-1)
@@ -190,9 +196,14 @@ def _exchange(
         revision = max(counted) + 1
         try:
             ids = _replace_rows(source, live, revision)
-        except BaseException:
+        except BaseException as error:
             if kept:
                 _remove(kept)
+            if isinstance(error, apsw.ConstraintError):
+                raise HomeError(
+                    "The facts of the backup contradict each other",
+                    "`memwell verify FILE` says where",
+                ) from error
             raise
     return ids, revision
 

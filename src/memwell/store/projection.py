@@ -38,12 +38,16 @@ def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
         notes.connection.pragma("secure_delete", True)  # what goes is overwritten
         for scope in viewer.scopes:
             notes.workspace(root_of(*scope))
-        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], changed)
-        for fact in changed:
-            if fact.superseded_by is None and (fact.expires_at is None or fact.expires_at > now):
-                _put(notes, fact)
+        shown = [fact for fact in changed if _is_held_true(fact, now)]
+        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], shown)
+        for fact in shown:
+            _put(notes, fact)
         roots = [(str(last), root_of(*scope)) for scope in viewer.scopes]
         notes.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", roots)
+
+
+def _is_held_true(fact: Fact, now: str) -> bool:
+    return fact.superseded_by is None and (fact.expires_at is None or fact.expires_at > now)
 
 
 def _put(notes: Notes, fact: Fact) -> None:
@@ -61,11 +65,9 @@ def _followed(notes: Notes, root: str) -> int:
     return int(f"{found or 0}")
 
 
-def _remove(notes: Notes, ids: Sequence[str], changed: Sequence[Fact]) -> None:
+def _remove(notes: Notes, ids: Sequence[str], shown: Sequence[Fact]) -> None:
     """Take facts out that are gone, but not what is about to be written over."""
-    stays = {
-        (fact.id, root_of(fact.scope, fact.target)) for fact in changed if not fact.superseded_by
-    }
+    stays = {(fact.id, root_of(fact.scope, fact.target)) for fact in shown}
     rows: Any = notes.connection.execute(
         """
         SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id

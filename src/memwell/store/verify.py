@@ -52,7 +52,7 @@ def unusable(file: Path) -> list[Finding]:
     """Return what keeps a file from being used as a memory: another kind, a newer one, damage."""
     try:
         with looking_at(file) as connection:
-            return unsound(connection)
+            return unsound(connection) or [*_orphans(connection)]
     except (CorruptIndexError, apsw.SQLError) as error:
         # The pages of a newer one may look like damage.
         return _newer(_version_in_header(file)) or [Finding(str(error), _RESTORE)]
@@ -66,8 +66,7 @@ def unsound(connection: apsw.Connection) -> list[Finding]:
     if newer := _newer(connection.pragma("user_version")):
         return newer
     rows: Any = connection.execute("PRAGMA integrity_check").fetchall()
-    found = [Finding(f"the file is damaged: {row}", _RESTORE) for (row,) in rows if row != "ok"]
-    return found or [*_orphans(connection)]
+    return [Finding(f"the file is damaged: {row}", _RESTORE) for (row,) in rows if row != "ok"]
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ COMMANDS = {
     "supersede": "remembering",
     "forget": "remembering",
     "facts": "remembering",
+    "ingest-files": "ingesting",
     "export": "transferring",
     "import": "transferring",
     "backup": "transferring",
@@ -55,7 +56,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"memwell.surfaces.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

@@ -202,6 +202,32 @@ def history_command(
         click.echo(f"{event.at}  {event.fact_id}  {event.what} {event.detail}".rstrip())
 
 
+@facts_command.command("edit")
+@click.argument("fact_id")
+@click.option("--text", help="What it says.")
+@click.option("--category", help="Of which kind it is.")
+@click.option("--tag", "tags", multiple=True, help="Its tags, all of them.")
+@click.option("--importance", type=float, help="0 to 1.")
+@click.option("--confidence", type=float, help="0 to 1.")
+@viewer_options
+@place_options
+@json_option
+def edit_command(
+    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool,
+    **changes: Any,
+) -> None:  # fmt: skip
+    """Correct what is known of a fact. What is no longer true is superseded instead."""
+    given = {name: value for name, value in changes.items() if value not in (None, ())}
+    if not given:
+        raise click.UsageError("Say what to change: --text, --category, --tag ...")
+    with opened(workspace, agent, user=user, session=session) as memory:
+        fact = memory.facts.edit(fact_id, **given)
+    if as_json:
+        print_json(fact)
+    else:
+        _print(fact)
+
+
 @facts_command.command("promote")
 @click.argument("fact_id")
 @click.argument("scope", type=click.Choice(["global", "user", "agent"]))

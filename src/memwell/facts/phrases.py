@@ -1,0 +1,244 @@
+"""What a phrase of Markdown says: a term, a definition, a command, or nothing worth keeping.
+
+Pure functions over one point, paragraph, sentence or shell block; `facts/extract.py` knows where
+in a note they stand. The verbs looked for are English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def folded(text: str) -> str:
+    """Return the words alone, without case."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+# -- text without its markup -----------------------------------------------------------------------
+
+_CODE = re.compile(r"`+[^`]+`+")
+_LINK = re.compile(
+    r"!?\[([^\[\]]{0,300})\]"
+    r"(?:\((?:[^()\s]|\([^()]{0,200}\)){0,1000}(?:\s+\"[^\"]{0,300}\")?\)|\[[^\[\]]{0,300}\])"
+)
+_WIKI = re.compile(r"!?\[\[(?:[^\[\]|]{0,300}\|)?([^\[\]|]{1,300})\]\]")
+_TAG = re.compile(
+    r"<!--.*?(?:-->|$)|</?[a-zA-Z][^<>]{0,300}>|~~[^~]{0,300}~~|\[\^[^\[\]]{1,100}\]"
+    r"|\{[#.][^{}]{0,100}\}",
+    re.S,
+)
+_STRONG = re.compile(
+    r"\*{1,3}(?=[^\s*])([^*]{1,300})(?<=\S)\*{1,3}"
+    r"|(?<!\w)_{1,3}(?=[^\s_])([^_]{1,300})(?<=\S)_{1,3}(?!\w)"
+)
+
+
+def plain(text: str) -> str:
+    """Return a text as it is read: links are their words, markup is gone, code keeps its ticks."""
+    text = _LINK.sub(r"\1", _LINK.sub(r"\1", _WIKI.sub(r"\1", text)))  # an image may be a link
+    pieces, last = [], 0
+    for code in _CODE.finditer(text):
+        pieces += [_unmarked(text[last : code.start()]), code[0]]
+        last = code.end()
+    pieces.append(_unmarked(text[last:]))
+    return " ".join("".join(pieces).split())
+
+
+def _unmarked(text: str) -> str:
+    text = _TAG.sub("", text)
+    return _STRONG.sub(r"\1\2", _STRONG.sub(r"\1\2", text)).replace("**", "")
+
+
+NO_FACT = re.compile(
+    r"""\[[ xX-]\](?:\s|$)                                   # a box to tick
+      | (?:TODO|FIXME|XXX|TBD)\b
+      | (?:<?\w+://\S+>?|!?\[[^\]]*\]\([^)]*\)|\[\[[^\]]*\]\])   # a link alone, or with its date
+        [.,;]?(?:\s*[-–—(:]?\s*\d{4}-\d\d-\d\d\)?)?$
+      | (?:See|Read|Learn)\s(?:also|more|about|how|the|\[)      # a pointer to somewhere else
+      | For\s(?:more|further|details)\b
+    """,
+    re.X,
+)
+
+
+def says_nothing(raw: str) -> bool:
+    """Whether a point or paragraph is a question, a box, a bare link or the like."""
+    raw = raw.strip()
+    text = plain(raw)
+    if NO_FACT.match(raw) or "{{" in raw:
+        return True
+    return text.endswith(("?", "？", ":")) or not re.search(r"\w", text)
+
+
+# -- what a sentence says --------------------------------------------------------------------------
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[\"”)]?\s+(?=[^a-z\s])")
+BOLD_TERM = re.compile(
+    r"(?:\*\*|__)(?P<bold>[^*_\n]{1,60}?)\s*(?::\s*(?:\*\*|__)|(?:\*\*|__)\s*(?::|\s[-–—]\s))\s*(?P<a>\S.*)",
+    re.S,
+)
+PLAIN_TERM = re.compile(
+    r"(?P<term>`[^`]+`|[^\s:`.?!-][^:`.?!\n]{0,50}?)(?:\s+[-–—]\s+|:\s+|：\s*)(?P<is>\S.*)", re.S
+)
+EQUALS = re.compile(r"`?[A-Za-z][\w.-]{1,40}`? = \S")
+_SUBJECT = (
+    r"(?:(?:A|An|The|Our|Its|Each|Every)\s)?[\"“`]?\w[\w/.'’+#&-]*"
+    r"(?:\s[\w/.'’+#&()-]+){0,4}?[\"”`]?"
+)
+_DEFINES = re.compile(
+    rf"""(?P<subject>{_SUBJECT})\s
+    (?:(?P<names>(?:means|stands\s+for|refers\s+to|denotes|is\s+short\s+for|(?:is|are)\s+an?)\s)
+      |(?:is|are)\s(?:(?P<one>(?:the|one|our|any|another)\s|(?:\w+\s){{1,3}}?(?:that|which|who)\s)
+         |(?:also\s|now\s|always\s)?(?:called|named|known\s+as|set\s+to|stored\s+(?:in|at|under)
+             |kept\s+in|located|written\s+in|owned\s+by|limited\s+to|defined\s+(?:in|as)|based\s+on
+             |served\s+(?:by|from|at)|hosted)\b
+         |["“`]?[\w.:/-]*\d
+         |[`"“]))""",
+    re.X | re.I,
+)
+_NO_SUBJECT = _words("""
+    i we you he she it they this that these those there here what which who whom whose why how
+    when where while if but and or so because nobody somebody someone anyone everybody everyone
+    nothing something everything all some many most my your his her their one think believe hope
+    feel guess not said says say was were had has have will would can could
+    """)
+_VAGUE = re.compile(r"(?:The|Its|Our|Each|Every)\s", re.I)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a paragraph."""
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
+
+
+def term(raw: str) -> str:
+    """Return "Term: what it is" if a point or paragraph begins with one, else nothing."""
+    if match := BOLD_TERM.match(raw):
+        return f"{plain(match['bold'])}: {plain(match['a'])}"
+    return ""
+
+
+def defines(sentence: str) -> bool:
+    """Whether a sentence says what something is, and of something that it names."""
+    match = _DEFINES.match(sentence)
+    if not match or sentence.endswith("?"):
+        return False
+    subject = re.findall(r"[\w'’]+", match["subject"].lower())
+    return _NO_SUBJECT.isdisjoint(subject)
+
+
+def names_its_subject(text: str) -> bool:
+    """Whether a sentence can be read without its heading: "the port" cannot."""
+    match = _DEFINES.match(text)
+    general = bool(match and (match["names"] or match["one"])) and not _VAGUE.match(text)
+    return general and (text[0].isupper() or text[0] in '"“`')
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+SHELLS = _words("""
+    bash sh shell zsh fish console terminal shell-session shellsession powershell ps1 cmd
+    """)
+_TOOLS = _words("""
+    ansible apt apt-get awk aws az bash brew bundle cargo cat cd chmod chown cmake conda cp
+    crontab curl dd df dig dnf docker docker-compose du echo env export ffmpeg find flask gcloud
+    gem gh git go gradle grep gunicorn gzip head helm ifconfig ip java journalctl jq kill
+    kubectl launchctl less ln ls lsof make mkdir mount mv mvn mypy mysql nc netstat ninja node
+    npm npx nvidia-smi ollama openssl pacman pip pip3 pipx pnpm podman poetry psql pytest python
+    python3 rake redis-cli restic rm rsync ruff ruby scp screen sed service sh snap source
+    sqlite3 ss ssh ssh-keygen step sudo svn systemctl tail tar terraform tmux touch ufw unzip uv
+    uvicorn uvx vim wget which winget xargs yarn yum zip
+    """)
+_VERBS = _words("""
+    add allow annotate append apply approve archive ask attach authenticate back bring build bump
+    change check clean clear clone close compile configure connect convert copy cordon count
+    create debug decrypt define delete deploy describe detach disable display download drain drop
+    dump edit enable encrypt examine execute export expose extend extract fetch fill find fix
+    flush follow force format generate get give grant import initialise initialize inspect install
+    kill label launch list load log look make mark measure migrate monitor mount move open pack
+    patch pause point preview print profile provision publish pull purge push query read reboot
+    rebuild record register reindex release reload remove rename render renew repair replace reset
+    resize restart restore resume retry return revert revoke roll rotate run save scale scan
+    schedule search see select send serve set set-up setup show shut sign stage start stash stop
+    submit switch sync tag tail test trace train turn undo uninstall unlock unmount unpack update
+    upgrade upload use validate verify view wait watch wipe write
+    """)
+_ASKS = r"(?:run|use|type|call|execute|enter|do|try)"
+_LEAD_OUT = re.compile(
+    rf",?\s*(?:(?:just\s|simply\s)?{_ASKS}(?:\s(?:this|the|following|below|commands?|`[^`]+`))*"
+    r"|with|using|via|by\srunning|like\sthis|as\sfollows|is)?\s*[:.]*$",
+    re.I,
+)
+_LEAD_IN = re.compile(
+    r"(?:(?:To|You can|We can|Then|Next|Now|First|Finally|Also|Please|Optionally),?\s+)+", re.I
+)
+_INLINE = (
+    re.compile(rf"{_ASKS}\s(?P<code>`[^`]+`)\sto\s(?P<what>[^`]+)", re.I),
+    re.compile(rf"To\s(?P<what>[^`]+?),?\s{_ASKS}:?\s(?P<code>`[^`]+`)", re.I),
+    re.compile(r"(?P<what>[^`]+?)\s(?:with|using|by running|via):?\s(?P<code>`[^`]+`)", re.I),
+)
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is a command, by its first word or its options."""
+    first = line.split()[0] if line.split() else ""
+    return first in _TOOLS or first.startswith("./") or " --" in line
+
+
+def purpose(said: str) -> str:
+    """Return "To do this" from what is said before a command; nothing if it says no such thing."""
+    said = _LEAD_OUT.sub("", plain(said)).strip()
+    said = _LEAD_IN.sub("", said)
+    first = said.split()[0].lower() if said else ""
+    if first not in _VERBS or len(said.split()) < 2:
+        return ""
+    return f"To {said[0].lower()}{said[1:]}"
+
+
+def inline_command(sentence: str) -> str:
+    """Return "To do this: `command`" if a sentence says so, else nothing."""
+    for shape in _INLINE:
+        match = shape.match(sentence)
+        what = purpose(match["what"].rstrip(" .")) if match else ""
+        if match and what and is_command(match["code"].strip("`")):
+            return f"{what}: {match['code']}"
+    return ""
+
+
+_COMMAND = re.compile(r"[A-Za-z_./~][\w./~:-]*(?=\s|=|$)|[\[{(<&|]|done|fi\b")
+_ASSIGNS = re.compile(r"(?:export\s+)?\w+=\S*")
+
+
+@dataclass(slots=True)
+class Step:
+    """Commands that belong together, and the comment above them."""
+
+    comment: str
+    commands: list[str] = field(default_factory=list)
+
+
+def steps(lines: Sequence[str], language: str) -> list[Step]:
+    """Return the commands of a fenced block; what a command printed is none."""
+    text = re.sub(r"\\\n\s*", "", "\n".join(line.rstrip() for line in lines))
+    prompted = re.search(r"^\s*[$>%]\s+\S", text, re.M)
+    found = [Step("")]
+    for line in map(str.strip, text.split("\n")):
+        if line.startswith("#"):
+            further = found[-1].comment and not found[-1].commands
+            found += [] if further else [Step(line.lstrip("#! "))]
+        elif line and prompted and line[0] in "$>%":
+            found[-1].commands.append(_without_comment(line[1:]))
+        elif line and not prompted:
+            if not (is_command(line) if language not in SHELLS else _COMMAND.match(line)):
+                return []
+            found[-1].commands.append(_without_comment(line))
+    return [step for step in found if not all(map(_ASSIGNS.fullmatch, step.commands))]
+
+
+def _without_comment(line: str) -> str:
+    return re.sub(r"\s+# .*", "", line).strip()

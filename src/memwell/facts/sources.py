@@ -1,0 +1,109 @@
+"""The files that facts are taken from: those that patterns name, inside one folder, cut to pieces.
+
+A pattern cannot lead out of the folder, nor can a link in it: a folder that was cloned must not
+have other files read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from memwell.errors import MemwellError
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines of a file: from 1, both ends included."""
+
+    text: str
+    start_line: int
+    end_line: int
+
+
+def files_named(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the files that patterns name, relative to a folder, and what was left out and why."""
+    real = root.resolve()
+    found: dict[str, None] = {}
+    left_out: dict[str, None] = {}
+    for pattern in patterns:
+        for path in _matches(root, _checked(pattern)):
+            name = path.relative_to(root).as_posix()
+            if not path.resolve().is_relative_to(real):
+                left_out[f"{name}: it is a link that leads out of the folder"] = None
+            elif path.is_file():
+                found[name] = None
+    return [*found], [*left_out]
+
+
+def _checked(pattern: str) -> str:
+    """Return a pattern, or say why it is none."""
+    plain = pattern.strip().replace("\\", "/")
+    inside = not (PurePosixPath(plain).is_absolute() or PureWindowsPath(plain).drive)
+    parts = PurePosixPath(plain).parts
+    if not inside or ".." in parts or plain.startswith("~"):
+        raise MemwellError(
+            f"{pattern!r} leads out of the workspace",
+            "Name files inside of it, or another one with --workspace",
+        )
+    if any("**" in part and part != "**" for part in parts) or "\0" in plain or not parts:
+        raise MemwellError(f"{pattern!r} is no pattern of files", "Write it like skills/**/*.md")
+    return plain
+
+
+def _matches(root: Path, pattern: str) -> Iterator[Path]:
+    """Yield what a pattern names, in order; hidden files and folders only where it names them."""
+    named = {part for part in PurePosixPath(pattern).parts if part.startswith(".")}
+    for path in sorted(root.glob(pattern)):
+        parts = path.relative_to(root).parts
+        if all(not part.startswith(".") or part in named for part in parts):
+            yield path
+
+
+def pieces(text: str, size: int, overlap: int) -> list[Piece]:
+    """Cut a text along its lines into pieces of about `size` characters.
+
+    Each repeats about `overlap` characters of the one before, whole lines of them; a line that is
+    longer than a piece is cut.
+    """
+    overlap = min(overlap, size // 2)
+    rows = [
+        (number, row)
+        for number, line in enumerate(text.split("\n"), 1)
+        for row in _rows(line.rstrip("\r"), size)
+    ]
+    found, begin = [], 0
+    while begin < len(rows):
+        end = _end(rows, begin, size)
+        joined = "\n".join(row for _, row in rows[begin:end])
+        if joined.strip():
+            found.append(Piece(joined, rows[begin][0], rows[end - 1][0]))
+        begin = end if end == len(rows) else _back(rows, begin, end, size, overlap)
+    return found
+
+
+def _rows(line: str, size: int) -> Iterator[str]:
+    for at in range(0, max(1, len(line)), size):
+        yield line[at : at + size]
+
+
+def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
+    """Return where a piece ends that begins at a row: it has one row at least."""
+    end, length = begin + 1, len(rows[begin][1])
+    while end < len(rows) and length + 1 + len(rows[end][1]) <= size:
+        length += 1 + len(rows[end][1])
+        end += 1
+    return end
+
+
+def _back(
+    rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int
+) -> int:  # fmt: skip
+    """Return where the next piece begins: before the end of this, if the next row still fits."""
+    room = min(overlap, size - len(rows[end][1]) - 1)
+    back, again = end, 0
+    while back - 1 > begin and again + len(rows[back - 1][1]) + 1 <= room:
+        back -= 1
+        again += len(rows[back][1]) + 1
+    return back

@@ -1,0 +1,1 @@
+"""Language models, used only where the settings name one."""

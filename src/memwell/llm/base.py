@@ -1,0 +1,224 @@
+"""What a language model is to memwell, how its server is asked, and what can go wrong.
+
+LlmError
+├── LlmUnavailable   somebody has to act: the key, the address, the model, the bill
+├── LlmFailing       it may work another time: overload, a broken line, an answer of no use
+│   └── LlmRefused   it will not answer this; something else it may
+└── BudgetSpent      the command has asked as much as it may
+
+Requests, answers and their meaning are those of the remote providers of vectors (`memwell.embed`).
+No message holds a key, what was sent, or more of an address than its host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard, TypeVar
+
+from memwell.embed.answers import Reply, Server, Settings, fault
+from memwell.embed.base import (
+    BatchRefused,
+    EmbeddingError,
+    ProviderFailing,
+    ProviderUnavailable,
+    WrongAnswer,
+)
+from memwell.embed.patience import Patience, Sleep
+from memwell.errors import MemwellError
+from memwell.tokens import count_tokens
+
+T = TypeVar("T")
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of an answer: far more text than any model writes at a time."""
+_CHANCE = random.Random()
+_PATIENCE = Patience(attempts=3, first=0.5, longest=8.0, longest_asked=60.0)
+_NEARLY = 0.95
+"""Of its seconds: after so much an attempt has used up its time, as clocks go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model wrote, and the tokens that it cost."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+class Chat(Protocol):
+    """A language model; safe to share between threads."""
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+
+    def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
+        """Return the answer to `user`, under the instructions of `system`."""
+
+
+class LlmError(MemwellError):
+    """A language model could not do what was asked."""
+
+
+class LlmUnavailable(LlmError):
+    """It cannot be used as things are: no key, a wrong one, or no such model."""
+
+
+class LlmFailing(LlmError):
+    """It did not answer, or not with text; another time it may."""
+
+    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(what, remedy)
+        self.retry_after = retry_after
+        """Seconds that the provider asked to be left alone."""
+
+
+class LlmRefused(LlmFailing):
+    """It will not answer this request: too long, or not to its liking. Another it may."""
+
+
+class BudgetSpent(LlmError):
+    """A command has asked as often, or for as much, as it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings(Settings):
+    """What a model's settings are called; its name stands in one that all providers share."""
+
+    model: str = "llm.default"
+
+    def check(self, *names: str) -> str:
+        """The remedy for settings that are wrong; dimensions are none of a language model's."""
+        called = {"model": self.model}
+        wrong = [called.get(name, f"{self.section}.{name}") for name in names]
+        return "Check " + " and ".join(name for name in wrong if not name.endswith(".dimensions"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an answer is waited for, and how often it is asked for again."""
+
+    timeout: float = 30.0
+    """Seconds a request."""
+    total: float | None = None
+    """Seconds for all tries and the pauses between; by default those of three requests."""
+    patience: Patience = _PATIENCE
+    sleep: Sleep = time.sleep
+    jitter: random.Random = _CHANCE
+
+    @property
+    def most(self) -> float:
+        """The seconds after which nothing more is tried."""
+        return 3 * self.timeout if self.total is None else self.total
+
+    def waits(self, tries: int, asked: float | None, until: float) -> bool:
+        """Pause before the next try, as long as `asked` or by chance; False if it is not to be."""
+        longest = min(self.patience.longest, self.patience.first * 2 ** (tries - 1))
+        pause = self.jitter.uniform(0, longest) if asked is None else asked
+        if pause > self.patience.longest_asked or time.monotonic() + pause >= until:
+            return False
+        return self.sleep(pause) is not True
+
+
+PACE = Pace()
+
+
+def ask(attempt: Callable[[float], T], pace: Pace) -> T:
+    """Return what an `attempt`, given its seconds, comes to; one that fails is made again.
+
+    Not so one that used up its time, as the next would, nor an answer that makes no sense: with
+    temperature 0 the next is the same, and is paid for as well.
+    """
+    until, tries = time.monotonic() + pace.most, 0
+    with as_llm_errors():
+        while True:
+            begun, tries = time.monotonic(), tries + 1
+            seconds = max(0.001, min(pace.timeout, until - begun))
+            try:
+                return attempt(seconds)
+            except WrongAnswer:
+                raise
+            except ProviderFailing as failure:
+                late = time.monotonic() - begun >= _NEARLY * seconds
+                last = tries >= pace.patience.attempts
+                if late or last or not pace.waits(tries, failure.retry_after, until):
+                    raise
+
+
+@contextlib.contextmanager
+def as_llm_errors() -> Iterator[None]:
+    """Turn the errors of the shared code into those of this package."""
+    try:
+        yield
+    except ProviderUnavailable as error:
+        raise LlmUnavailable(error.what, error.remedy) from None
+    except ProviderFailing as error:
+        raise LlmFailing(error.what, error.remedy, retry_after=error.retry_after) from None
+    except BatchRefused as error:
+        remedy = error.remedy or "Give it less text, or name another model"
+        raise LlmRefused(error.what, remedy) from None
+
+
+def meaning(server: Server, reply: Reply) -> EmbeddingError:
+    """Return what an answer other than success means: here no text of a batch can be to blame."""
+    error = fault(server, reply)
+    return ProviderFailing(error.what, error.remedy) if isinstance(error, WrongAnswer) else error
+
+
+def answer_of(
+    server: Server, text: str, sent: str, *, input_tokens: object, output_tokens: object
+) -> Answer:
+    """Make an answer of a server's text; where it does not tell the tokens, they are estimated.
+
+    The text goes into logs and databases: without the key, should the server repeat it, and
+    without halves of characters, which cannot be written.
+    """
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return Answer(
+        server.key.blotted(whole),
+        input_tokens if _is_count(input_tokens) else count_tokens(sent),
+        output_tokens if _is_count(output_tokens) else count_tokens(text),
+    )
+
+
+def _is_count(told: object) -> TypeGuard[int]:
+    return type(told) is int and told >= 0
+
+
+def member(value: Any, name: str) -> dict[str, Any]:
+    """Return the object that an answer has under a name, or an empty one."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def joined(parts: object) -> str | None:
+    """Return the text of an answer's parts, without its thoughts; None where it holds none."""
+    found = parts if isinstance(parts, list) else []
+    spoken = [part for part in found if isinstance(part, dict) and not part.get("thought")]
+    texts = [part["text"] for part in spoken if isinstance(part.get("text"), str)]
+    return "".join(texts) if texts else None
+
+
+def no_text(server: Server, *, cut: bool, settings: ChatSettings) -> LlmFailing:
+    """Return the error for an answer without text; `cut` where it reached its limit of tokens."""
+    if cut:
+        # A model that thinks first may spend all of its tokens on that.
+        spent = f"{server.host} spent all tokens of the answer before its first word"
+        return LlmFailing(spent, f"Name a model that thinks less in {settings.model}")
+    return LlmFailing(f"{server.host} answered without text", settings.check("model"))
+
+
+def refused(server: Server, reason: object, settings: ChatSettings) -> LlmRefused:
+    """Return the error for an answer that was held back, with the vendor's word for why."""
+    plain = isinstance(reason, str) and reason.isascii() and reason.replace("_", "").isalnum()
+    why = f" ({str(reason)[:40]})" if plain else ""
+    return LlmRefused(f"{server.host} will not answer this{why}", f"Check {settings.model}")
