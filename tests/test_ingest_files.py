@@ -526,6 +526,17 @@ def test_when_hyde_fails_the_plain_query_answers_alone(
         assert len(notices) == (0 if wrong == "empty" else 1)
 
 
+def test_what_a_message_holds_of_secrets_is_not_sent(
+    notes: Path, server: Server, setting: Set
+) -> None:  # fmt: skip
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    setting(search_hyde_enabled="true")
+    recalled(notes, f"what is {token} for")
+    (request,) = server.requests
+    assert token not in json.dumps(request.body)
+    assert "for" in request.body["messages"][1]["content"]
+
+
 def test_without_vectors_no_answer_is_asked_for(notes: Path, server: Server, setting: Set) -> None:
     setting(search_hyde_enabled="true", search_mode="words")
     recalled(notes)

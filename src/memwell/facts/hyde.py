@@ -114,8 +114,10 @@ def _passage(message: str, memory: Searching, folder: Path) -> str:
 
 
 def _answered(message: str, chat: Chat, file: Path) -> str:
+    from memwell.facts.guard import redacted
     from memwell.llm.prompts import hyde_prompt
 
+    message = redacted(message)  # a key is nothing to search by
     asked = json.dumps([chat.name, chat.model, message]).encode()
     key = blake2s(asked, digest_size=16).hexdigest()
     kept = _read(file)

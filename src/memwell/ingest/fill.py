@@ -59,7 +59,8 @@ def fill(
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
     if not left:
-        _finish(index, space, now(), much_is_new=work.done.embedded >= _MUCH * work.total)
+        came = work.done.embedded + work.done.from_cache
+        _finish(index, space, now(), much_is_new=came >= _MUCH * work.total)
     index.compact(space.fingerprint)
     return replace(work.done, left=left)
 

@@ -88,8 +88,9 @@ class VectorCache:
 
     def trim(self) -> None:
         """Delete what was not used for longest, where there is too much."""
-        if not self.database.path.exists() or self.database.path.stat().st_size < self._most_bytes:
-            return
+        files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
+        if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
+            return  # without counting
         try:
             with self.database.writing() as connection:
                 connection.execute(
