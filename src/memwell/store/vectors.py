@@ -24,8 +24,8 @@ from memwell.store.snapshot import Array, Row, Snapshot
 from memwell.store.spaces import Space, Spaces
 
 _LEFT_SECONDS = 3600
-_STALE_ROWS = 2_000
-_STALE_SHARE = 0.1
+_STALE_ROWS = 500
+_STALE_SHARE = 0.02
 """Rows since the last snapshot from which on a new one is worth its while."""
 _SAMPLE = 10_000
 """Vectors that the principal axes are taken from."""
