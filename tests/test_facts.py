@@ -102,6 +102,17 @@ def test_a_share_that_is_none_is_named(store: FactStore, name: str, value: float
         keeper(store).remember(Telling("the cat is grey", **{name: value}))  # type: ignore[arg-type]
 
 
+def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: FactStore) -> None:
+    for wrong in ("soon", "2026-13-01", ""):
+        telling = Telling("The plan is set.", valid_from=wrong or "tomorrow")
+        with pytest.raises(MemwellError, match=r"valid_from = .* is no time"):
+            keeper(store).remember(telling)
+    with pytest.raises(MemwellError, match="as_of = 'whenever' is no time"):
+        keeper(store).find(Which(as_of="whenever"))
+    told = Telling("The plan is set.", valid_from="2026-02-01T01:00+02:00")
+    assert keeper(store).remember(told).fact.valid_from == "2026-01-31T23:00:00.000+00:00"
+
+
 def test_a_large_fact_and_broken_unicode(store: FactStore) -> None:
     long = "word " * 199_000
     assert keeper(store).remember(Telling(long)).fact.text == long.strip()
@@ -215,7 +226,7 @@ def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
     mine = keeper(store).remember(Telling("Anna is allergic to nuts.", scope="user")).fact
     hostile = keeper(store, BEN)
     assert hostile.find(Which(superseded=True)) == []
-    assert hostile.find(Which(ids=(mine.id,), scope="user", as_of="9999")) == []
+    assert hostile.find(Which(ids=(mine.id,), scope="user", as_of="2030-01-01")) == []
     for verb in (
         lambda: hostile.get(mine.id),
         lambda: hostile.history(mine.id),
@@ -312,6 +323,8 @@ def test_recall_is_a_block_with_citations_within_a_budget(memory: Memory, notes:
     few = memory.recall("what does the hamster say, what is the cat called", budget=60)
     assert 0 < len(few.hits) < len(recalled.hits)
     assert memory.recall("zeppelin").block == ""
+    with pytest.raises(MemwellError, match="budget = 0 leaves room for nothing"):
+        memory.recall("hamster", budget=0)
 
 
 # -- what may happen -------------------------------------------------------------------------------

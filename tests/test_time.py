@@ -102,8 +102,11 @@ def test_an_event_has_no_date_of_its_own() -> None:
 
 @given(st.text(), st.dates())
 def test_any_text_is_read(text: str, today: dt.date) -> None:
-    spoken_of(text, today)
-    spoken_of(f"last {text} in May 9999 years ago", today)
+    for said in (text, f"last {text} in May 9999 years ago"):
+        spoken = spoken_of(said, today)
+        assert spoken is None or isinstance(spoken, Event | Period)
+        if isinstance(spoken, Period) and spoken.start and spoken.end:
+            assert spoken.start < spoken.end
 
 
 # -- what age leaves -------------------------------------------------------------------------------

@@ -202,7 +202,8 @@ class Keeper:
             return facts.history(fact_id)
 
     def _live(self, which: Which) -> Which:
-        return replace(which, live_at=self._stamp())
+        as_of = which.as_of and moment("as_of", which.as_of)
+        return replace(which, live_at=self._stamp(), as_of=as_of)
 
     def _as_of_now(self, fact: Fact) -> Fact:
         """Return a fact with the confidence that is left of it."""
@@ -262,7 +263,7 @@ class Keeper:
             created_at=at,
             confirmed_at=at,
             expires_at=_iso(expires(telling.decay_class, self.now)),
-            valid_from=telling.valid_from,
+            valid_from=telling.valid_from and moment("valid_from", telling.valid_from),
             valid_until=None,
             superseded_by=None,
             scope=scope,
@@ -310,6 +311,16 @@ def _accepted(telling: Telling) -> str:
             "Leave it out, or have it redacted or allowed on purpose",
         )
     return redacted(text) if found else text
+
+
+def moment(name: str, value: str) -> str:
+    """Read a day or a time that somebody names, as facts keep it: in UTC."""
+    try:
+        return str(_iso(dt.datetime.fromisoformat(value).astimezone()))
+    except (ValueError, OverflowError):
+        raise MemwellError(
+            f"{name} = {value!r} is no time", "Write it like 2026-02-10 or 2026-02-10T14:15"
+        ) from None
 
 
 def _iso(at: dt.datetime | None) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memwell.errors import MemwellError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
 from memwell.model import Hit, SearchResult
 from memwell.tokens import count_tokens
@@ -26,6 +27,8 @@ class Recall:
 
 def recall_block(found: SearchResult, budget: int) -> Recall:
     """Return the best hits that fit into a budget of tokens."""
+    if budget < 1:
+        raise MemwellError(f"budget = {budget} leaves room for nothing", "Use at least 1 token")
     lines, used = [RECALL_BEGIN, _HEAD], list[Hit]()
     spent = count_tokens("\n".join([*lines, RECALL_END]))
     for hit in found.hits:

@@ -134,7 +134,8 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     from memwell.search.snippet import snippet
 
     best = max(hits, key=lambda hit: hit.score)
-    place = click.style(f"{_shown_path(best, result)}:{hits[0].start_line}", bold=True)
+    at = f":{hits[0].start_line}" if best.kind == "note" else ""
+    place = click.style(f"{_shown_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
     click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}', dim=True)}")
     for hit in hits:
@@ -185,8 +186,10 @@ def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 
 def _shown_path(hit: Hit, result: SearchResult) -> str:
-    """A path inside the workspace, or a full one where hits come from several."""
-    several = len({other.workspace for other in result.hits}) > 1
+    """A path inside the workspace, or a full one where notes come from several."""
+    if hit.kind == "fact":
+        return f"fact {hit.path}"
+    several = len({other.workspace for other in result.hits if other.kind == hit.kind}) > 1
     return f"{hit.workspace}/{hit.path}" if several else hit.path
 
 
