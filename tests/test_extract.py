@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.extract import Extracted, extract
+from memwell.facts.extract import LONGEST, Extracted, extract
 
 PASSAGES = Path(__file__).parent / "data" / "passages.txt"
 
@@ -167,4 +167,5 @@ def test_any_text_gives_facts_that_are_short_enough_and_on_its_lines(text: str) 
     ],
 )
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
-    extract(piece * (50_000 // len(piece)))
+    found = extract(piece * (50_000 // len(piece)))
+    assert all(len(fact.text) <= LONGEST for fact in found)

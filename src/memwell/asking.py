@@ -19,7 +19,7 @@ from memwell.search.retrieve import Answer, Ask, wordlessly
 from memwell.store.base import Filters, WordQuery
 from memwell.store.facts import FactStore
 from memwell.store.index import Index, Reader
-from memwell.store.notes import FACTS
+from memwell.store.projection import follow, root_of
 from memwell.store.registry import Entry
 from memwell.workspaces import Workspaces
 
@@ -115,8 +115,6 @@ class Asking:
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
         if self._store.database.path.exists():
-            from memwell.store.projection import follow
-
             now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
             follow(self.index, self._store, self._viewer, now)
 
@@ -130,7 +128,7 @@ class Asking:
         self.follow_facts()
         meaning.catch_up(self._settings["embedding.on_search"])
         scope = telling.scope or self._viewer.narrowest
-        root = f"{FACTS}{scope}:{dict(self._viewer.scopes).get(scope)}"
+        root = root_of(scope, dict(self._viewer.scopes).get(scope, ""))
         visible = self._searched(None, FACT)
         with self.index.reading() as reader:
             asked = meaning.embedded(telling.text, reader)
@@ -151,7 +149,7 @@ class Asking:
             of_notes = [key for key, *_ in reader.notes.workspaces()]
         if kind == NOTE or (kind is None and not known):
             return notes
-        roots = [f"{FACTS}{scope}:{target}" for scope, target in self._viewer.scopes]
+        roots = [root_of(*scope) for scope in self._viewer.scopes]
         facts = tuple(known[root] for root in roots if root in known)
         chosen = facts if kind == FACT else (*(notes or ()), *facts)
         # All there is need not be told apart from the rest.

@@ -52,7 +52,7 @@ class Notes:
     """Reads and writes notes over one connection."""
 
     def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
-        self._connection = self.connection = connection
+        self.connection = connection
         self._with_words = with_words
         self._last_chunk: int | None = None
 
@@ -60,10 +60,10 @@ class Notes:
         """Return the id of the workspace at `root`, made if it is new."""
         known = self.workspace_id(root)
         if known is None:
-            self._connection.execute("INSERT INTO workspaces (root) VALUES (?)", (root,))
-            known = self._connection.last_insert_rowid()
+            self.connection.execute("INSERT INTO workspaces (root) VALUES (?)", (root,))
+            known = self.connection.last_insert_rowid()
         if folder_id:
-            self._connection.execute(
+            self.connection.execute(
                 "UPDATE workspaces SET folder_id = ? WHERE id = ? AND folder_id IS NOT ?",
                 (folder_id, known, folder_id),
             )
@@ -71,12 +71,12 @@ class Notes:
 
     def workspace_id(self, root: str) -> int | None:
         """Return the id of the workspace at `root`, or None."""
-        found = self._connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
+        found = self.connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
         return None if found is None else int(found)
 
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
         """Return id, root, folder id and time of the last sync of every workspace of notes."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
             " ORDER BY root",
             (f"{FACTS}*",),
@@ -85,37 +85,35 @@ class Notes:
 
     def fact_workspaces(self) -> dict[str, int]:
         """Return the ids of the workspaces that hold facts, by their names."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACTS}*",)
         )
         return {root: int(key) for root, key in rows}
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
         """Record that a workspace's folder now lies elsewhere."""
-        self._connection.execute(
-            "UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id)
-        )
+        self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
 
     def remove_workspace(self, workspace_id: int) -> None:
         """Forget a workspace with all its notes."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
         )
         ids: list[int] = [key for (key,) in rows.fetchall()]  # type: ignore[misc]
         self.delete(ids)
-        self._connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
+        self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
     def synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date, and put the statistics in order."""
-        self._connection.execute(
+        self.connection.execute(
             "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
         )
         if self._with_words:
-            count_common_words(self._connection)
+            count_common_words(self.connection)
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""
-        row = self._connection.execute(
+        row = self.connection.execute(
             """
             SELECT (SELECT count(*) FROM notes WHERE workspace_id = ?1),
                    (SELECT count(*) FROM chunks c JOIN notes n ON n.id = c.note_id
@@ -127,7 +125,7 @@ class Notes:
 
     def stamps(self, workspace_id: int) -> dict[str, Stamp]:
         """Return the stamp of every note of a workspace, by path."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
             " WHERE workspace_id = ?",
             (workspace_id,),
@@ -136,7 +134,7 @@ class Notes:
 
     def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
         """Record that notes were looked at again and are the same."""
-        self._connection.executemany(
+        self.connection.executemany(
             "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
             ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
         )
@@ -168,21 +166,21 @@ class Notes:
     def delete(self, note_ids: Sequence[int]) -> None:
         """Remove notes with everything that hangs on them."""
         for note_id in note_ids:
-            self._index_words(keyword.word_rows(self._connection, note_id), [])
-            self._connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
+            self._index_words(keyword.word_rows(self.connection, note_id), [])
+            self.connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
 
     def _note_id(self, workspace_id: int, path: str) -> int | None:
-        found = self._connection.execute(
+        found = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
         ).get
         return None if found is None else int(found)
 
     def _hash(self, note_id: int | None) -> str | None:
-        found = self._connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
+        found = self.connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
         return None if found is None else str(found)
 
     def _put_row(self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None) -> int:
-        self._connection.execute(
+        self.connection.execute(
             """
             INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
                                title, names, date, meta)
@@ -199,14 +197,14 @@ class Notes:
                 json.dumps(note.meta, ensure_ascii=False),
             ),
         )
-        return old_id if old_id is not None else self._connection.last_insert_rowid()
+        return old_id if old_id is not None else self.connection.last_insert_rowid()
 
     def _clear(self, note_id: int) -> list[WordRow]:
         """Make room for a new version of a note; return what its chunks were."""
-        self._connection.execute("DELETE FROM tags WHERE note_id = ?", (note_id,))
-        self._connection.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
-        self._connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
-        return keyword.word_rows(self._connection, note_id)
+        self.connection.execute("DELETE FROM tags WHERE note_id = ?", (note_id,))
+        self.connection.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
+        self.connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
+        return keyword.word_rows(self.connection, note_id)
 
     def _put_chunks(
         self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], *, same_text: bool
@@ -230,11 +228,11 @@ class Notes:
                 ids.append(self._new_chunk_id())
                 new.append((*place, ids[-1], note_id, heading, part.text))
         gone = [(key,) for keys in reusable.values() for key in keys]
-        self._connection.executemany(
+        self.connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
             kept,
         )
-        self._connection.executemany(
+        self.connection.executemany(
             "INSERT INTO chunks (seq, start_line, end_line, overlap, id, note_id, heading, text)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             new,
@@ -242,44 +240,44 @@ class Notes:
         if same_text:
             from memwell.store.spaces import lend
 
-            lend(self._connection, note_id, [key for (key,) in gone])
-        self._connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+            lend(self.connection, note_id, [key for (key,) in gone])
+        self.connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         return ids
 
     def _new_chunk_id(self) -> int:
         if self._last_chunk is None:
             last = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
-            self._last_chunk = int(self._connection.execute(last).get or 0)
+            self._last_chunk = int(self.connection.execute(last).get or 0)
         self._last_chunk += 1
         return self._last_chunk
 
     def _put_labels(self, into: str, note_id: int, labels: set[str]) -> None:
         if labels:
             rows = ((label, note_id) for label in sorted(labels))
-            self._connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
+            self.connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
 
     def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
         if not self._with_words:
-            keyword.leave_behind(self._connection)
+            keyword.leave_behind(self.connection)
             return
         stay = {*before} & {*after}
-        keyword.remove(self._connection, [row for row in before if row not in stay])
-        keyword.add(self._connection, [row for row in after if row not in stay])
+        keyword.remove(self.connection, [row for row in before if row not in stay])
+        keyword.add(self.connection, [row for row in after if row not in stay])
 
     def root_of(self, chunk_id: int) -> str:
         """Return the workspace that a chunk is in."""
-        return str(self._connection.execute(_HIT, (chunk_id,)).get[1])
+        return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
 
     def chunk_ids(self, note_id: int) -> list[int]:
         """Return the ids of a note's chunks, in order."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)
         )
         return [chunk_id for (chunk_id,) in rows]
 
     def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
         """Return the neighbours of those chunks that are short, with them, on average."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             """
             SELECT c.id, o.id, length(c.text), length(o.text)
             FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
@@ -303,7 +301,7 @@ class Notes:
 
     def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             """
             SELECT c.id, n.path, n.date FROM chunks c JOIN notes n ON n.id = c.note_id
             WHERE c.id IN (SELECT value FROM json_each(?))
@@ -315,7 +313,7 @@ class Notes:
     def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         """Whether filters let any of some chunks through."""
         condition, values = filter_sql(filters)
-        found = self._connection.execute(
+        found = self.connection.execute(
             f"""
             SELECT 1 FROM chunks c JOIN notes n ON n.id = c.note_id
             WHERE c.id IN (SELECT value FROM json_each(?)) {condition} LIMIT 1
@@ -326,7 +324,7 @@ class Notes:
 
     def note_id(self, workspace_id: int, path: str) -> int | None:
         """Return the id of a note, if it is in the index."""
-        found: int | None = self._connection.execute(
+        found: int | None = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
         ).get
         return found
@@ -334,7 +332,7 @@ class Notes:
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         """Return a chunk with those beside it, or with all of its section."""
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
-        rows: list[Any] = self._connection.execute(
+        rows: list[Any] = self.connection.execute(
             f"""
             SELECT o.seq, o.start_line, o.end_line, o.overlap, o.text
             FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND {reach}
@@ -356,7 +354,7 @@ class Notes:
         if not filters.by_content:
             return []
         condition, values = filter_sql(filters)
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             f"""
             SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
             ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
@@ -368,7 +366,7 @@ class Notes:
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Yield a hit for each chunk id and relevance, in the order given."""
         for chunk_id, relevance in matches:
-            row = self._connection.execute(_HIT, (chunk_id,)).get
+            row = self.connection.execute(_HIT, (chunk_id,)).get
             path, root, start, end, text, title, heading, date, tags = row
             fact = root.startswith(FACTS)
             yield Hit(

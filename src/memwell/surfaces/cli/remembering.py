@@ -41,6 +41,11 @@ _DETAILS = (
 )
 
 
+def _place_options(command: Any) -> Any:
+    """Whose facts, of which home; what `opened` takes, and ``--json``."""
+    return viewer_options(place_options(json_option(command)))
+
+
 def _details(command: Any) -> Any:
     for option in reversed(_DETAILS):
         command = option(command)
@@ -55,9 +60,7 @@ def _details(command: Any) -> Any:
     help="Who sees it; default the narrowest there is.",
 )
 @_details
-@viewer_options
-@place_options
-@json_option
+@_place_options
 def remember_command(
     text: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool,
     **details: Any,
@@ -71,9 +74,7 @@ def remember_command(
 @click.argument("old")
 @click.argument("text")
 @_details
-@viewer_options
-@place_options
-@json_option
+@_place_options
 def supersede_command(
     old: str, text: str, user: str, session: str, workspace: str | None, agent: str | None,
     as_json: bool, **details: Any,
@@ -86,19 +87,16 @@ def supersede_command(
 @click.command("recall")
 @click.argument("message")
 @click.option("--budget", type=int, help="Tokens at most; default `recall.budget`.")
-@viewer_options
-@place_options
-@json_option
+@_place_options
 @click.pass_context
 def recall_command(
-    ctx: click.Context, message: str, budget: int | None, user: str, session: str,
-    workspace: str | None, agent: str | None, as_json: bool,
+    ctx: click.Context, /, message: str, budget: int | None, as_json: bool, **place: Any,
 ) -> None:  # fmt: skip
     """Print what is remembered of MESSAGE, as a block for an agent's prompt.
 
     Exit status: 0 something, 1 nothing.
     """
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         found = memory.recall(message, budget=budget)
     if as_json:
         print_json(found)
@@ -109,15 +107,10 @@ def recall_command(
 
 @click.command("forget")
 @click.argument("ids", nargs=-1, required=True)
-@viewer_options
-@place_options
-@json_option
-def forget_command(
-    ids: tuple[str, ...], user: str, session: str, workspace: str | None, agent: str | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+@_place_options
+def forget_command(ids: tuple[str, ...], as_json: bool, **place: Any) -> None:
     """Remove the facts with these IDS; nothing of them stays in memory or index."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         done = memory.forget(*ids)
     if as_json:
         print_json(done)
@@ -140,14 +133,11 @@ def facts_command() -> None:
 @click.option("--scope", help="Only those of a scope.")
 @click.option("--include-superseded", is_flag=True, help="Also what is no longer held true.")
 @click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")
-@viewer_options
-@place_options
-@json_option
+@_place_options
 @click.pass_context
 def list_command(
-    ctx: click.Context, category: str | None, tag: str | None, scope: str | None,
-    include_superseded: bool, as_of: str | None, user: str, session: str, workspace: str | None,
-    agent: str | None, as_json: bool,
+    ctx: click.Context, /, category: str | None, tag: str | None, scope: str | None,
+    include_superseded: bool, as_of: str | None, as_json: bool, **place: Any,
 ) -> None:  # fmt: skip
     """List facts, the newest first."""
     from memwell.store.facts import Which
@@ -155,7 +145,7 @@ def list_command(
     which = Which(
         category=category, tag=tag, scope=scope, superseded=include_superseded, as_of=as_of
     )
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         found = memory.facts.find(which)
     if as_json:
         print_json({"facts": [_plain(fact) for fact in found]})
@@ -167,14 +157,10 @@ def list_command(
 
 @facts_command.command("show")
 @click.argument("fact_id")
-@viewer_options
-@place_options
-@json_option
-def show_command(
-    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@_place_options
+def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
     """Show all that is known of a fact."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         fact = memory.facts.get(fact_id)
     if as_json:
         print_json(fact)
@@ -186,14 +172,10 @@ def show_command(
 
 @facts_command.command("history")
 @click.argument("fact_id")
-@viewer_options
-@place_options
-@json_option
-def history_command(
-    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@_place_options
+def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
     """Show what happened to a fact, and to those it took the place of."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         events = memory.facts.history(fact_id)
     if as_json:
         print_json({"events": [_plain(event) for event in events]})
@@ -209,19 +191,19 @@ def history_command(
 @click.option("--tag", "tags", multiple=True, help="Its tags, all of them.")
 @click.option("--importance", type=float, help="0 to 1.")
 @click.option("--confidence", type=float, help="0 to 1.")
-@viewer_options
-@place_options
-@json_option
+@_place_options
 def edit_command(
-    fact_id: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool,
-    **changes: Any,
+    fact_id: str, text: str | None, category: str | None, tags: tuple[str, ...],
+    importance: float | None, confidence: float | None, as_json: bool, **place: Any,
 ) -> None:  # fmt: skip
     """Correct what is known of a fact. What is no longer true is superseded instead."""
-    given = {name: value for name, value in changes.items() if value not in (None, ())}
-    if not given:
+    named = {"text": text, "category": category, "tags": tags, "importance": importance,
+             "confidence": confidence}  # fmt: skip
+    changes = {name: value for name, value in named.items() if value not in (None, ())}
+    if not changes:
         raise click.UsageError("Say what to change: --text, --category, --tag ...")
-    with opened(workspace, agent, user=user, session=session) as memory:
-        fact = memory.facts.edit(fact_id, **given)
+    with opened(**place) as memory:
+        fact = memory.facts.edit(fact_id, **changes)
     if as_json:
         print_json(fact)
     else:
@@ -231,15 +213,10 @@ def edit_command(
 @facts_command.command("promote")
 @click.argument("fact_id")
 @click.argument("scope", type=click.Choice(["global", "user", "agent"]))
-@viewer_options
-@place_options
-@json_option
-def promote_command(
-    fact_id: str, scope: str, user: str, session: str, workspace: str | None, agent: str | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+@_place_options
+def promote_command(fact_id: str, scope: str, as_json: bool, **place: Any) -> None:
     """Let more see a fact: give it a wider SCOPE."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         fact = memory.facts.promote(fact_id, scope)
     if as_json:
         print_json(fact)
@@ -248,14 +225,10 @@ def promote_command(
 
 
 @facts_command.command("prune")
-@viewer_options
-@place_options
-@json_option
-def prune_command(
-    user: str, session: str, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@_place_options
+def prune_command(as_json: bool, **place: Any) -> None:
     """Remove what has expired."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with opened(**place) as memory:
         count = memory.facts.prune()
     if as_json:
         print_json({"pruned": count})
