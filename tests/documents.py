@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memwell.config import SETTINGS, shown
+from memwell.config import shown
+from memwell.settings import SETTINGS
 
 REPOSITORY = Path(__file__).parent.parent
 PLACE = "/home/you/memwell"

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memwell.config import SETTINGS
+from memwell.settings import SETTINGS
 from memwell.surfaces.cli import COMMANDS, cli
 from tests.conftest import EXAMPLES, REPOSITORY
 from tests.documents import documents, rewritten, sandbox

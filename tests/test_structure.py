@@ -23,7 +23,7 @@ LAYERS = [
     {"llm"},
     {"embed"},
     {"config"},
-    {"model", "reports", "tokens"},
+    {"model", "reports", "settings", "tokens"},
     {"errors"},
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import IndexReport, Passage, SearchResult, Viewer
 from memwell.options import search_options
+from memwell.settings import Value
 from memwell.store.facts import FactStore
 from memwell.store.index import Index
 from memwell.store.registry import Entry, Registry
@@ -50,6 +52,7 @@ class Memory:
         agent: whose memory; default the setting ``agent``.
         user, session: whose facts are seen besides those of the agent and those that are global.
         embedders: providers of vectors of your own, by the name ``embedding.chain`` gives them.
+        settings: values that go before those of files and the environment.
 
     """
 
@@ -63,6 +66,7 @@ class Memory:
         user: str = "",
         session: str = "",
         embedders: Mapping[str, Factory] | None = None,
+        settings: Mapping[str, Value] | None = None,
     ) -> None:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
         place = workspace or near
@@ -72,12 +76,13 @@ class Memory:
             raise NotFoundError(
                 f"The workspace {self._place} does not exist", "Name an existing folder"
             )
+        self._own = settings or {}
         around = find_workspace(self._place) if self._place else None
-        settings = config.load(around)
-        self.agent = agent or settings["agent"]
+        held = config.load(around).but(self._own)
+        self.agent = agent or held["agent"]
         config.check_agent(self.agent)
         folder = self.home / "agents" / self.agent
-        by_sql = settings["vectors.backend"] == "sqlite-vec"
+        by_sql = held["vectors.backend"] == "sqlite-vec"
         if by_sql and find_spec("sqlite_vec") is None:
             raise ConfigError(
                 'vectors.backend = "sqlite-vec" needs a package that is not installed',
@@ -124,7 +129,19 @@ class Memory:
     @property
     def settings(self) -> config.Config:
         """The settings that hold here."""
-        return config.load(self.workspace)
+        return config.load(self.workspace).but(self._own)
+
+    def seen_by(self, user: str = "", session: str = "") -> Memory:
+        """Return the same memory as somebody else sees it; it shares this one's connections."""
+        shared = self._meaning  # made now, so that there is one for all
+        other = copy(self)
+        other.__dict__["_meaning"] = shared
+        other.viewer, other.notices = Viewer(user, self.agent, session), []
+        return other
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return the folders of the workspaces that searches are about, as far as they are there."""
+        return tuple(entry.path for entry in self._searched() if entry.path.is_dir())
 
     # -- the verbs -----------------------------------------------------------------------------
 
@@ -200,7 +217,7 @@ class Memory:
         return self._mended(lambda: asking.search(query, options, entries, progress, kind))
 
     def search_each(
-        self, query: str, changes: Sequence[Mapping[str, config.Value]], *, k: int | None = None
+        self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
     ) -> tuple[SearchResult, ...]:
         """Search as if other settings held, once for each of `changes`: for less than as many."""
         held, today = self.settings, config.today()
@@ -310,37 +327,28 @@ class Memory:
                 file.unlink(missing_ok=True)
 
     def watch(
-        self, report: Callable[[IndexReport | str], None], stop: threading.Event | None = None
+        self,
+        report: Callable[[IndexReport | str], None],
+        stop: threading.Event | None = None,
+        something_new: threading.Event | None = None,
     ) -> None:
         """Keep the workspaces in step with their files until `stop` is set.
 
-        `report` is given each sync that changed something, and sentences about what happens.
+        `report` is given each sync that changed something, and sentences about what happens. Set
+        `something_new` to have embedded at once what was written otherwise: facts.
         """
-        from memwell.ingest.watch import keep_filling, watch
-
+        stop = stop or threading.Event()
         entries = self._searched(remember=True)
         if not entries:
             raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
-        by_root = {entry.path: entry for entry in entries}
-        stop, something_new = stop or threading.Event(), threading.Event()
-
-        def sync(root: Path) -> None:
-            done = self._mended(lambda: self._workspaces.sync(by_root[root]))
-            something_new.set()
-            if done.touched or done.problems:
-                report(done)
-
-        def folders(root: Path) -> list[Path]:
-            return self._workspaces.folders(by_root[root])
-
-        background = threading.Thread(
-            target=keep_filling,
-            args=(lambda: self._mended(lambda: self._meaning.fill(stop=stop)), something_new,
-                  report, stop),
-        )  # fmt: skip
-        background.start()
-        watch([*by_root], sync, folders, report, stop)
-        background.join()
+        self._workspaces.watch(
+            entries,
+            lambda entry: self._mended(lambda: self._workspaces.sync(entry)),
+            lambda: self._mended(lambda: self._meaning.fill(stop=stop)),
+            report,
+            stop,
+            something_new or threading.Event(),
+        )
 
     # -- how they do it ------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memwell.config import FILE_NAME, Value, load, setting_named, shown, user_config_folder
+from memwell.config import FILE_NAME, load, setting_named, shown, user_config_folder
 from memwell.errors import ConfigError
+from memwell.settings import Value
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 """Nothing else ends a line: a comment may hold what Python, too, takes for an end."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memwell.ingest.recipe import Recipe
 from memwell.ingest.scan import SUFFIXES, Selection, find_workspace
 from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatched
 from memwell.model import Freshness, IndexReport
+from memwell.reports import FillReport
 from memwell.store.index import Index
 from memwell.store.notes import Stamp
 from memwell.store.registry import Entry, Registry
@@ -190,6 +192,31 @@ class Workspaces:
             row = next((row for row in reader.notes.workspaces() if row[1] == entry.root), None)
             stamps = reader.notes.stamps(row[0]) if row else {}
         return _Job(entry, settings, stamps, never_synced=row is None or row[3] is None)
+
+    def watch(
+        self,
+        entries: Sequence[Entry],
+        sync: Callable[[Entry], IndexReport],
+        fill: Callable[[], FillReport],
+        report: Callable[[IndexReport | str], None],
+        stop: threading.Event,
+        something_new: threading.Event,
+    ) -> None:
+        """Sync workspaces whenever their files change, and fill after that, until `stop` is set."""
+        from memwell.ingest.watch import keep_filling, watch
+
+        by_root = {entry.path: entry for entry in entries}
+
+        def synced(root: Path) -> None:
+            done = sync(by_root[root])
+            something_new.set()
+            if done.touched or done.problems:
+                report(done)
+
+        filling = threading.Thread(target=keep_filling, args=(fill, something_new, report, stop))
+        filling.start()
+        watch([*by_root], synced, lambda root: self.folders(by_root[root]), report, stop)
+        filling.join()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,17 +85,8 @@ def opened(
 def print_json(value: Any) -> None:
     """Print a result object as JSON."""
     import json
-    from dataclasses import asdict, is_dataclass
 
-    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    text = json.dumps(_rounded(plain), ensure_ascii=False, indent=2, default=str)
+    from memwell.surfaces.plain import plain
+
+    text = json.dumps(plain(value), ensure_ascii=False, indent=2, default=str)
     click.echo(text.encode("utf-8", "replace"))
-
-
-def _rounded(value: Any) -> Any:
-    """Drop digits that mean nothing, and differ from machine to machine."""
-    if isinstance(value, float):
-        return round(value, 4)
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value

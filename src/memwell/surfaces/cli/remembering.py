@@ -148,7 +148,7 @@ def list_command(
     with opened(**place) as memory:
         found = memory.facts.find(which)
     if as_json:
-        print_json({"facts": [_plain(fact) for fact in found]})
+        print_json({"facts": found})
     else:
         for fact in found:
             _print(fact)
@@ -160,13 +160,15 @@ def list_command(
 @_place_options
 def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
     """Show all that is known of a fact."""
+    from dataclasses import asdict
+
     with opened(**place) as memory:
         fact = memory.facts.get(fact_id)
     if as_json:
         print_json(fact)
         return
-    for name, value in _plain(fact).items():
-        if value not in (None, "", []):
+    for name, value in asdict(fact).items():
+        if value not in (None, "", ()):
             click.echo(f"{name + ':':<14} {', '.join(value) if name == 'tags' else value}")
 
 
@@ -178,7 +180,7 @@ def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
     with opened(**place) as memory:
         events = memory.facts.history(fact_id)
     if as_json:
-        print_json({"events": [_plain(event) for event in events]})
+        print_json({"events": events})
         return
     for event in events:
         click.echo(f"{event.at}  {event.fact_id}  {event.what} {event.detail}".rstrip())
@@ -251,10 +253,3 @@ def _print(fact: Fact) -> None:
     ended = f"  superseded by {fact.superseded_by}" if fact.superseded_by else ""
     click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {whose}{tags}{ended}")
     click.echo(f"  {fact.text}")
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    found: dict[str, Any] = asdict(value)
-    return found

@@ -15,7 +15,8 @@ def config_command(
     name: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
     """Show every setting, its value, where that comes from, and why the default is what it is."""
-    from memwell.config import SETTINGS, setting_named, shown
+    from memwell.config import setting_named, shown
+    from memwell.settings import SETTINGS
 
     with opened(workspace, agent) as memory:
         settings = memory.settings

@@ -1,0 +1,17 @@
+"""Results as plain values, the same for every surface that prints or sends them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Return a result as dicts, lists, strings and numbers, ready for JSON."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, float):
+        return round(value, 4)  # more digits mean nothing, and differ from machine to machine
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
