@@ -19,6 +19,7 @@ from memwell.ingest.recipe import Recipe
 from memwell.meaning import Meaning
 from memwell.options import search_options
 from memwell.search.pipeline import Options, Ranked, rank, read
+from memwell.store.base import Filters
 from memwell.store.index import Index, Reader
 
 
@@ -45,7 +46,8 @@ class Indexed:
     def ranked(self, text: str, group: str, options: Options) -> Ranked:
         """Ask for the documents of a group, or of all of them."""
         workspaces = (self._groups[group],) if group else None
-        return rank(read(text, workspaces), options, self.reader, self._meaning.ask)
+        parsed = read(text, Filters(workspaces=workspaces))
+        return rank(parsed, options, self.reader, self._meaning.ask)
 
     def document(self, chunk: int) -> str:
         """Return the document that a chunk is of."""

@@ -123,7 +123,7 @@ def _retrieval(reader: Reader) -> Retrieval:
 
     As in a search, each leg has been asked about what the other brought. The cosines are made up.
     """
-    parsed = read(_QUERY, None)
+    parsed = read(_QUERY)
     matches = reader.words(parsed.query, 2 * _EACH)
     words = {match.chunk_id: match.score for match in matches}
     chance = random.Random(_SEED)

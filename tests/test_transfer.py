@@ -111,7 +111,11 @@ def test_markdown_is_for_reading(store: FactStore) -> None:
     assert f"superseded by `{new}` · `{old}`" in text
 
 
-def test_fifty_queries_are_answered_the_same_after_import(home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("chain", "mode"), [("", "words"), ("test", "hybrid")])
+def test_fifty_queries_are_answered_the_same_after_import(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chain: str, mode: str
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", chain)
     chance = random.Random(7)
     with Memory() as memory:
         for number in range(200):
@@ -119,16 +123,20 @@ def test_fifty_queries_are_answered_the_same_after_import(home: Path, tmp_path: 
             memory.remember(f"Item {number} is near {words}.", tags=(chance.choice(WORDS),))
         content = as_jsonl(exported(memory.facts)).encode()
         queries = [" ".join(chance.sample(WORDS, 2)) for _ in range(50)]
-        answers = [answer(memory, query) for query in queries]
+        memory.fill()
+        answers = [answer(memory, query, mode) for query in queries]
     with Memory(tmp_path / "other") as memory:
         assert take_in(content, memory.facts).added == 200
-        assert [answer(memory, query) for query in queries] == answers
+        memory.search("anything")
+        memory.fill()
+        assert [answer(memory, query, mode) for query in queries] == answers
+        assert as_jsonl(exported(memory.facts)).encode() == content
     assert all(answers)
 
 
-def answer(memory: Memory, query: str) -> list[tuple[str, str, float]]:
-    hits = memory.search(query, mode="words", k=10).hits
-    return [(hit.path, hit.text, hit.score) for hit in hits]
+def answer(memory: Memory, query: str, mode: str) -> list[tuple[str, str, float]]:
+    hits = memory.search(query, mode=mode, k=10).hits
+    return [(hit.path, hit.text, round(hit.score, 6)) for hit in hits]
 
 
 def changed(line: str, **changes: Any) -> str:

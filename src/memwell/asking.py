@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,27 @@ _NEAR = 5
 """Facts that are looked at: the nearest may be of another scope."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What may be found: all of the viewer's, unless it says otherwise."""
+
+    kind: str | None = None
+    """NOTE or FACT; None is both."""
+    superseded: bool = False
+    """Whether facts that are no longer held true may be found, too."""
+    as_of: str | None = None
+    """A time: of facts, those that were held true then."""
+    paths: frozenset[str] | None = None
+    """Only these notes, as hits name them; None is any."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in (None, NOTE, FACT):
+            raise MemwellError(f"{self.kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
+
+
+ANYTHING = Wanted()
+
+
 class Asking:
     """Asks an index, in step with the files of its workspaces.
 
@@ -60,14 +81,14 @@ class Asking:
 
     def search(
         self, query: str, options: Options, entries: Sequence[Entry], progress: Progress,
-        kind: str | None = None,
+        wanted: Wanted = ANYTHING,
     ) -> SearchResult:  # fmt: skip
         """Find the passages of some workspaces, and the facts, that answer a query."""
-        freshness, ids = self._refreshed(options, entries, progress, kind)
-        result = self._ask(query, options, freshness, ids)
+        freshness, within = self._refreshed(options, entries, progress, wanted)
+        result = self._ask(query, options, freshness, within)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, freshness, ids)
+            return self._ask(query, options, freshness, within)
         return result
 
     def search_each(
@@ -77,10 +98,10 @@ class Asking:
         if not many:
             return ()
         most = next((one for one in many if one.mode != WORDS), many[0])
-        freshness, ids = self._refreshed(most, entries, unwatched, None)
+        freshness, within = self._refreshed(most, entries, unwatched, ANYTHING)
         ask = _once(self._leg(most))
         with self.index.reading() as reader:
-            return tuple(search(query, one, reader, freshness, ids, ask) for one in many)
+            return tuple(search(query, one, reader, freshness, within, ask) for one in many)
 
     def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not."""
@@ -94,15 +115,14 @@ class Asking:
                 note = reader.notes.note_id(key, inside)
                 if note is not None and (scope.ids is None or key in scope.ids):
                     chunks = reader.notes.chunk_ids(note)
-                    asked = (options, reader, scope.ids, self._leg(options))
+                    asked = (options, reader, Filters(workspaces=scope.ids), self._leg(options))
                     return why(query, inside, chunks, *asked)
         return Why(query, path, NOT_INDEXED, *_missing(path, entries))
 
     def _refreshed(
-        self, options: Options, entries: Sequence[Entry], progress: Progress, kind: str | None
-    ) -> tuple[Freshness, tuple[int, ...] | None]:
-        """Bring the index in step; return how fresh it is, and the workspaces to search."""
-        _check_kind(kind)
+        self, options: Options, entries: Sequence[Entry], progress: Progress, wanted: Wanted
+    ) -> tuple[Freshness, Filters]:
+        """Bring the index in step; return how fresh it is, and where to search."""
         self.follow_facts()
         scope = self._workspaces.refreshed(entries, progress)
         self.index.ensure_words()
@@ -110,7 +130,7 @@ class Asking:
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
             freshness = replace(freshness, unembedded=left)
-        return freshness, self._searched(scope.ids, kind)
+        return freshness, self._within(scope.ids, wanted)
 
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
@@ -129,37 +149,42 @@ class Asking:
         meaning.catch_up(self._settings["embedding.on_search"])
         scope = telling.scope or self._viewer.narrowest
         root = root_of(scope, dict(self._viewer.scopes).get(scope, ""))
-        visible = self._searched(None, FACT)
+        visible = self._within(None, Wanted(kind=FACT))
         with self.index.reading() as reader:
             asked = meaning.embedded(telling.text, reader)
             if asked is None or root not in reader.notes.fact_workspaces():
                 return None
-            within = WordQuery(filters=Filters(workspaces=visible))
-            for match in reader.nearest(asked.space, asked.vector, within, _NEAR):
+            anything = WordQuery(filters=visible)
+            for match in reader.nearest(asked.space, asked.vector, anything, _NEAR):
                 (hit,) = reader.hits([(match.chunk_id, 0.0)])
                 same = match.score >= least and says_the_same(telling.text, hit.text)
                 if same and reader.notes.root_of(match.chunk_id) == root:
                     return hit.path
         return None
 
-    def _searched(self, notes: tuple[int, ...] | None, kind: str | None) -> tuple[int, ...] | None:
-        """Return the workspaces to search: those of notes, and those of the viewer's facts."""
+    def _within(self, notes: tuple[int, ...] | None, wanted: Wanted) -> Filters:
+        """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
+        held_at = _moment(wanted.as_of) if wanted.as_of else None
+        everywhere = Filters(only=wanted.paths, held_at=held_at)
         with self.index.reading() as reader:
             known = reader.notes.fact_workspaces()
             of_notes = [key for key, *_ in reader.notes.workspaces()]
-        if kind == NOTE or (kind is None and not known):
-            return notes
+        if wanted.kind == NOTE or (wanted.kind is None and not known):
+            return replace(everywhere, workspaces=notes)
         roots = [root_of(*scope) for scope in self._viewer.scopes]
+        if wanted.superseded or held_at:
+            roots += [root_of(*scope, former=True) for scope in self._viewer.scopes]
         facts = tuple(known[root] for root in roots if root in known)
-        chosen = facts if kind == FACT else (*(notes or ()), *facts)
-        # All there is need not be told apart from the rest.
-        return None if {*chosen} == {*of_notes, *known.values()} else chosen
+        chosen = facts if wanted.kind == FACT else (*(notes or ()), *facts)
+        if {*chosen} == {*of_notes, *known.values()}:
+            return everywhere  # all there is need not be told apart from the rest
+        return replace(everywhere, workspaces=chosen)
 
     def _ask(
-        self, query: str, options: Options, freshness: Freshness, ids: tuple[int, ...] | None
+        self, query: str, options: Options, freshness: Freshness, within: Filters
     ) -> SearchResult:
         with self.index.reading() as reader:
-            return search(query, options, reader, freshness, ids, self._leg(options))
+            return search(query, options, reader, freshness, within, self._leg(options))
 
     def _leg(self, options: Options) -> Ask:
         if options.mode == WORDS:
@@ -184,9 +209,10 @@ class Asking:
             return False
 
 
-def _check_kind(kind: str | None) -> None:
-    if kind not in (None, NOTE, FACT):
-        raise MemwellError(f"{kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
+def _moment(as_of: str) -> str:
+    from memwell.facts.keeping import moment
+
+    return moment("as_of", as_of)
 
 
 def _once(ask: Ask) -> Ask:

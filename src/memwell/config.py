@@ -20,6 +20,7 @@ from memwell.settings import SETTINGS, Setting, Value
 
 FILE_NAME = "memwell.toml"
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
+_BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -57,16 +58,16 @@ def setting_named(name: str) -> Setting:
 
 def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the settings that hold for a workspace (or for none)."""
-    environment = os.environ if environment is None else environment
+    environment = dict(os.environ) if environment is None else environment
     values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
     origins = dict.fromkeys(values, "default")
     for file in config_files(workspace, environment):
         for name, value in _file_values(file, environment):
             values[name], origins[name] = value, str(file)
-    for setting in SETTINGS:
-        if (text := environment.get(setting.variable)) is not None:
-            values[setting.name] = _from_text(setting, text, f"${setting.variable}")
-            origins[setting.name] = f"${setting.variable}"
+    for variable, setting in _BY_VARIABLE.items():
+        if (text := environment.get(variable)) is not None:
+            values[setting.name] = _from_text(setting, text, f"${variable}")
+            origins[setting.name] = f"${variable}"
         elif not values[setting.name] and environment.get(setting.otherwise):
             values[setting.name] = environment[setting.otherwise]
             origins[setting.name] = f"${setting.otherwise}"

@@ -146,7 +146,10 @@ class Meaning:
             space, embedder = self._open(member, first), first
         if embedder.remote or self._resting(embedder):
             return self._left(space)
-        done = fill(self._index, embedder, space, self.cache, unwatched, threading.Event(), _now)
+        done = fill(
+            self._index, embedder, space, self.cache, unwatched, threading.Event(), _now,
+            in_passing=True,
+        )  # fmt: skip
         if done.stopped_by:
             self._rest(embedder, done.stopped_by, _IMPATIENT_MS)
         return done.left

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memwell import config
-from memwell.asking import Asking
-from memwell.errors import ConfigError, CorruptIndexError, MemwellError, NotFoundError
+from memwell.asking import Asking, Wanted
+from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import IndexReport, Passage, SearchResult, Viewer
@@ -83,11 +82,6 @@ class Memory:
         config.check_agent(self.agent)
         folder = self.home / "agents" / self.agent
         by_sql = held["vectors.backend"] == "sqlite-vec"
-        if by_sql and find_spec("sqlite_vec") is None:
-            raise ConfigError(
-                'vectors.backend = "sqlite-vec" needs a package that is not installed',
-                "pip install 'memwell[sqlite-vec]', or set it to \"scan\"",
-            )
         self._index = Index(folder / "index.db", vectors_by_sql=by_sql)
         self._workspaces = Workspaces(Registry(folder), self._index)
         self._embedders = embedders
@@ -140,7 +134,7 @@ class Memory:
         return other
 
     def folders(self) -> tuple[Path, ...]:
-        """Return the folders of the workspaces that searches are about, as far as they are there."""
+        """Return the folders of the workspaces that searches are about, those that are there."""
         return tuple(entry.path for entry in self._searched() if entry.path.is_dir())
 
     # -- the verbs -----------------------------------------------------------------------------
@@ -163,7 +157,7 @@ class Memory:
         self, progress: Progress = unwatched, stop: threading.Event | None = None
     ) -> FillReport:
         """Embed the passages that have no vector yet; what was done stays, whatever happens."""
-        return self._mended(lambda: self._meaning.fill(progress, stop, again=True))
+        return self._mended(lambda: self._fill(progress, stop, again=True))
 
     def spaces(self) -> tuple[SpaceStatus, ...]:
         """Return the vector spaces, the one that answers first."""
@@ -178,43 +172,31 @@ class Memory:
         self._meaning.drop(number)
 
     def search(
-        self,
-        query: str,
-        *,
-        k: int | None = None,
-        min_score: float | None = None,
-        mode: str | None = None,
-        fusion: str | None = None,
-        diversity: str | None = None,
-        context: str | None = None,
-        kind: str | None = None,
-        passage: str = "",
-        explain: bool = False,
-        today: dt.date | None = None,
-        progress: Progress = unwatched,
-    ) -> SearchResult:
+        self, query: str, *, k: int | None = None, min_score: float | None = None,
+        mode: str | None = None, fusion: str | None = None, diversity: str | None = None,
+        context: str | None = None, kind: str | None = None, include_superseded: bool = False,
+        as_of: str | None = None, paths: Iterable[str] | None = None, passage: str = "",
+        explain: bool = False, today: dt.date | None = None, progress: Progress = unwatched,
+    ) -> SearchResult:  # fmt: skip
         """Find the passages that answer `query`, best first.
 
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
         `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is
         "off", "mmr" or "cluster"; default ``search.diversity``. `context` "neighbours" or "section"
-        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. The
-        meaning of a `passage` is searched in place of the query's, if one is given. With `explain`
-        hits say how their scores came about. `today` is what notes are old by; default the clock.
+        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. Facts
+        that were superseded are found only if `include_superseded`, or as of a time `as_of` at
+        which they held. Of notes only `paths` are searched, if any are named. The meaning of a
+        `passage` is searched in place of the query's, if one is given. With `explain` hits say how
+        their scores came about. `today` is what notes are old by; default the clock.
         """
         options = search_options(
-            self.settings,
-            k=k,
-            min_score=min_score,
-            mode=mode,
-            fusion=fusion,
-            diversity=diversity,
-            context=context,
-            explain=explain,
-            today=today or config.today(),
-        )
+            self.settings, k=k, min_score=min_score, mode=mode, fusion=fusion,
+            diversity=diversity, context=context, explain=explain, today=today or config.today(),
+        )  # fmt: skip
+        only = None if paths is None else frozenset(paths)
+        wanted = Wanted(kind, include_superseded, as_of, only)
         asking, entries = self._asking(passage), self._searched(remember=True)
-        return self._mended(lambda: asking.search(query, options, entries, progress, kind))
+        return self._mended(lambda: asking.search(query, options, entries, progress, wanted))
 
     def search_each(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -238,8 +220,10 @@ class Memory:
     def facts(self) -> Keeper:
         """What was remembered, as the viewer sees it, and all that can be done with it."""
         from memwell.facts.keeping import Keeper
+        from memwell.facts.lifetimes import parse_lifetimes
 
-        return Keeper(self._store, self.viewer)
+        lifetimes = parse_lifetimes(self.settings["facts.lifetimes"])
+        return Keeper(self._store, self.viewer, lifetimes=lifetimes)
 
     def remember(self, text: str, **details: Any) -> Remembered:
         """Keep a fact, or reinforce the one that says the same; `details` are `Telling`'s."""
@@ -260,16 +244,24 @@ class Memory:
         """Remove facts, and their texts from every file of the home."""
         from memwell.facts.forgetting import forget
 
-        follow, cache = self._asking().follow_facts, self._meaning.cache
-        return self._mended(lambda: forget(ids, self.facts, self._index, follow, cache))
+        return forget(ids, self.facts)
 
-    def recall(self, message: str, *, budget: int | None = None) -> Recall:
-        """Return what is remembered of a message, as a block for an agent's prompt."""
-        from memwell.facts.hyde import searched
-        from memwell.facts.recall import recall_block
+    def recall(
+        self,
+        message: str,
+        *,
+        budget: int | None = None,
+        include_superseded: bool = False,
+        as_of: str | None = None,
+    ) -> Recall:
+        """Return what is remembered of a message, as a block for an agent's prompt.
 
-        tokens = self.settings["recall.budget"] if budget is None else budget
-        found = recall_block(searched(message, self, self._index.path.parent), tokens)
+        A session is not told again what it was told shortly before.
+        """
+        from memwell.facts.recall import recall
+
+        wanted = {"include_superseded": include_superseded, "as_of": as_of}
+        found = recall(message, self, self._index.path.parent, budget, **wanted)
         self.facts.was_read([hit.path for hit in found.hits if hit.kind == "fact"])
         return found
 
@@ -344,7 +336,7 @@ class Memory:
         self._workspaces.watch(
             entries,
             lambda entry: self._mended(lambda: self._workspaces.sync(entry)),
-            lambda: self._mended(lambda: self._meaning.fill(stop=stop)),
+            lambda: self._mended(lambda: self._fill(stop=stop)),
             report,
             stop,
             something_new or threading.Event(),
@@ -353,23 +345,29 @@ class Memory:
     # -- how they do it ------------------------------------------------------------------------
 
     def _index_paths(
-        self, paths: tuple[str | Path, ...], progress: Progress
+        self, paths: Sequence[str | Path], progress: Progress
     ) -> tuple[IndexReport, ...]:
-        if not paths:
-            entry = self._entry()
-            if entry is None:
-                raise NotFoundError(
-                    f"There is no workspace around {self._place or Path.cwd()}",
-                    "Run `memwell index .` to take all notes beneath this folder",
-                )
-            entries = [self._workspaces.remember(entry)]
-        else:
-            resolved = [Path(path).expanduser().resolve() for path in paths]
-            registered = [self._workspaces.register(path) for path in resolved]
-            entries = [*{entry.root: entry for entry in registered}.values()]
+        resolved = [Path(path).expanduser().resolve() for path in paths]
+        entries = self._workspaces.taken(resolved, self._place)
         return tuple(self._workspaces.sync(entry, progress) for entry in entries)
 
+    def _fill(
+        self, progress: Progress = unwatched, stop: threading.Event | None = None, **how: bool
+    ) -> FillReport:
+        self._asking().follow_facts()
+        return self._meaning.fill(progress, stop, **how)
+
+    @cached_property
+    def _is_settled(self) -> bool:
+        """Whether what was forgotten is gone: what a reader kept from going goes with the next."""
+        if not self._store.unfinished():
+            return True
+        from memwell.facts.forgetting import finish
+
+        return finish(self._store)
+
     def _asking(self, passage: str = "") -> Asking:
+        self._is_settled  # noqa: B018
         return Asking(
             self._index, self._workspaces, lambda: self._meaning, self.settings,
             self.notices.append, self._store, self.viewer, passage,
@@ -397,7 +395,5 @@ class Memory:
             aside = self._index.database.set_aside()
             where = f"; the damaged file is kept as {aside}" if aside else ""
             self.notices.append(f"{error.what}: it is being rebuilt from the notes{where}")
-            for entry in self._workspaces.registry.entries():
-                if entry.path.is_dir():
-                    self._workspaces.sync(entry)
+            self._workspaces.sync_all()
             return operation()

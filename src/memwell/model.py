@@ -149,6 +149,8 @@ class Hit:
     """The passage with what stands around it, where that was asked for."""
     trace: Trace | None = None
     """How its score came about, where that was asked for."""
+    valid_until: str | None = None
+    """Of a fact that is no longer held true: until when it was."""
 
 
 HYPOTHETICAL = "by a hypothetical answer"

@@ -54,6 +54,19 @@ class Workspaces:
             return known
         return known if known and known.path == found else Entry(str(found), conventional=True)
 
+    def taken(self, paths: Sequence[Path], place: Path | None) -> list[Entry]:
+        """Take folders and files into the list; the workspace around a place if none is named."""
+        if paths:
+            registered = [self.register(path) for path in paths]
+            return [*{entry.root: entry for entry in registered}.values()]
+        entry = self.around(place) if place else None
+        if entry is None:
+            raise NotFoundError(
+                f"There is no workspace around {place or Path.cwd()}",
+                "Run `memwell index .` to take all notes beneath this folder",
+            )
+        return [self.remember(entry)]
+
     def register(self, path: Path) -> Entry:
         """Take a folder (all of it) or a single file into the list of workspaces."""
         if not path.exists():
@@ -135,6 +148,12 @@ class Workspaces:
         job = self._job(entry)
         report = job.carry_out(job.look(), self._index.writing, progress)
         return replace(report, seconds=time.perf_counter() - started)
+
+    def sync_all(self) -> None:
+        """Bring up to date what is there of the workspaces."""
+        for entry in self.registry.entries():
+            if entry.path.is_dir():
+                self.sync(entry)
 
     def refreshed(self, entries: Sequence[Entry], progress: Progress = unwatched) -> Scope:
         """Sync workspaces before a search where that is cheap; say what was left."""

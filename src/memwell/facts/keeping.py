@@ -15,7 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import junk, redacted, secrets
-from memwell.facts.lifetimes import confidence, expires, is_expired, lifetime
+from memwell.facts.lifetimes import (
+    LIFETIMES,
+    Lifetimes,
+    confidence,
+    expires,
+    is_expired,
+    lifetime,
+)
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
 from memwell.store.facts import Facts, FactStore, Which, new_id
 
@@ -24,6 +31,7 @@ ADDED, REINFORCED, SUPERSEDED = "added", "reinforced", "superseded"
 REFUSE, REDACT, ALLOW = SECRETS = ("refuse", "redact", "allow")
 LONGEST = 1_000_000
 """Characters of a fact: more is a document, which belongs into a note."""
+_LONGEST_LABEL = 60
 _MUCH_LEFT = 0.9
 """Of a life, what must be left that reading a fact need not renew it: a write less."""
 _NEGATIONS = frozenset(
@@ -71,6 +79,7 @@ class Keeper:
     store: FactStore
     viewer: Viewer
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    lifetimes: Lifetimes = field(default_factory=lambda: LIFETIMES)
 
     # -- the verbs ---------------------------------------------------------------------------------
 
@@ -112,8 +121,15 @@ class Keeper:
         """Remove facts and return them; an id that is unknown stops it before anything goes."""
         with self.store.changed_by(self.viewer) as facts:
             gone = [facts.get(fact_id) for fact_id in dict.fromkeys(ids)]
+            facts.leave_traces(gone)
             facts.delete(fact.id for fact in gone)
             return gone
+
+    def everything_of(self, scope: str) -> list[Fact]:
+        """Return all facts of a scope, also those that are no longer held true."""
+        self._scope(scope)
+        with self.store.seen_by(self.viewer) as facts:
+            return facts.find(Which(scope=scope, superseded=True))
 
     def reinforce(self, fact_id: str) -> Remembered:
         """Record that a fact was told again."""
@@ -126,12 +142,12 @@ class Keeper:
         if due:
             with self.store.changed_by(self.viewer) as facts:
                 for fact in due:
-                    ends = _iso(expires(fact.decay_class, self.now))
+                    ends = self._end(fact.decay_class)
                     renewed = replace(facts.get(fact.id), expires_at=ends)
                     facts.change(renewed, folded(fact.text), "read", self._stamp())
 
     def _is_due(self, fact: Fact) -> bool:
-        life = lifetime(fact.decay_class)
+        life = lifetime(fact.decay_class, self.lifetimes)
         if not (life.renewed_by_reading and life.lasts and fact.expires_at):
             return False
         left = dt.datetime.fromisoformat(fact.expires_at) - self.now
@@ -216,6 +232,9 @@ class Keeper:
     def _stamp(self) -> str:
         return self.now.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
+    def _end(self, decay_class: str) -> str | None:
+        return _iso(expires(decay_class, self.now, self.lifetimes))
+
     def _scope(self, named: str | None) -> tuple[str, str]:
         scope = named or self.viewer.narrowest
         if scope not in SCOPES:
@@ -239,12 +258,11 @@ class Keeper:
         return None
 
     def _confirmed(self, facts: Facts, fact: Fact, what: str) -> Fact:
-        ends = expires(fact.decay_class, self.now)
         stronger = replace(
             fact,
             confirmed_at=self._stamp(),
             confidence=1 - (1 - fact.confidence) / 2,
-            expires_at=_iso(ends),
+            expires_at=self._end(fact.decay_class),
         )
         facts.change(stronger, folded(fact.text), what, self._stamp())
         return stronger
@@ -262,7 +280,7 @@ class Keeper:
             decay_class=telling.decay_class,
             created_at=at,
             confirmed_at=at,
-            expires_at=_iso(expires(telling.decay_class, self.now)),
+            expires_at=self._end(telling.decay_class),
             valid_from=telling.valid_from and moment("valid_from", telling.valid_from),
             valid_until=None,
             superseded_by=None,
@@ -299,6 +317,9 @@ def _accepted(telling: Telling) -> str:
     for name, value in (("importance", telling.importance), ("confidence", telling.confidence)):
         if not 0 <= value <= 1:
             raise MemwellError(f"{name} = {value} is no share", "Use a number between 0 and 1")
+    for label in (telling.category, *telling.tags):
+        if not label.strip() or len(label) > _LONGEST_LABEL or "\n" in label:
+            raise MemwellError(f"{label!r} is no category or tag", "Use a word or two")
     if telling.secrets not in SECRETS:
         raise MemwellError(
             f"{telling.secrets!r} is no way to treat secrets", f"Use one of {', '.join(SECRETS)}"

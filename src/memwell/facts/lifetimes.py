@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -43,7 +43,7 @@ STALE = 0.5
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LIFETIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
-_FOR_EVER = frozenset(("", "never", "forever", "none"))
+_FOR_EVER = frozenset(("never", "forever"))
 
 
 def lifetime(decay_class: str, table: Lifetimes = LIFETIMES) -> Lifetime:
@@ -93,21 +93,19 @@ def confidence(
     return stated if now < stale_from else stated * STALE
 
 
-def parse_lifetimes(
-    given: Mapping[str, str | None], table: Lifetimes = LIFETIMES
-) -> dict[str, Lifetime]:
-    """Return the table with the lifetimes that a user gives instead: "90d", "24h", "never".
+def parse_lifetimes(given: Iterable[str], table: Lifetimes = LIFETIMES) -> dict[str, Lifetime]:
+    """Return the table with the lifetimes that a user gives instead: "stable=90d", "active=never".
 
     What renews a fact stays as it is in the table; only how long it lasts is changed.
     """
     changed = dict(table)
-    for name, value in given.items():
-        changed[name] = replace(lifetime(name, table), lasts=_parsed(name, value))
+    for one in given:
+        name, _, value = (part.strip() for part in one.partition("="))
+        changed[name] = replace(lifetime(name, table), lasts=_parsed(name, value.lower()))
     return changed
 
 
-def _parsed(name: str, value: str | None) -> dt.timedelta | None:
-    text = "" if value is None else str(value).strip().lower()
+def _parsed(name: str, text: str) -> dt.timedelta | None:
     if text in _FOR_EVER:
         return None
     match = _LIFETIME.fullmatch(text)
@@ -115,13 +113,13 @@ def _parsed(name: str, value: str | None) -> dt.timedelta | None:
         lasts = dt.timedelta(seconds=float(match[1]) * _UNITS[match[2]] if match else 0)
         if not lasts:
             raise MemwellError(
-                f"The lifetime of decay class {name!r} is {value!r}, which is no length of time",
+                f"The lifetime of decay class {name!r} is {text!r}, which is no length of time",
                 'Give a number above 0 and a unit, like "90d", "24h" or "30m", or "never"',
             )
         return lasts
     except OverflowError:
         raise MemwellError(
-            f"The lifetime of decay class {name!r} is {value!r}, longer than a calendar goes",
+            f"The lifetime of decay class {name!r} is {text!r}, longer than a calendar goes",
             'Say "never" instead',
         ) from None
 

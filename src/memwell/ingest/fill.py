@@ -6,6 +6,7 @@ killed at any moment, what was written stays, and the next filling goes on from 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 _POOL = 1_000
 """Chunks looked up at a time."""
-_MUCH = 0.01
-"""Of all chunks, what must be new that the cosine of random pairs is measured again."""
+_MUCH = 1.02
+"""How many times as many chunks there must be that the cosine of two is measured again."""
 _SAMPLE = 2_000
-"""Vectors that the cosine of random pairs is measured on."""
+"""Vectors that the cosine of two is measured on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,13 @@ class Filled:
 
 def fill(
     index: Index, embedder: Embedder, space: Space, cache: VectorCache,
-    progress: Progress, stop: threading.Event, now: Callable[[], str],
+    progress: Progress, stop: threading.Event, now: Callable[[], str], *, in_passing: bool = False,
 ) -> Filled:  # fmt: skip
-    """Embed until nothing waits, the provider fails or `stop` is set; then the space is live."""
+    """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
+
+    Where somebody waits for something else, `in_passing`, what vectors have in common is measured
+    again only if much has come since.
+    """
     work = _Filling(index, embedder, space, cache, progress, stop)
     work.run()
     if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
@@ -59,8 +64,9 @@ def fill(
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
     if not left:
-        came = work.done.embedded + work.done.from_cache
-        _finish(index, space, now(), much_is_new=came >= _MUCH * work.total)
+        before = work.total - work.done.embedded - work.done.from_cache
+        measure = not in_passing or _stage(before) != _stage(work.total)
+        _finish(index, space, now(), measure=measure)
     index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
@@ -218,10 +224,10 @@ def _measure(index: Index, embedder: Embedder, space: Space) -> None:
                 spaces.measured(space, *cosines)
 
 
-def _finish(index: Index, space: Space, at: str, *, much_is_new: bool) -> None:
+def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
     """Record that a space is full and let it answer, in one transaction."""
     mean, deviation = space.random_mean, space.random_deviation
-    if mean is None or much_is_new:
+    if mean is None or measure:
         with index.reading() as reader:
             mean, deviation = random_cosines(reader.spaces.some_vectors(space, _SAMPLE))
     with index.writing_spaces() as spaces:
@@ -231,17 +237,34 @@ def _finish(index: Index, space: Space, at: str, *, much_is_new: bool) -> None:
                 spaces.go_live(space, at)
 
 
+def _stage(count: int) -> int:
+    """Return a number that grows by one whenever there are much more, however they come."""
+    return int(math.log(max(count, 1), _MUCH))
+
+
 def random_cosines(
     vectors: Sequence[tuple[int, bytes]],
 ) -> tuple[float | None, float | None]:
-    """Return mean and deviation of the cosine of two vectors of different notes."""
+    """Return mean and deviation of the cosine of two vectors of different notes.
+
+    Over every such pair, so that the order of the vectors does not matter: the pairs of all, by
+    the sum of the vectors and the sum of their squares, less those within a note.
+    """
     import numpy as np
 
-    if len({note for note, _ in vectors}) < 2:
+    by_note: dict[int, list[bytes]] = {}
+    for note, vector in vectors:
+        by_note.setdefault(note, []).append(vector)
+    if len(by_note) < 2:
         return None, None
-    notes = np.array([note for note, _ in vectors])
-    matrix = np.array([np.frombuffer(vector, dtype="<f4") for _, vector in vectors])
-    shuffled = np.random.default_rng(len(vectors)).permutation(len(vectors))
-    pairs = notes != notes[shuffled]
-    cosines = np.einsum("ij,ij->i", matrix, matrix[shuffled])[pairs]
-    return (float(cosines.mean()), float(cosines.std())) if len(cosines) else (None, None)
+    groups = [
+        np.frombuffer(b"".join(own), dtype="<f4").reshape(len(own), -1).astype(float)
+        for own in by_note.values()
+    ]
+    every = np.concatenate(groups)
+    within = [own @ own.T for own in groups]
+    pairs = len(every) ** 2 - sum(own.size for own in within)
+    total = np.square(every.sum(axis=0)).sum() - sum(own.sum() for own in within)
+    squares = np.square(every.T @ every).sum() - sum(np.square(own).sum() for own in within)
+    mean = total / pairs
+    return float(mean), math.sqrt(max(squares / pairs - mean**2, 0.0))

@@ -28,10 +28,11 @@ from memwell.search.retrieve import HYBRID, Ask, Asked, Candidate, Retrieval, wo
 from memwell.search.select import Chosen, Diversity, select
 from memwell.search.suggest import nearest
 from memwell.search.when import Event, Period, spoken_of
-from memwell.store.base import Word, WordQuery
+from memwell.store.base import Filters, Word, WordQuery
 from memwell.store.index import Reader
 from memwell.store.keyword import WordsUnavailable
 
+ANYWHERE = Filters()
 POOL = 100
 """Chunks that each leg contributes at least."""
 CONTEXTS = (NO_CONTEXT, NEIGHBOURS, SECTION) = ("none", "neighbours", "section")
@@ -60,11 +61,11 @@ def search(
     options: Options,
     reader: Reader,
     freshness: Freshness,
-    workspaces: tuple[int, ...] | None = None,
+    within: Filters = ANYWHERE,
     ask: Ask = wordlessly,
 ) -> SearchResult:
-    """Run the steps above over one state of the index; `workspaces` None is all of them."""
-    ranked = rank(read(text, workspaces), options, reader, ask)
+    """Run the steps above over one state of the index."""
+    ranked = rank(read(text, within), options, reader, ask)
     chosen = selected(ranked, options, reader)
     hits = tuple(_hit(one, options, reader) for one in chosen)
     suggestions: tuple[str, ...] = ()
@@ -91,10 +92,11 @@ def _hit(chosen: Chosen, options: Options, reader: Reader) -> Hit:
     return replace(hit, context=reader.context(chosen.candidate.chunk_id, whole_section))
 
 
-def read(text: str, workspaces: tuple[int, ...] | None) -> Parsed:
-    """Step 1, within workspaces; None is all of them."""
+def read(text: str, within: Filters = ANYWHERE) -> Parsed:
+    """Step 1; `within` says what no query can: which workspaces, which paths, at which time."""
     parsed = parse(text)
-    filters = replace(parsed.query.filters, workspaces=workspaces)
+    beyond = {name: getattr(within, name) for name in ("workspaces", "only", "held_at")}
+    filters = replace(parsed.query.filters, **beyond)
     return replace(parsed, query=replace(parsed.query, filters=filters))
 
 
@@ -146,7 +148,7 @@ def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
     spoken = spoken_of(parsed.text, decay.today)
     if not isinstance(spoken, Event):
         return spoken
-    day = _day_of(read(spoken.what, parsed.query.filters.workspaces).query, reader)
+    day = _day_of(read(spoken.what, parsed.query.filters).query, reader)
     return spoken.period(day) if day else None
 
 

@@ -6,7 +6,7 @@ The steps are those of the search itself (pipeline.py); here they are asked abou
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from memwell.model import Trace
 from memwell.search.pipeline import Options, Ranked, rank, read, selected
@@ -51,11 +51,11 @@ def why(
     chunks: Sequence[int],
     options: Options,
     reader: Reader,
-    workspaces: tuple[int, ...] | None,
+    within: Filters,
     ask: Ask,
 ) -> Why:
     """Follow the chunks of a note through a search."""
-    parsed = read(text, workspaces)
+    parsed = read(text, within)
     mine = frozenset(chunks)
     if filtered := _filtered(parsed.query.filters, chunks, reader):
         return Why(text, path, FILTERED, f"{filtered} leaves it out", f"Search without {filtered}")
@@ -77,7 +77,7 @@ def _verdict(verdict: str, reason: str, remedy: str = "", trace: Trace | None = 
 def _filtered(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
     """Return the filter that leaves a note out."""
     nothing = Filters(workspaces=filters.workspaces)
-    for name in (field.name for field in fields(Filters) if field.name != "workspaces"):
+    for name in _TYPED:
         one = replace(nothing, **{name: getattr(filters, name)})
         if one != nothing and not reader.allowed(one, chunks):
             value = getattr(filters, name)

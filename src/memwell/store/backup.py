@@ -19,7 +19,7 @@ import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.store.facts import _not_rebuilt
-from memwell.store.facts_schema import FACT_MIGRATIONS
+from memwell.store.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.filesystem import private_folder
 from memwell.store.index import Index
 from memwell.store.sqlite import Database, _checksum_vfs, _explained, _reserve_checksums
@@ -64,6 +64,9 @@ def back_up(database: Database, target: Path, *, force: bool = False) -> Saved:
         raise HomeError(f"{target} exists already", "Name another file, or add --force")
     with _not_rebuilt(database.path), database.reading() as connection:
         facts = _copy(connection, target)
+    with _not_rebuilt(database.path), database.writing() as connection:
+        row = (str(target.absolute()),)
+        connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
     return Saved(str(target), facts, target.stat().st_size)
 
 
@@ -235,7 +238,7 @@ def _replace_rows(source: apsw.Connection, live: apsw.Connection, revision: int)
 def _tables(connection: apsw.Connection) -> list[str]:
     asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
     rows: Any = connection.execute(asked).fetchall()
-    return [name for (name,) in rows]
+    return [name for (name,) in rows if name not in NOT_OF_A_COPY]
 
 
 def _ids(connection: apsw.Connection, table: str) -> list[str]:

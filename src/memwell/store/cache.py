@@ -6,7 +6,6 @@ goes first. Nothing depends on it; whatever is wrong with it, texts are embedded
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
+from memwell.store.digests import digest_of
 from memwell.store.sqlite import Database
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class VectorCache:
 
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
         """Return the vectors of those texts that were embedded before."""
-        by_digest = {_digest(text): text for text in texts}
+        by_digest = {digest_of(text): text for text in texts}
         found: dict[str, Matrix] = {}
         try:
             with self.database.reading() as connection:
@@ -63,7 +63,8 @@ class VectorCache:
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
         """Keep vectors, or record that they were used again."""
         rows = [
-            (_digest(text), fingerprint, matrix.astype("<f4").tobytes()) for text, matrix in vectors
+            (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
+            for text, matrix in vectors
         ]
         try:
             with self.database.writing() as connection:
@@ -74,17 +75,17 @@ class VectorCache:
         except MemwellError as error:
             self._start_again_after(error)
 
-    def forget(self, texts: Iterable[str]) -> None:
-        """Delete the vectors of some texts."""
+    def forget(self, digests: Iterable[bytes]) -> bool:
+        """Delete the vectors of texts, every trace of them; False while a reader holds some."""
         try:
             with self.database.writing() as connection:
                 connection.pragma("secure_delete", True)
                 connection.executemany(
-                    "DELETE FROM cached WHERE digest = ?", ((_digest(text),) for text in texts)
+                    "DELETE FROM cached WHERE digest = ?", ((digest,) for digest in digests)
                 )
-            self.database.scrub()
+            return self.database.scrub()
         except MemwellError as error:
-            self._start_again_after(error)
+            return self._start_again_after(error)
 
     def trim(self) -> None:
         """Delete what was not used for longest, where there is too much."""
@@ -112,14 +113,12 @@ class VectorCache:
         """Let go of the file."""
         self.database.close()
 
-    def _start_again_after(self, error: Exception) -> None:
-        """A damaged cache is worth nothing; a busy or full disk passes."""
-        if isinstance(error, CorruptIndexError | ValueError):
+    def _start_again_after(self, error: Exception) -> bool:
+        """A damaged cache is worth nothing; a busy or full disk passes: then False."""
+        damaged = isinstance(error, CorruptIndexError | ValueError)
+        if damaged:
             aside = self.database.set_aside()
             if aside:
                 for file in aside.parent.glob(f"{aside.name}*"):
                     file.unlink(missing_ok=True)
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+        return damaged

@@ -19,6 +19,7 @@ import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
 from memwell.model import Fact, FactEvent, Viewer
+from memwell.store.digests import digest_of
 from memwell.store.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite import Database
 
@@ -49,6 +50,7 @@ class Which:
     scope: str | None = None
     category: str | None = None
     tag: str | None = None
+    source: str | None = None
     superseded: bool = False
     """Whether those that were superseded are meant too."""
     expired_before: str | None = None
@@ -87,6 +89,28 @@ class FactStore:
             return 0
         with _not_rebuilt(self.database.path), self.database.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
+
+    def unfinished(self) -> dict[str, bytes]:
+        """Return what was forgotten and may have left traces: ids, and the digests of texts."""
+        if not self.database.path.exists():
+            return {}
+        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+            rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
+            return dict(rows)
+
+    def finished(self, ids: Iterable[str]) -> None:
+        """Note that nothing is left of what was forgotten."""
+        with _not_rebuilt(self.database.path), self.database.writing() as connection:
+            rows = ((fact_id,) for fact_id in ids)
+            connection.executemany("DELETE FROM unfinished WHERE id = ?", rows)
+
+    def copies(self) -> list[Path]:
+        """Return where copies of the memory were written that are still there."""
+        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+            rows: Any = connection.execute("SELECT file FROM copies").fetchall()
+        beside = self.database.path.parent.glob(f"{self.database.path.name}.*")
+        found = {*beside, *(Path(file) for (file,) in rows)}
+        return sorted(file for file in found if file.is_file())
 
 
 @contextmanager
@@ -210,6 +234,13 @@ class Facts:
             count += 1
         return count
 
+    def leave_traces(self, facts: Iterable[Fact]) -> None:
+        """Note what may still be in an index, a cache or a log of facts that are forgotten."""
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO unfinished VALUES (?, ?)",
+            ((fact.id, digest_of(fact.text)) for fact in facts),
+        )
+
     def _tag(self, fact: Fact) -> None:
         self._connection.executemany(
             "INSERT INTO fact_tags VALUES (?, ?)", ((fact.id, tag) for tag in fact.tags)
@@ -255,7 +286,7 @@ def _conditions(which: Which) -> tuple[str, list[Any]]:
 
 
 def _equal(which: Which) -> Iterator[tuple[Any, ...]]:
-    for name in ("folded", "scope", "category"):
+    for name in ("folded", "scope", "category", "source"):
         if (value := getattr(which, name)) is not None:
             yield f"f.{name} = ?", value
     if which.tag is not None:

@@ -54,4 +54,18 @@ FACT_MIGRATIONS: tuple[tuple[str, str], ...] = (
         INSERT INTO revisions VALUES (0);
         """,
     ),
+    (
+        "finish what was begun to be forgotten, and know the copies",
+        """
+        -- What was forgotten but may still be in an index, a cache or a log.
+        CREATE TABLE unfinished (
+            id TEXT PRIMARY KEY,
+            digest BLOB NOT NULL            -- of the text, as the cache of vectors knows it
+        ) WITHOUT ROWID;
+        -- Where copies were written.
+        CREATE TABLE copies (file TEXT PRIMARY KEY) WITHOUT ROWID;
+        """,
+    ),
 )
+NOT_OF_A_COPY = ("unfinished", "copies")
+"""Tables that say something of this file, and not of what is remembered."""

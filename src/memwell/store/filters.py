@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from memwell.store.base import Filters
 
 _WILDCARDS = "*?["
+FACT = "fact"
+"""The recipe of a fact, which is no file; its front matter says since and until when it holds."""
 
 
 def filter_sql(filters: Filters) -> tuple[str, list[str | int]]:
@@ -23,12 +26,9 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
     if filters.workspaces is not None:
         marks = ", ".join("?" * len(filters.workspaces))
         yield f"n.workspace_id IN ({marks})", *filters.workspaces
-    if filters.paths:
-        globs = [glob for path in filters.paths for glob in _globs(path)]
-        yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(globs))})", *globs
-    for path in filters.not_paths:
-        for glob in _globs(path):
-            yield "lower(n.path) NOT GLOB ?", glob
+    if filters.held_at is not None:
+        yield f"(n.recipe != '{FACT}' OR {_HELD})", filters.held_at, filters.held_at
+    yield from _paths(filters)
     for tag in filters.tags:
         yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
     for tag in filters.not_tags:
@@ -39,6 +39,18 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
         yield "n.date < ?", filters.before
 
 
+def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
+    if filters.only is not None:
+        yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.only))
+    if filters.paths:
+        globs = [glob for path in filters.paths for glob in _globs(path)]
+        yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(globs))})", *globs
+    for path in filters.not_paths:
+        for glob in _globs(path):
+            yield "lower(n.path) NOT GLOB ?", glob
+
+
+_HELD = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
 _TAGGED = "(SELECT 1 FROM tags t WHERE t.note_id = n.id AND (t.tag = ? OR t.tag GLOB ?))"
 
 

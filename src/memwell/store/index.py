@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memwell.errors import ConfigError
 from memwell.model import Context, Hit
 from memwell.store import expressions, keyword
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
@@ -35,6 +37,11 @@ class Index:
 
     def __init__(self, path: Path, *, vectors_by_sql: bool = False) -> None:
         """With `vectors_by_sql` nearest vectors are found by sqlite-vec, not by the scan."""
+        if vectors_by_sql and find_spec("sqlite_vec") is None:
+            raise ConfigError(
+                'vectors.backend = "sqlite-vec" needs a package that is not installed',
+                "pip install 'memwell[sqlite-vec]', or set it to \"scan\"",
+            )
         self.database = Database(path)
         self.vectors_by_sql = vectors_by_sql
 

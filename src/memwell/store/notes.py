@@ -367,19 +367,19 @@ class Notes:
         """Yield a hit for each chunk id and relevance, in the order given."""
         for chunk_id, relevance in matches:
             row = self.connection.execute(_HIT, (chunk_id,)).get
-            path, root, start, end, text, title, heading, date, tags = row
+            path, root, start, end, text, title, heading, date, tags, until = row
             fact = root.startswith(FACTS)
             yield Hit(
                 path=path, workspace="facts" if fact else root, start_line=start, end_line=end,
                 score=relevance, relevance=relevance, text=text, title=title, date=date,
                 heading=tuple(filter(None, heading.split("\n"))), tags=tuple(json.loads(tags)),
-                kind="fact" if fact else "note",
+                kind="fact" if fact else "note", valid_until=until if fact else None,
             )  # fmt: skip
 
 
 _HIT = """
     SELECT n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
-           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id)
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id), n.meta ->> 'until'
     FROM chunks c JOIN notes n ON n.id = c.note_id JOIN workspaces w ON w.id = n.workspace_id
     WHERE c.id = ?
 """

@@ -27,6 +27,8 @@ from memwell.store.schema import APPLICATION_ID, MIGRATIONS
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another; a batch of 200 notes takes well under a second."""
+_LOG_TIMEOUT_MS = 1_000
+"""How long emptying the log waits for those that read it; it can be done later."""
 
 _CHECKSUM_BYTES = 8
 _HEADER_BYTES = 100
@@ -97,7 +99,9 @@ class Database:
     def scrub(self) -> bool:
         """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
         with self._writing, _explained(self.path):
-            (state,) = self._open_writer().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            writer = self._open_writer()
+            writer.set_busy_timeout(_LOG_TIMEOUT_MS)
+            (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return state[0] == 0
 
     def set_aside(self) -> Path | None:

@@ -43,6 +43,16 @@ def viewer_options(command: F) -> F:
     return command
 
 
+def former_options(command: F) -> F:
+    """``--include-superseded`` and ``--as-of``: facts that are no longer held true."""
+    command = click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")(
+        command
+    )
+    return click.option(
+        "--include-superseded", is_flag=True, help="Also facts that are no longer held true."
+    )(command)
+
+
 def now_option(command: F) -> F:
     """``--now``: the time that it is, so that examples stay true."""
     return click.option(

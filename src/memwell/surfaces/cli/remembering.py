@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memwell.surfaces.cli.common import (
+    former_options,
     json_option,
     opened,
     place_options,
@@ -17,6 +19,7 @@ from memwell.surfaces.cli.searching import NO_HITS
 
 if TYPE_CHECKING:
     from memwell.facts.keeping import Remembered
+    from memwell.memory import Memory
     from memwell.model import Fact
 
 _DETAILS = (
@@ -87,17 +90,22 @@ def supersede_command(
 @click.command("recall")
 @click.argument("message")
 @click.option("--budget", type=int, help="Tokens at most; default `recall.budget`.")
+@former_options
 @_place_options
 @click.pass_context
 def recall_command(
-    ctx: click.Context, /, message: str, budget: int | None, as_json: bool, **place: Any,
+    ctx: click.Context, /, message: str, budget: int | None, include_superseded: bool,
+    as_of: str | None, as_json: bool, **place: Any,
 ) -> None:  # fmt: skip
     """Print what is remembered of MESSAGE, as a block for an agent's prompt.
 
-    Exit status: 0 something, 1 nothing.
+    A --session is not told again what it was told within the last hour. Exit status: 0 something,
+    1 nothing.
     """
     with opened(**place) as memory:
-        found = memory.recall(message, budget=budget)
+        found = memory.recall(
+            message, budget=budget, include_superseded=include_superseded, as_of=as_of
+        )
     if as_json:
         print_json(found)
     elif found.block:
@@ -106,11 +114,30 @@ def recall_command(
 
 
 @click.command("forget")
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("ids", nargs=-1)
+@click.option("--query", help="The facts that this finds; they are shown first.")
+@click.option("--scope", help="All facts of this scope; they are shown first.")
+@click.option("--yes", is_flag=True, help="Don't ask whether the facts shown are meant.")
 @_place_options
-def forget_command(ids: tuple[str, ...], as_json: bool, **place: Any) -> None:
-    """Remove the facts with these IDS; nothing of them stays in memory or index."""
+@click.pass_context
+def forget_command(
+    ctx: click.Context, /, ids: tuple[str, ...], query: str | None, scope: str | None, yes: bool,
+    as_json: bool, **place: Any,
+) -> None:  # fmt: skip
+    """Remove the facts with these IDS, or those of a query or scope; nothing of them stays.
+
+    Exit status: 0 forgotten, 1 nothing to forget.
+    """
+    if sum(map(bool, (ids, query, scope))) != 1:
+        raise click.UsageError("Name facts by their ids, or by --query, or by --scope")
     with opened(**place) as memory:
+        if not ids:
+            meant = _meant(memory, query, scope)
+            if not meant:
+                click.echo("There is nothing to forget", err=True)
+                ctx.exit(NO_HITS)
+            _confirm(meant, yes)
+            ids = tuple(fact.id for fact in meant)
         done = memory.forget(*ids)
     if as_json:
         print_json(done)
@@ -122,6 +149,23 @@ def forget_command(ids: tuple[str, ...], as_json: bool, **place: Any) -> None:
         click.echo(f"{copy} may still hold it: delete it if it should not", err=True)
 
 
+def _meant(memory: Memory, query: str | None, scope: str | None) -> list[Fact]:
+    if scope:
+        return memory.facts.everything_of(scope)
+    hits = memory.search(query or "", kind="fact", include_superseded=True).hits
+    return [memory.facts.get(hit.path) for hit in hits]
+
+
+def _confirm(facts: list[Fact], yes: bool) -> None:
+    """Show what would be forgotten, and have it confirmed."""
+    for fact in facts:
+        _print(fact, err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{len(facts)} would be forgotten: add --yes if they are meant")
+        click.confirm(f"Forget {len(facts)}?", abort=True, err=True)
+
+
 @click.group("facts")
 def facts_command() -> None:
     """Look at what was remembered, and put it in order."""
@@ -131,20 +175,21 @@ def facts_command() -> None:
 @click.option("--category", help="Only those of a category.")
 @click.option("--tag", help="Only those with a tag.")
 @click.option("--scope", help="Only those of a scope.")
-@click.option("--include-superseded", is_flag=True, help="Also what is no longer held true.")
-@click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")
+@click.option("--source", help="Only those from a source: cli, conversation, ingest ...")
+@former_options
 @_place_options
 @click.pass_context
 def list_command(
     ctx: click.Context, /, category: str | None, tag: str | None, scope: str | None,
-    include_superseded: bool, as_of: str | None, as_json: bool, **place: Any,
+    source: str | None, include_superseded: bool, as_of: str | None, as_json: bool, **place: Any,
 ) -> None:  # fmt: skip
     """List facts, the newest first."""
     from memwell.store.facts import Which
 
     which = Which(
-        category=category, tag=tag, scope=scope, superseded=include_superseded, as_of=as_of
-    )
+        category=category, tag=tag, scope=scope, source=source, superseded=include_superseded,
+        as_of=as_of,
+    )  # fmt: skip
     with opened(**place) as memory:
         found = memory.facts.find(which)
     if as_json:
@@ -247,9 +292,9 @@ def _tell(done: Remembered, as_json: bool) -> None:
         click.echo(f"instead of {done.instead_of.id}: {done.instead_of.text}")
 
 
-def _print(fact: Fact) -> None:
+def _print(fact: Fact, *, err: bool = False) -> None:
     whose = f"{fact.scope} {fact.target}".strip()
     tags = "".join(f" #{tag}" for tag in fact.tags)
     ended = f"  superseded by {fact.superseded_by}" if fact.superseded_by else ""
-    click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {whose}{tags}{ended}")
-    click.echo(f"  {fact.text}")
+    click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {whose}{tags}{ended}", err=err)
+    click.echo(f"  {fact.text}", err=err)

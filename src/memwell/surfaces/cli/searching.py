@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memwell.surfaces.cli.common import (
+    former_options,
     json_option,
     mode_option,
     now_option,
@@ -49,6 +50,7 @@ NO_HITS = 1
     help="Show each passage with those beside it, or with its whole section.",
 )
 @click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
+@former_options
 @viewer_options
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @now_option
@@ -67,6 +69,8 @@ def search_command(
     diversity: str | None,
     context: str | None,
     kind: str | None,
+    include_superseded: bool,
+    as_of: str | None,
     user: str,
     session: str,
     explain: bool,
@@ -95,6 +99,8 @@ def search_command(
             diversity=diversity,
             context=context,
             kind=kind,
+            include_superseded=include_superseded,
+            as_of=as_of,
             explain=explain,
             today=now.date() if now else None,
             progress=progress,
@@ -146,6 +152,8 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             if line.text.lstrip("# ") not in hit.heading:
                 click.echo(f"  {_marked(line.text, line.marks)}")
     for hit in hits:
+        if hit.valid_until:
+            click.secho(f"  held true until {hit.valid_until[:10]}", dim=True)
         if hit.also:
             click.secho(f"  also in {', '.join(hit.also)}", dim=True)
         if hit.trace:
