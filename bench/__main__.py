@@ -11,7 +11,9 @@ from bench import (
     diversity,
     embedding,
     facts,
+    hooks,
     indexing,
+    mcp_search,
     memory,
     quality,
     queries,
@@ -36,6 +38,8 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
     "start": start.run,
     "vectors": vectors.run,
     "facts": facts.run,
+    "hooks": hooks.run,
+    "mcp": mcp_search.run,
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,

@@ -19,10 +19,15 @@ from pathlib import Path
 
 from memwell.config import shown
 from memwell.settings import SETTINGS
+from tests.llm_servers import chatting, says
 
 REPOSITORY = Path(__file__).parent.parent
 PLACE = "/home/you/memwell"
 """What stands in the documentation for wherever the commands really ran."""
+MODEL = "127.0.0.1:11434"
+"""What stands for the address of the language model that answers there."""
+MADE_UP = "Frost is forecast. The hoses on the plot are drained, and the pump stands indoors."
+"""What it answers."""
 
 _BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.S)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -50,30 +55,33 @@ def rewritten(text: str) -> str:
     text = _SETTINGS.sub(lambda match: match[1] + settings_table() + match[2], text)
     if not _BLOCK.search(text):
         return text
-    with sandbox() as folder:
-        return _BLOCK.sub(lambda match: match[1] + transcript(match[2], folder) + match[3], text)
+    with sandbox() as folder, chatting() as model:
+        model.usually = says(MADE_UP)
+        return _BLOCK.sub(
+            lambda match: match[1] + transcript(match[2], folder, model.url) + match[3], text
+        )
 
 
-def transcript(block: str, folder: Path) -> str:
+def transcript(block: str, folder: Path, model: str) -> str:
     """Run the commands of a block and return it with what they print."""
     commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    return "".join(f"$ {command}\n{run(command, folder)}" for command in commands)
+    return "".join(f"$ {command}\n{run(command, folder, model)}" for command in commands)
 
 
-def run(command: str, folder: Path) -> str:
-    """Run a command as a reader would, with memwell on the path."""
+def run(command: str, folder: Path, model: str) -> str:
+    """Run a command as a reader would, with memwell on the path and a language model at hand."""
     if command == "make demo":
         command = "bash examples/demo.sh memwell"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config"),
-            "MEMWELL_NOW": "2026-02-10"}  # fmt: skip
+            "MEMWELL_NOW": "2026-02-10", "MEMWELL_LLM_OPENAI_BASE_URL": model}  # fmt: skip
     others = {name: value for name, value in os.environ.items() if not name.startswith("MEMWELL_")}
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder, env={**others, **home, "PATH": path}, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8",
     )  # fmt: skip
-    told = done.stdout.replace(str(folder), PLACE)
+    told = done.stdout.replace(str(folder), PLACE).replace(model.split("/")[2], MODEL)
     return _SIZE.sub("(1.5 MB)", _TIME.sub("2026-02-10T09:30:00+00:00", told))
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 from tests.servers import Act, Handler, Request, Server, serving
 
+PROVIDERS = ("openai", "gemini")
+Set = Callable[..., None]
+"""Sets settings, by their names with _ for the dots."""
 FACT = '{"text": "The harbour opens at six.", "category": "fact", "tags": ["harbour"]}'
 
 
@@ -18,6 +24,32 @@ def chatting() -> Iterator[Server]:
     with serving() as server:
         server.usually = says(FACT)
         yield server
+
+
+def setter(monkeypatch: pytest.MonkeyPatch) -> Set:
+    def sets(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(f"MEMWELL_{name.upper()}", str(value))
+
+    return sets
+
+
+@contextlib.contextmanager
+def configured(provider: str, monkeypatch: pytest.MonkeyPatch, key: str = "") -> Iterator[Server]:
+    """A language model that the settings name."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with chatting() as server:
+        own = {f"llm_{provider}_base_url": server.url, f"llm_{provider}_key": key}
+        setter(monkeypatch)(llm_default=f"{provider}:a-model", llm_timeout=5, **own)
+        yield server
+
+
+def sent(request: Request) -> str:
+    """What a model was asked, without its instructions."""
+    if "contents" in request.body:
+        return str(request.body["contents"][0]["parts"][0]["text"])
+    return str(request.body["messages"][-1]["content"])
 
 
 def says(text: str) -> Act:
@@ -95,6 +127,13 @@ def candidate(**members: object) -> Act:
         _send(handler, answer)
 
     return act
+
+
+def held_back(handler: Handler, request: Request) -> None:
+    """Refuse to answer, as each vendor does."""
+    safety = candidate(finishReason="SAFETY", content={})
+    refusal = safety if "contents" in request.body else message("content_filter", content="")
+    refusal(handler, request)
 
 
 def sends(answer: object) -> Act:

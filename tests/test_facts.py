@@ -76,8 +76,9 @@ def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStor
     fact = keeper(store).remember(Telling("The key hangs behind the meter.")).fact
     assert (fact.scope, fact.target) == ("session", "s1")
     assert keeper(store).promote(fact.id, "user").target == "anna"
-    with pytest.raises(MemwellError, match="agent is no wider than user"):
-        keeper(store).promote(fact.id, "agent")
+    assert keeper(store).promote(fact.id, "agent").target == "main"
+    with pytest.raises(MemwellError, match="user is no wider than agent"):
+        keeper(store).promote(fact.id, "user")
     with pytest.raises(MemwellError, match="There is no user whose fact it could be"):
         keeper(store, Viewer(agent="main")).remember(Telling("x is y", scope="user"))
     with pytest.raises(MemwellError, match="'planet' is no scope"):
@@ -362,6 +363,9 @@ def test_a_session_is_not_told_again_what_it_was_told(
         again = memory.recall("what is the hamster called")
         assert "brown" in again.block
         assert not {hit.text for hit in again.hits} & {hit.text for hit in first.hits}
+        memory.tell_again()
+        assert "Pip" in memory.recall("what is the hamster called").block
+        assert memory.recall("what is the hamster called").block == ""
     with Memory(session="s2") as other, Memory() as none:
         for memory in (other, none, none):
             assert "Pip" in memory.recall("what is the hamster called").block

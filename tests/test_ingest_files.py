@@ -1,26 +1,27 @@
-"""`ingest-files`: facts out of real files, by rule and by models over real HTTP; and HyDE."""
+"""`ingest-files`: facts out of real files, by rule and by models over real HTTP."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
-from memwell.facts.hyde import ANSWERS
 from memwell.facts.ingest import IngestReport, ingest_files
 from memwell.facts.sources import pieces
 from memwell.model import Fact
 from memwell.store.facts import Which
 from tests.conftest import Write
-from tests.llm_servers import FACT, chatting, message, says
-from tests.servers import Server, silent, status
+from tests.llm_servers import FACT, PROVIDERS, Set, configured, held_back, says, sent, setter
+from tests.servers import Act, Server, raw, silent, status
 
 TOOLS = """# Ports
 
@@ -32,27 +33,21 @@ DATABASE, DASHBOARD = (
     "The dashboard listens on port 3000 of plover.",
 )
 
-Set = Callable[..., None]
-
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Set:
-    """Set settings, by their names with _ for the dots."""
+    return setter(monkeypatch)
 
-    def sets(**values: object) -> None:
-        for name, value in values.items():
-            monkeypatch.setenv(f"MEMWELL_{name.upper()}", str(value))
 
-    return sets
+@pytest.fixture(params=PROVIDERS)
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def server(setting: Set, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A language model that is configured."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-    with chatting() as started:
-        setting(llm_default="openai:a-model", llm_openai_base_url=started.url, llm_timeout=5)
+def server(provider: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A language model that is configured, in the protocol of each provider."""
+    with configured(provider, monkeypatch) as started:
         yield started
 
 
@@ -260,6 +255,17 @@ def test_links_that_lead_out_are_not_followed(
     assert {fact.origin.partition("#")[0] for fact in facts()} == {"AGENTS.md"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are Unicode")
+def test_a_name_that_is_no_text_is_left_out(workspace: Path) -> None:
+    folder = os.fsencode(workspace / "skills")
+    os.mkdir(folder)
+    with open(folder + b"/\xff.md", "w") as file:
+        file.write(TOOLS)
+    report = ingest(workspace)
+    assert (report.files, len(report.failures)) == (0, 1)
+    assert report.failures[0].endswith("its name is not UTF-8")
+
+
 def test_pieces_are_whole_lines_that_overlap() -> None:
     lines = [f"line {number:03}" for number in range(100)]  # of 8 characters
     cut = pieces("\n".join(lines), size=90, overlap=20)
@@ -347,17 +353,17 @@ def test_the_report_is_printed_and_nothing_to_read_is_said(workspace: Path, writ
     ids=["well", "fenced", "half-broken", "wrapped"],
 )
 def test_a_model_is_asked_and_read_whatever_it_wraps_its_answer_in(
-    workspace: Path, write: Write, server: Server, answer: str
+    workspace: Path, write: Write, server: Server, provider: str, answer: str
 ) -> None:
     server.usually = says(answer)
     write("TOOLS.md", TOOLS)
     report = ingest(workspace)
-    assert (report.by, report.calls, report.tokens) == ("openai:a-model", 1, 19 + 10)
+    assert (report.by, report.calls, report.tokens) == (f"{provider}:a-model", 1, 19 + 10)
     assert (report.added, report.failures) == (1, [])
     (fact,) = facts()
     assert (fact.text, fact.category) == ("The harbour opens at six.", "fact")
     assert (fact.tags, fact.origin) == (("harbour", "ingest"), "TOOLS.md#L1-L5")
-    assert TOOLS in server.requests[0].body["messages"][1]["content"]
+    assert TOOLS in sent(server.requests[0])
     assert ingest(workspace).unchanged == 1
     assert len(server.requests) == 1, "a file that is as it was is not paid for again"
 
@@ -389,11 +395,11 @@ def test_pieces_that_fail_go_by_rule_and_are_counted(
     setting(ingest_chunk_size=100, ingest_overlap=0)
     first = "# One\n\n- The oven needs ten minutes to reach 200 degrees.\n" + "\n" * 60
     write("TOOLS.md", first + TOOLS)
-    server.script = [message("content_filter", content=""), says("I would rather not.")]
+    server.script = [held_back, says("I would rather not.")]
     report = ingest(workspace)
     filtered, unreadable = report.failures
     assert filtered.startswith("TOOLS.md#L1-L")
-    assert "content_filter" in filtered
+    assert "will not answer this" in filtered
     assert unreadable.endswith("the answer holds no fact that can be read")
     assert any("oven" in fact.text for fact in facts())
     assert any("The harbour opens" in fact.text for fact in facts()), "the third piece"
@@ -419,12 +425,13 @@ def test_a_model_that_cannot_be_had_leaves_the_rest_to_the_rules(
     assert ("The harbour opens at six." in texts()) == (wrong == "budget")
 
 
+@pytest.mark.parametrize("act", [silent, raw(b'{"choices": [{"candidates": [{')])
 def test_a_file_that_the_rules_read_is_read_by_the_model_when_it_is_back(
-    workspace: Path, write: Write, server: Server, setting: Set
+    workspace: Path, write: Write, server: Server, setting: Set, act: Act
 ) -> None:
     write("TOOLS.md", TOOLS)
     setting(llm_timeout=0.2)
-    server.usually = silent
+    server.usually = act
     report = ingest(workspace)
     assert len(report.failures) == 1
     assert texts() == {DATABASE, DASHBOARD}
@@ -435,6 +442,69 @@ def test_a_file_that_the_rules_read_is_read_by_the_model_when_it_is_back(
     assert texts() == {DATABASE, DASHBOARD, "The harbour opens at six."}
     setting(llm_default="")
     assert ingest(workspace).unchanged == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_is_interrupted_goes_on_from_there(
+    workspace: Path, write: Write, server: Server, how: signal.Signals
+) -> None:
+    for name in ("a", "b", "c"):
+        write(f"skills/{name}.md", f"# {name}\n\n- The {name} server listens on port 80.\n")
+    fact = '{"text": "The NAME server listens on port 80."}'
+    server.script = [says(fact.replace("NAME", "a")), silent]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memwell", "ingest-files"],
+        cwd=workspace, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until = time.monotonic() + 20
+    while len(server.requests) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(how)
+    assert process.wait(20) != 0
+    assert texts() == {"The a server listens on port 80."}
+    server.script = [says(fact.replace("NAME", name)) for name in ("b", "c")]
+    report = ingest(workspace)
+    assert (report.unchanged, report.added, report.calls, report.failures) == (1, 2, 2, [])
+    assert len(texts()) == 3
+    for name in ("a", "b", "c"):
+        (workspace / "skills" / f"{name}.md").unlink()
+    assert (ingest(workspace).expired, texts()) == (3, set())
+
+
+def test_a_dry_run_asks_the_model_and_stores_nothing(
+    workspace: Path, write: Write, server: Server
+) -> None:  # fmt: skip
+    write("TOOLS.md", TOOLS)
+    report = ingest(workspace, dry_run=True)
+    assert (report.added, report.calls, facts()) == (1, 1, [])
+    assert ingest(workspace).added == 1
+
+
+def test_what_a_model_is_sent_is_logged(
+    workspace: Path, write: Write, server: Server, setting: Set, tmp_path: Path
+) -> None:  # fmt: skip
+    setting(llm_log=tmp_path / "llm.jsonl")
+    write("TOOLS.md", TOOLS)
+    ingest(workspace)
+    (line,) = (tmp_path / "llm.jsonl").read_text(encoding="utf-8").splitlines()
+    assert TOOLS in json.loads(line)["messages"][1]["content"]
+    assert json.loads(line)["answer"] == FACT
+    setting(llm_log=tmp_path)
+    write("TOOLS.md", TOOLS + "\n")
+    (notice,) = ingest(workspace).failures
+    assert notice.startswith("llm.log = ")
+
+
+def test_a_changed_file_is_read_by_the_model_again_and_supersedes(
+    workspace: Path, write: Write, server: Server
+) -> None:  # fmt: skip
+    write("TOOLS.md", TOOLS)
+    ingest(workspace)
+    server.usually = says(FACT.replace("at six", "at seven"))
+    write("TOOLS.md", TOOLS + "\nIt opens later.\n")
+    report = ingest(workspace)
+    assert (report.superseded, report.added, report.expired) == (1, 0, 0)
+    assert texts() == {"The harbour opens at seven."}
 
 
 def test_what_a_file_holds_of_secrets_is_not_sent(
@@ -452,94 +522,3 @@ def test_a_workspace_cannot_have_notes_sent_away(workspace: Path, write: Write) 
         write("memwell.toml", line + "\n")
         with pytest.raises(ConfigError, match="holds for all workspaces"):
             ingest(workspace)
-
-
-# -- HyDE ------------------------------------------------------------------------------------------
-
-QUESTION = "when can the bread go in?"
-NOTE = "# Kitchen\n\nThe Miele takes ten minutes to heat up to 200 degrees.\n"
-MADE_UP = "The Miele oven takes fifteen minutes to heat up to 220 degrees."
-
-
-@pytest.fixture
-def notes(workspace: Path, write: Write, setting: Set) -> Path:
-    write("kitchen.md", NOTE)
-    write("bake.md", "# Bread\n\nI bake on Sundays, before the guests come.\n")
-    write("boats.md", "# Harbour\n\nThe ferry to the island leaves at six.\n")
-    setting(embedding_chain="minilm")
-    with Memory(near=workspace) as memory:
-        memory.index(workspace)
-    return workspace
-
-
-def recalled(workspace: Path, question: str = QUESTION) -> tuple[list[str], list[str]]:
-    with Memory(near=workspace) as memory:
-        found = memory.recall(question)
-        return [hit.path for hit in found.hits], memory.notices
-
-
-def test_a_hypothetical_answer_adds_what_the_query_misses_and_loses_nothing(
-    notes: Path, server: Server, setting: Set, home: Path
-) -> None:
-    plain, notices = recalled(notes)
-    assert ("kitchen.md" not in plain, notices, server.requests) == (True, [], [])
-    setting(search_hyde_enabled="true")
-    server.usually = says(MADE_UP)
-    found, notices = recalled(notes)
-    assert (found, notices) == ([*plain, "kitchen.md"], [])
-    assert recalled(notes)[0] == found
-    assert len(server.requests) == 1, "the answer is kept"
-    with Memory(near=notes) as memory:
-        assert "kitchen.md" not in [hit.path for hit in memory.search(QUESTION).hits]
-        assert (home / "agents" / "main" / ANSWERS).stat().st_mode & 0o077 == 0
-        memory.forget(memory.remember("The Miele stands in the kitchen.").fact.id)
-    assert not (home / "agents" / "main" / ANSWERS).exists()
-    assert len(server.requests) == 1, "a search asks no model"
-
-
-def test_a_hypothetical_answer_can_replace_the_query(
-    notes: Path, server: Server, setting: Set
-) -> None:  # fmt: skip
-    setting(search_hyde_enabled="true", search_hyde_mode="replace", search_mode="meaning")
-    server.usually = says(MADE_UP)
-    assert recalled(notes)[0] == ["kitchen.md"]
-
-
-@pytest.mark.parametrize("wrong", ["silent", "refusing", "failing", "empty", "unnamed"])
-def test_when_hyde_fails_the_plain_query_answers_alone(
-    notes: Path, server: Server, setting: Set, wrong: str
-) -> None:
-    plain, _ = recalled(notes)
-    setting(search_hyde_enabled="true", llm_timeout=0.3)
-    server.usually = {
-        "silent": silent,
-        "refusing": message("content_filter", content=""),
-        "failing": status(401, {"message": "no"}),
-        "empty": says(" "),
-        "unnamed": says(MADE_UP),
-    }[wrong]
-    setting(**({"llm_default": ""} if wrong == "unnamed" else {}))
-    for mode in ("add", "replace"):
-        setting(search_hyde_mode=mode)
-        found, notices = recalled(notes)
-        assert found == plain
-        assert len(notices) == (0 if wrong == "empty" else 1)
-
-
-def test_what_a_message_holds_of_secrets_is_not_sent(
-    notes: Path, server: Server, setting: Set
-) -> None:  # fmt: skip
-    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-    setting(search_hyde_enabled="true")
-    recalled(notes, f"what is {token} for")
-    (request,) = server.requests
-    assert token not in json.dumps(request.body)
-    assert "for" in request.body["messages"][1]["content"]
-
-
-def test_without_vectors_no_answer_is_asked_for(notes: Path, server: Server, setting: Set) -> None:
-    setting(search_hyde_enabled="true", search_mode="words")
-    recalled(notes)
-    setting(search_mode="hybrid", embedding_chain="")
-    recalled(notes)
-    assert server.requests == []

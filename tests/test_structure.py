@@ -14,9 +14,10 @@ SOURCE = Path(memwell.__file__).parent
 LAYERS = [
     {"surfaces"},
     {"memory", "evaluation"},
+    {"opened"},
     {"diagnosis", "asking"},
     {"workspaces", "passages", "meaning", "options", "settings_file"},
-    {"chain"},
+    {"chain", "remote"},
     {"facts"},
     {"ingest", "search", "evaluate"},
     {"store"},
@@ -31,12 +32,14 @@ LAYERS = [
 READS_CONFIG = {
     "surfaces",
     "memory",
+    "opened",
     "workspaces",
     "diagnosis",
     "asking",
     "meaning",
     "options",
     "chain",
+    "remote",
     "evaluation",
     "settings_file",
 }

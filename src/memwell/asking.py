@@ -5,15 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memwell.config import Config
+from memwell.config import Config, now
 from memwell.errors import MemwellError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import HYPOTHETICAL, Freshness, Leg, SearchResult, Viewer
-from memwell.search.fuse import MEANING, WORDS
+from memwell.model import Freshness, SearchResult, Viewer
+from memwell.search.elsewhere import Elsewhere, nowhere
+from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.retrieve import Answer, Ask, wordlessly
 from memwell.store.base import Filters, WordQuery
@@ -85,10 +86,10 @@ class Asking:
     ) -> SearchResult:  # fmt: skip
         """Find the passages of some workspaces, and the facts, that answer a query."""
         freshness, within = self._refreshed(options, entries, progress, wanted)
-        result = self._ask(query, options, freshness, within)
+        result = self._ask(query, options, freshness, within, self._elsewhere(wanted))
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, freshness, within)
+            return self._ask(query, options, freshness, within, self._elsewhere(wanted))
         return result
 
     def search_each(
@@ -135,8 +136,8 @@ class Asking:
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
         if self._store.database.path.exists():
-            now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-            follow(self.index, self._store, self._viewer, now)
+            at = now().astimezone(dt.UTC).isoformat(timespec="milliseconds")
+            follow(self.index, self._store, self._viewer, at)
 
     def near_fact(self, telling: Telling) -> str | None:
         """Return the fact of the same scope that says nearly the same as a text, by its vector."""
@@ -181,22 +182,27 @@ class Asking:
         return replace(everywhere, workspaces=chosen)
 
     def _ask(
-        self, query: str, options: Options, freshness: Freshness, within: Filters
-    ) -> SearchResult:
+        self, query: str, options: Options, freshness: Freshness, within: Filters,
+        elsewhere: Elsewhere,
+    ) -> SearchResult:  # fmt: skip
         with self.index.reading() as reader:
-            return search(query, options, reader, freshness, within, self._leg(options))
+            leg = self._leg(options)
+            return search(query, options, reader, freshness, within, leg, elsewhere)
 
     def _leg(self, options: Options) -> Ask:
         if options.mode == WORDS:
             return wordlessly
-        return self._by_passage if self._passage else self._meaning().ask
+        meaning = self._meaning()
+        return partial(meaning.ask_by, self._passage) if self._passage else meaning.ask
 
-    def _by_passage(self, text: str, reader: Reader) -> Callable[[], Answer]:
-        """Ask by the vector of the passage; by that of the query where it cannot be had."""
-        asked = self._meaning().embedded(self._passage, reader)
-        if asked is None:
-            return self._meaning().ask(text, reader)
-        return lambda: (asked, Leg(MEANING, True, detail=HYPOTHETICAL))
+    def _elsewhere(self, wanted: Wanted) -> Elsewhere:
+        """Return how another store is asked, where the settings name one and it can tell."""
+        if not self._settings["remote.base_url"] or wanted.kind == FACT or wanted.paths is not None:
+            return nowhere
+        from memwell.remote import remote_store
+
+        store = remote_store(self._settings)
+        return store.begin if store else nowhere
 
     def _repaired(self) -> bool:
         """Build the keyword index anew; True if that can be had."""

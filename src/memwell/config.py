@@ -101,14 +101,26 @@ def user_config_folder(environment: Mapping[str, str]) -> Path:
 
 
 def today(environment: Mapping[str, str] | None = None) -> dt.date:
-    """Return the day that it is: MEMWELL_NOW, so that examples stay true, else the clock's."""
+    """Return the day that it is."""
+    return now(environment).date()
+
+
+def now(environment: Mapping[str, str] | None = None) -> dt.datetime:
+    """Return the time that it is, in the zone at hand.
+
+    MEMWELL_NOW, so that examples stay true, else the clock's. Of a day alone, the clock says the
+    time.
+    """
     environment = os.environ if environment is None else environment
+    clock = dt.datetime.now().astimezone()
     named = environment.get("MEMWELL_NOW")
     if not named:
-        return dt.date.today()
+        return clock
     try:
-        return dt.datetime.fromisoformat(named).date()
-    except ValueError:
+        if "T" not in named:
+            return dt.datetime.combine(dt.date.fromisoformat(named), clock.time()).astimezone()
+        return dt.datetime.fromisoformat(named).astimezone()
+    except (ValueError, OverflowError):
         raise ConfigError(
             f"$MEMWELL_NOW = {named!r} is no time", "Write it like 2026-02-10 or 2026-02-10T14:15"
         ) from None

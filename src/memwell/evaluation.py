@@ -15,8 +15,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from memwell.config import Config, setting_named
 from memwell.embed.providers import Factory
@@ -24,15 +26,18 @@ from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
 from memwell.evaluate.tune import Settings
+from memwell.facts.hyde import Searching, model_named, searched
 from memwell.ingest.read import parse_note
 from memwell.ingest.recipe import Recipe
 from memwell.ingest.sync import Progress, unwatched
+from memwell.llm.log import budget_of
 from memwell.meaning import Meaning
-from memwell.model import Hit, SearchResult
+from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
 from memwell.options import search_options
 from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, rank, read
+from memwell.store.base import Filters
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile, Notes
 
@@ -49,8 +54,9 @@ def evaluate_memory(
     embedding: Progress = unwatched,
     embedders: Mapping[str, Factory] | None = None,
     k: int = FIRST,
+    recalling: Recalling | None = None,
 ) -> Evaluation:
-    """Index the set in a temporary place and ask all its questions."""
+    """Index the set in a temporary place and ask all its questions, as `recall` would if told."""
     recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = Index(Path(folder) / "index.db")
@@ -60,7 +66,9 @@ def evaluate_memory(
             asked = _Asked(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
                 _check(meaning.fill(embedding))
-            return evaluate(dataset, asked, progress, k=k)
+            agent = cache.parent / "agents" / settings["agent"]
+            search = _Recalled(asked, settings, recalling, agent) if recalling else asked
+            return evaluate(dataset, search, progress, k=k)
         finally:
             meaning.close()
             index.close()
@@ -108,15 +116,22 @@ class _Asked:
         self._documents.update(zip(notes.chunk_ids(note_id), owners, strict=True))
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        options = replace(self._options, k=k * _PER_DOCUMENT)
+        return self.found(question, replace(self._options, k=k))[0]
+
+    def found(
+        self, question: Question, options: Options, passage: str = ""
+    ) -> tuple[Ranking, tuple[Leg, ...]]:
+        """Return the documents found, by the meaning of a passage if one is given, and the legs."""
+        chunks = replace(options, k=options.k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
+        parsed = read(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
-            for found in rank(
-                read(question.text, workspaces), options, reader, self._meaning.ask
-            ).candidates:
-                best.setdefault(self._documents[found.chunk_id], found.relevance)
-        return [*best.items()][:k]
+            ask = partial(self._meaning.ask_by, passage) if passage else self._meaning.ask
+            ranked = rank(parsed, chunks, reader, ask)
+        for found in ranked.candidates:
+            best.setdefault(self._documents[found.chunk_id], found.relevance)
+        return [*best.items()][: options.k], ranked.legs
 
 
 def _session(numbered: tuple[int, Document]) -> tuple[str, str, int]:
@@ -135,6 +150,63 @@ def _as_note(document: Document) -> str:
     known = {"title": json.dumps(document.title), "date": document.date}
     lines = [f"{name}: {value}" for name, value in known.items() if value and value != '""']
     return "\n".join(["---", *lines, "---", document.text]) if lines else document.text
+
+
+# -- as `recall` does ------------------------------------------------------------------------------
+
+
+class Recalling:
+    """Searches as `recall` does, plainly and by hypothetical answers, within one budget."""
+
+    def __init__(self, settings: Config) -> None:
+        self.notices: list[str] = []
+        self.model = model_named(settings.values)
+        self.budget = budget_of(settings.values, self.notices.append)
+        self.answered: set[str] = set()
+        """Queries that a hypothetical answer was had for."""
+
+    def __call__(self, query: str, memory: Searching, folder: Path) -> SearchResult:
+        """Search for a query in one of the `WAYS`, as the memory's settings have it."""
+        result = searched(query, memory, folder, self.budget)
+        if any(leg.detail == HYPOTHETICAL for leg in result.legs):
+            self.answered.add(query)
+        return result
+
+
+WAYS: Mapping[str, Mapping[str, str]] = {
+    "plain": {"search.hyde_enabled": "false"},
+    "add": {"search.hyde_enabled": "true", "search.hyde_mode": "add"},
+    "replace": {"search.hyde_enabled": "true", "search.hyde_mode": "replace"},
+}
+"""To search for a message, by the settings that do it."""
+
+
+class _Recalled:
+    """A search over the documents of a set, with what HyDE needs of a memory."""
+
+    def __init__(
+        self, asked: _Asked, settings: Config, recalling: Recalling, folder: Path
+    ) -> None:  # fmt: skip
+        self._asked = asked
+        self._recalling = recalling
+        self._folder = folder
+        self._question = Question("", "")
+        self.settings = settings
+        self.notices = recalling.notices
+
+    def __call__(self, question: Question, k: int) -> Ranking:
+        self._question = question
+        result = self._recalling(question.text, self, self._folder)
+        return [(hit.path, hit.score) for hit in result.hits]
+
+    def search(
+        self, query: str, *, k: int | None = None, passage: str = "", **wanted: Any
+    ) -> SearchResult:
+        """Return documents as hits: each is a place and a text of its own."""
+        options = search_options(self.settings, k=k, **wanted)
+        ranking, legs = self._asked.found(self._question, options, passage)
+        hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
+        return SearchResult(query, tuple(hits), legs, Freshness(checked=True))
 
 
 # -- a user's own cases ----------------------------------------------------------------------------
@@ -234,7 +306,8 @@ def _glob(path: str) -> str:
 
 # -- a second configuration ------------------------------------------------------------------------
 
-_WITHOUT_EFFECT = ("agent", "note.", "scan.", "search.k", "sync.", "vectors.")
+_WITHOUT_EFFECT = ("agent", "facts.", "ingest.", "llm.", "note.", "recall.", "scan.",
+                   "search.hyde_", "search.k", "sync.", "vectors.")  # fmt: skip
 """Settings, or beginnings of their names, that no evaluation depends on."""
 _OF_THE_INDEX = ("chunk.", "embedding.")
 
@@ -270,7 +343,7 @@ def check_comparable(settings: Iterable[str], *, of_a_memory: bool) -> None:
 
 
 def _is_among(name: str, names: Iterable[str]) -> bool:
-    return any(name == one or (one.endswith(".") and name.startswith(one)) for one in names)
+    return any(name == one or (one.endswith((".", "_")) and name.startswith(one)) for one in names)
 
 
 def environment_of(settings: Mapping[str, str]) -> dict[str, str]:

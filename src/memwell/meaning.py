@@ -27,7 +27,7 @@ from memwell.embed.base import (
 from memwell.embed.providers import Factory
 from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Leg
+from memwell.model import HYPOTHETICAL, Leg
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import Answer, Asked, wordlessly
@@ -229,6 +229,13 @@ class Meaning:
         if spaces and not resting(spaces[0].fingerprint, reader.rests):
             begun = _Begun(lambda: self.chain.embedder_of(spaces[0]).embed_query(text))
         return lambda: self._answer(text, spaces, begun, reader)
+
+    def ask_by(self, passage: str, text: str, reader: Reader) -> Callable[[], Answer]:
+        """Ask by the vector of a passage; by that of the text where it cannot be had."""
+        asked = self.embedded(passage, reader)
+        if asked is None:
+            return self.ask(text, reader)
+        return lambda: (asked, Leg(MEANING, True, detail=HYPOTHETICAL))
 
     def embedded(self, text: str, reader: Reader) -> Asked | None:
         """Embed a text as a passage in the space that answers; None if that cannot be had now."""

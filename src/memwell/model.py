@@ -209,7 +209,8 @@ class Passage:
 
 # -- facts -----------------------------------------------------------------------------------------
 
-SCOPES = (GLOBAL, USER, AGENT, SESSION) = ("global", "user", "agent", "session")
+SCOPES = (GLOBAL, AGENT, USER, SESSION) = ("global", "agent", "user", "session")
+"""The widest first: all users of an agent see what is the agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class Viewer:
     @property
     def scopes(self) -> tuple[tuple[str, str], ...]:
         """The scopes that are visible, each with whose it is, the widest first."""
-        own = ((USER, self.user), (AGENT, self.agent), (SESSION, self.session))
+        own = ((AGENT, self.agent), (USER, self.user), (SESSION, self.session))
         return ((GLOBAL, ""), *((scope, target) for scope, target in own if target))
 
     @property

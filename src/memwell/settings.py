@@ -30,7 +30,7 @@ class Setting:
     @property
     def only_the_users(self) -> bool:
         """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
-        return self.name.startswith(("embedding.", "vectors.", "llm.", "search.hyde_"))
+        return self.name.startswith(("embedding.", "vectors.", "llm.", "search.hyde_", "remote."))
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -112,6 +112,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("facts.duplicate_similarity", 0.95, "Cosine from which on a fact that is told is one"
             " that is known, if numbers and negations agree; above 1 only the words decide.",
             least=0, most=2),
+    Setting("facts.lifetimes", (), "Other lives of decay classes than those of the table in"
+            " docs/facts.md, such as stable=180d or session=never."),
+    Setting("recall.again_after", 60.0, "Minutes for which what a session was told is not told"
+            " again: it is still in its prompt. 0: always.", least=0),
     Setting("recall.budget", 800, "Tokens of what is recalled for a prompt: they are the user's"
             " money.", least=1, most=1_000_000),
     Setting("recall.k", 12, "Hits that it is made from.", least=1, most=1000),
@@ -132,10 +136,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("llm.timeout", 30.0, "Seconds until an answer is given up.", least=0.1, most=3600),
     Setting("llm.max_calls", 200, "Of a command, so that none costs a fortune.", least=0),
     Setting("llm.max_tokens", 400_000, "Of a command: sent and answered together.", least=0),
+    Setting("llm.log", "", "A file to which what is sent and answered is added, a JSON object a"
+            " line; empty: none."),
     Setting("llm.openai.base_url", "https://api.openai.com/v1", "Any that speaks the protocol."),
     Setting("llm.openai.key", "", "Else OPENAI_API_KEY.", secret=True, otherwise="OPENAI_API_KEY"),
     Setting("llm.gemini.base_url", "https://generativelanguage.googleapis.com/v1beta", "Google's."),
     Setting("llm.gemini.key", "", "Else GEMINI_API_KEY.", secret=True, otherwise="GEMINI_API_KEY"),
+    Setting("remote.base_url", "", "An address that speaks OpenAI's vector stores, asked along with"
+            " the index; empty: none, and no query leaves the machine."),
+    Setting("remote.vector_store", "", "The id of the store there."),
+    Setting("remote.key", "", "What it is opened with; none is taken from elsewhere.", secret=True),
+    Setting("remote.timeout", 3.0, "Seconds that a search waits for it.", least=0.1, most=60),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting("sync.cheap_notes", 50, "Changed notes that a search takes in by itself (about a"
             " quarter of a second); more, and it says how stale it is.", least=0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from memwell.ingest.scan import SUFFIXES, Selection, find_workspace
 from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatched
 from memwell.model import Freshness, IndexReport
 from memwell.reports import FillReport
+from memwell.settings import Value
 from memwell.store.index import Index
 from memwell.store.notes import Stamp
 from memwell.store.registry import Entry, Registry
@@ -39,9 +40,13 @@ class Scope:
 class Workspaces:
     """The workspaces of one agent, kept in step with their files."""
 
-    def __init__(self, registry: Registry, index: Index) -> None:
+    def __init__(
+        self, registry: Registry, index: Index, settings: Mapping[str, Value] | None = None
+    ) -> None:
+        """`settings` go before those of files and the environment."""
         self.registry = registry
         self._index = index
+        self._own = settings or {}
 
     # -- which workspace -----------------------------------------------------------------------
 
@@ -206,7 +211,7 @@ class Workspaces:
         return [entry.path / folder for folder in self._job(entry).look().scan.folders]
 
     def _job(self, entry: Entry) -> _Job:
-        settings = config.load(entry.path)
+        settings = config.load(entry.path).but(self._own)
         with self._index.reading() as reader:
             row = next((row for row in reader.notes.workspaces() if row[1] == entry.root), None)
             stamps = reader.notes.stamps(row[0]) if row else {}

@@ -55,7 +55,7 @@ def finish(store: FactStore) -> bool:
 
 def _scrubbed(folder: Path, traces: Mapping[str, bytes]) -> bool:
     """Remove the traces from the files of an agent."""
-    for pattern in (ANSWERS, "*.corrupt-*"):  # what can be had again, or is of no use
+    for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
         for file in folder.glob(pattern):
             file.unlink(missing_ok=True)
     index_is_clean = _index_is_clean(folder / "index.db", [*traces])

@@ -2,13 +2,13 @@
 
 A file that is as it was is left alone. Of one that changed, what it says now is remembered; what
 was taken from it before and it no longer says is superseded by what took its place, or expires.
-Which file supports which facts is written down (`facts.ledger`); should that be lost, each fact
-still tells its origin.
+Which file supports which facts is written down file by file (`facts.ledger`), so that a run that
+was interrupted goes on where it ended; should that be lost, each fact still tells its origin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2s
 from pathlib import Path
@@ -22,7 +22,8 @@ from memwell.facts.sources import files_named
 from memwell.ingest.read import NotText, decode
 from memwell.llm.base import Chat, LlmUnavailable
 from memwell.llm.budget import Budget
-from memwell.llm.models import chosen
+from memwell.llm.log import budget_of
+from memwell.llm.models import Settings, chosen
 from memwell.model import Fact
 from memwell.store.facts import Which
 
@@ -30,14 +31,6 @@ SOURCE = TAG = "ingest"
 REINFORCED, EXPIRED = "reinforced", "expired"
 _ALIKE = 0.5
 """Of the words of the longer of two facts, what they share if one takes the other's place."""
-
-
-class Settings(Protocol):
-    """The settings that hold."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Each by its name."""
 
 
 class Door(Protocol):
@@ -111,21 +104,17 @@ def ingest_files(
     values = memory.settings.values
     root = root.resolve()
     names, left_out = files_named(root, paths or values["ingest.paths"])
-    budget = Budget(values["llm.max_calls"], values["llm.max_tokens"])
+    budget = budget_of(values, memory.notices.append)
     chat = _chat(memory, budget)
     reader = Reader(values["ingest.chunk_size"], values["ingest.overlap"], chat)
     report = IngestReport(str(root), dry_run, named(chat), failures=[*left_out])
     ledger = Ledger.read(memory.home / "agents" / memory.agent / "ingested.json", memory.facts)
     run = _Run(memory, root, reader, report, ledger, int(values["scan.max_file_mb"] * 1e6))
-    try:
-        for done, name in enumerate(names):
-            progress(done, len(names))
-            run.file(name)
-        progress(len(names), len(names))
-        run.gone()
-    finally:
-        if not dry_run:
-            ledger.write(str(root))
+    for done, name in enumerate(names):
+        progress(done, len(names))
+        run.file(name)
+    progress(len(names), len(names))
+    run.gone()
     report.pieces, report.calls, report.tokens = reader.pieces, budget.calls, budget.tokens
     report.failures += reader.failures
     memory.notices += reader.notices
@@ -177,14 +166,23 @@ class _Run:
         facts = self._kept(name, found, retire=changed)
         if not changed and before:
             facts += [fact for fact in before.facts if fact not in facts]
-        self.known[name] = Entry(digest, self.reader.by, facts)
+        self._done_with(name, Entry(digest, self.reader.by, facts))
 
     def gone(self) -> None:
         """Let the facts of files expire that are no longer there."""
         for name in [name for name in self.known if not (self.root / name).exists()]:
             self.report.gone += 1
             self._kept(name, [], retire=True)
+            self._done_with(name, None)
+
+    def _done_with(self, name: str, entry: Entry | None) -> None:
+        """Write down at once what was done: whoever is killed goes on from there."""
+        if entry:
+            self.known[name] = entry
+        else:
             del self.known[name]
+        if not self.report.dry_run:
+            self.ledger.write(str(self.root))
 
     def _is_done(self, before: Entry) -> bool:
         """Whether nothing is to be had from reading a file again that is as it was."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from memwell.facts.keeping import Keeper
+from memwell.store.scratch import read_scratch, write_scratch
 
 
 @dataclass(slots=True)
@@ -32,21 +31,17 @@ class Ledger:
     def read(cls, file: Path, keeper: Keeper) -> Ledger:
         """Read the ledger of the scope that a keeper writes to; an unreadable one is empty."""
         scope = ":".join(keeper.viewer.scopes[-1])
-        return cls(file, scope, _entries(_json(file).get(scope)))
+        return cls(file, scope, _entries(read_scratch(file).get(scope)))
 
     def write(self, root: str) -> None:
-        """Write what is known of one folder; what others wrote meanwhile stays."""
-        all_of_it = _json(self.file)
-        mine = all_of_it.setdefault(self.scope, {})
-        mine[root] = {name: asdict(entry) for name, entry in self.roots.get(root, {}).items()}
-        part = self.file.with_name(f"{self.file.name}.{os.getpid()}")
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            part.touch(mode=0o600)
-            part.write_text(json.dumps(all_of_it), encoding="utf-8")
-            part.replace(self.file)
-        except OSError:  # the next run reads the files again, and finds the facts known
-            part.unlink(missing_ok=True)
+        """Write what is known of one folder; what others wrote meanwhile stays.
+
+        Should that fail, the next run reads the files again, and finds the facts known.
+        """
+        all_of_it = read_scratch(self.file)
+        mine = {name: asdict(entry) for name, entry in self.roots.get(root, {}).items()}
+        all_of_it[self.scope] = {**_object(all_of_it.get(self.scope)), root: mine}
+        write_scratch(self.file, all_of_it)
 
     def supported_elsewhere(self, root: str, name: str) -> set[str]:
         """Return the facts that other files support."""
@@ -59,20 +54,15 @@ class Ledger:
         }
 
 
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    good = isinstance(found, dict) and all(isinstance(value, dict) for value in found.values())
-    return found if good else {}
-
-
 def _entries(found: Any) -> dict[str, dict[str, Entry]]:
     try:
         return {
             root: {name: Entry(**entry) for name, entry in entries.items()}
-            for root, entries in (found or {}).items()
+            for root, entries in _object(found).items()
         }
     except (AttributeError, TypeError):
         return {}
+
+
+def _object(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}

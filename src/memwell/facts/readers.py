@@ -72,7 +72,7 @@ class Reader:
         if self.chat is None:
             return None
         # What was told to nobody but this machine is not told to a server.
-        system, user = extract_prompt(redacted(piece.text), name)
+        system, user = extract_prompt(redacted(piece.text), name, CATEGORIES)
         try:
             answer = self.chat.complete(system, user, max_tokens=max(_MOST_TOKENS, self.size))
         except (LlmUnavailable, BudgetSpent) as error:

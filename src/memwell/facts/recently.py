@@ -38,6 +38,10 @@ class Recently:
             sessions[self._session] = {**sessions.get(self._session, {}), **told}
             write_scratch(self._file, sessions)
 
+    def clear(self) -> None:
+        """Note that nothing of what was told is known any more."""
+        write_scratch(self._file, {**self._sessions(), self._session: {}})
+
     def _sessions(self) -> dict[str, dict[str, float]]:
         """Return what was told to each session, without what is long ago."""
         sessions: dict[str, Any] = read_scratch(self._file)

@@ -30,11 +30,18 @@ def files_named(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[st
     for pattern in patterns:
         for path in _matches(root, _checked(pattern)):
             name = path.relative_to(root).as_posix()
-            if not path.resolve().is_relative_to(real):
+            if not _is_text(name):
+                left_out[f"{name!r}: its name is not UTF-8"] = None
+            elif not path.resolve().is_relative_to(real):
                 left_out[f"{name}: it is a link that leads out of the folder"] = None
             elif path.is_file():
                 found[name] = None
     return [*found], [*left_out]
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down: Linux lets it be any bytes."""
+    return name.encode("utf-8", "replace").decode() == name
 
 
 def _checked(pattern: str) -> str:

@@ -1,4 +1,4 @@
-"""What a language model is to memwell, how its server is asked, and what can go wrong.
+"""What a language model is to memwell, how long it is asked, and what can go wrong.
 
 LlmError
 ├── LlmUnavailable   somebody has to act: the key, the address, the model, the bill
@@ -17,24 +17,14 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Protocol, TypeVar
 
-from memwell.embed.answers import Reply, Server, Settings, fault
-from memwell.embed.base import (
-    BatchRefused,
-    EmbeddingError,
-    ProviderFailing,
-    ProviderUnavailable,
-    WrongAnswer,
-)
+from memwell.embed.base import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
 from memwell.embed.patience import Patience, Sleep
 from memwell.errors import MemwellError
-from memwell.tokens import count_tokens
 
 T = TypeVar("T")
 
-MOST_BYTES = 8 * 1024 * 1024
-"""Of an answer: far more text than any model writes at a time."""
 _CHANCE = random.Random()
 _PATIENCE = Patience(attempts=3, first=0.5, longest=8.0, longest_asked=60.0)
 _NEARLY = 0.95
@@ -60,6 +50,10 @@ class Chat(Protocol):
     @property
     def model(self) -> str:
         """The model's name."""
+
+    @property
+    def address(self) -> str:
+        """The host that is asked."""
 
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer to `user`, under the instructions of `system`."""
@@ -88,19 +82,6 @@ class LlmRefused(LlmFailing):
 
 class BudgetSpent(LlmError):
     """A command has asked as often, or for as much, as it may."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatSettings(Settings):
-    """What a model's settings are called; its name stands in one that all providers share."""
-
-    model: str = "llm.default"
-
-    def check(self, *names: str) -> str:
-        """The remedy for settings that are wrong; dimensions are none of a language model's."""
-        called = {"model": self.model}
-        wrong = [called.get(name, f"{self.section}.{name}") for name in names]
-        return "Check " + " and ".join(name for name in wrong if not name.endswith(".dimensions"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +123,7 @@ def ask(attempt: Callable[[float], T], pace: Pace) -> T:
     with as_llm_errors():
         while True:
             begun, tries = time.monotonic(), tries + 1
-            seconds = max(0.001, min(pace.timeout, until - begun))
+            seconds = max(0.001, min(pace.timeout, round(until - begun, 3)))
             try:
                 return attempt(seconds)
             except WrongAnswer:
@@ -166,59 +147,3 @@ def as_llm_errors() -> Iterator[None]:
     except BatchRefused as error:
         remedy = error.remedy or "Give it less text, or name another model"
         raise LlmRefused(error.what, remedy) from None
-
-
-def meaning(server: Server, reply: Reply) -> EmbeddingError:
-    """Return what an answer other than success means: here no text of a batch can be to blame."""
-    error = fault(server, reply)
-    return ProviderFailing(error.what, error.remedy) if isinstance(error, WrongAnswer) else error
-
-
-def answer_of(
-    server: Server, text: str, sent: str, *, input_tokens: object, output_tokens: object
-) -> Answer:
-    """Make an answer of a server's text; where it does not tell the tokens, they are estimated.
-
-    The text goes into logs and databases: without the key, should the server repeat it, and
-    without halves of characters, which cannot be written.
-    """
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return Answer(
-        server.key.blotted(whole),
-        input_tokens if _is_count(input_tokens) else count_tokens(sent),
-        output_tokens if _is_count(output_tokens) else count_tokens(text),
-    )
-
-
-def _is_count(told: object) -> TypeGuard[int]:
-    return type(told) is int and told >= 0
-
-
-def member(value: Any, name: str) -> dict[str, Any]:
-    """Return the object that an answer has under a name, or an empty one."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def joined(parts: object) -> str | None:
-    """Return the text of an answer's parts, without its thoughts; None where it holds none."""
-    found = parts if isinstance(parts, list) else []
-    spoken = [part for part in found if isinstance(part, dict) and not part.get("thought")]
-    texts = [part["text"] for part in spoken if isinstance(part.get("text"), str)]
-    return "".join(texts) if texts else None
-
-
-def no_text(server: Server, *, cut: bool, settings: ChatSettings) -> LlmFailing:
-    """Return the error for an answer without text; `cut` where it reached its limit of tokens."""
-    if cut:
-        # A model that thinks first may spend all of its tokens on that.
-        spent = f"{server.host} spent all tokens of the answer before its first word"
-        return LlmFailing(spent, f"Name a model that thinks less in {settings.model}")
-    return LlmFailing(f"{server.host} answered without text", settings.check("model"))
-
-
-def refused(server: Server, reason: object, settings: ChatSettings) -> LlmRefused:
-    """Return the error for an answer that was held back, with the vendor's word for why."""
-    plain = isinstance(reason, str) and reason.isascii() and reason.replace("_", "").isalnum()
-    why = f" ({str(reason)[:40]})" if plain else ""
-    return LlmRefused(f"{server.host} will not answer this{why}", f"Check {settings.model}")

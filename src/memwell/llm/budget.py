@@ -24,6 +24,7 @@ class Exchange:
 
     provider: str
     model: str
+    address: str
     system: str
     user: str
     max_tokens: int
@@ -99,6 +100,11 @@ class _Budgeted:
         """The model's name."""
         return self._chat.model
 
+    @property
+    def address(self) -> str:
+        """The host that is asked."""
+        return self._chat.address
+
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer, if the budget allows to ask for it."""
         sent = count_tokens(system) + count_tokens(user)
@@ -114,6 +120,5 @@ class _Budgeted:
         finally:
             self._budget.settle(sent + max_tokens, spent)
             if self._budget.log is not None:
-                self._budget.log(
-                    Exchange(self.name, self.model, system, user, max_tokens, answer, error)
-                )
+                whom = (self.name, self.model, self.address)
+                self._budget.log(Exchange(*whom, system, user, max_tokens, answer, error))

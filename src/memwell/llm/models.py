@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from memwell.llm.base import Chat, LlmUnavailable, Pace
 
 PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
 """Each is a module of this package, with its class."""
+
+
+class Settings(Protocol):
+    """The settings that hold."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Each by its name."""
 
 
 def make(name: str, settings: Mapping[str, Any], *, setting: str = "llm.default") -> Chat:

@@ -11,82 +11,38 @@ from typing import Any
 
 from memwell.embed.answers import Reply, Server, entries
 from memwell.embed.base import BatchRefused, EmbeddingError
-from memwell.embed.http import Service
-from memwell.llm.base import (
-    MOST_BYTES,
-    PACE,
-    Answer,
-    ChatSettings,
-    Pace,
-    answer_of,
-    as_llm_errors,
-    ask,
-    joined,
-    meaning,
-    member,
-    no_text,
-    refused,
-)
+from memwell.llm.remote import RemoteChat, joined, member
 
-ADDRESS = "https://api.openai.com/v1"
 _LIMIT = "max_completion_tokens"
 _OLDER_LIMIT = "max_tokens"
 _PARAMETERS = re.compile(rb"max_completion_tokens|max_tokens|temperature")
 _THOUGHTS = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)\s*", re.DOTALL)
 
 
-class OpenAIChat:
+class _ParameterRefused(BatchRefused):
+    """The server does not take one of the request's parameters."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(what)
+        self.name = name
+
+
+class OpenAIChat(RemoteChat):
     """A model behind ``/chat/completions``."""
 
     name = "openai"
+    vendor = "https://api.openai.com/v1"
+    variable = "OPENAI_API_KEY"
+    header = "Authorization"
+    scheme = "Bearer "
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str = ADDRESS,
-        key: str = "",
-        pace: Pace = PACE,
-        setting: str = "llm.default",
-    ) -> None:
-        """`setting` is where the model's name stands, for remedies."""
-        self.model = model
-        self._settings = ChatSettings("llm.openai", "OPENAI_API_KEY", setting)
-        self._pace = pace
-        with as_llm_errors():
-            self._service = Service(
-                base_url,
-                key,
-                vendor=ADDRESS,
-                header="Authorization",
-                scheme="Bearer ",
-                settings=self._settings,
-                timeout=pace.timeout,
-                most_bytes=MOST_BYTES,
-                meaning=_meaning,
-            )
+    def __init__(self, model: str, *, base_url: str = "", **details: Any) -> None:
+        """Ask a server at `base_url`, or OpenAI itself."""
+        super().__init__(model, base_url=base_url, **details)
         # Ollama takes no notice of the newer limit, and writes without end; OpenAI refuses both.
         # https://docs.ollama.com/api/openai-compatibility
-        at_home = base_url.strip().rstrip("/") == ADDRESS
+        at_home = base_url.strip().rstrip("/") in ("", self.vendor)
         self._left_out = frozenset({_OLDER_LIMIT}) if at_home else frozenset()
-
-    def __repr__(self) -> str:
-        return f"OpenAIChat(model={self.model!r})"
-
-    def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
-        """Return the answer to `user`, under the instructions of `system`."""
-        body = self._body(system, user, max_tokens)
-        answer = ask(lambda seconds: self._answer(body, seconds), self._pace)
-        with as_llm_errors():
-            text = self._text(answer)
-        usage = member(answer, "usage")
-        return answer_of(
-            self._service.server,
-            text,
-            system + user,
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-        )
 
     def _body(self, system: str, user: str, max_tokens: int) -> dict[str, object]:
         # https://platform.openai.com/docs/api-reference/chat/create
@@ -99,7 +55,7 @@ class OpenAIChat:
             "temperature": 0,
         }
 
-    def _answer(self, body: dict[str, object], seconds: float) -> Any:
+    def _sent(self, body: dict[str, object], seconds: float) -> Any:
         """Send a request, without what the server refuses; remember that if it helped."""
         left_out = self._left_out
         while True:
@@ -112,43 +68,33 @@ class OpenAIChat:
                 self._left_out = left_out
                 return answer
 
+    def _meaning(self, server: Server, reply: Reply) -> EmbeddingError:
+        """Return what an answer other than success means, with the parameter that it names first.
+
+        "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        """
+        error = super()._meaning(server, reply)
+        named = _PARAMETERS.search(reply.body)
+        if isinstance(error, BatchRefused) and named:
+            return _ParameterRefused(error.what, named[0].decode())
+        return error
+
     def _text(self, answer: Any) -> str:
-        choices = entries(self._service.server, answer, "choices")
+        choices = entries(self._server, answer, "choices")
         if not choices:
-            raise self._service.server.wrong_answer("answered without a choice")
+            raise self._server.wrong_answer("answered without a choice")
         message, why = member(choices[0], "message"), choices[0].get("finish_reason")
         if why == "content_filter" or message.get("refusal"):
-            reason = why if why == "content_filter" else "refusal"
-            raise refused(self._service.server, reason, self._settings)
-        return self._written(message.get("content"), cut=why == "length")
-
-    def _written(self, content: object, *, cut: bool) -> str:
-        """Read a message, without what a model on one's own machine thought aloud first."""
+            raise self._refused(why if why == "content_filter" else "refusal")
+        content = message.get("content")
         found = content if isinstance(content, str) else joined(content)
+        # A model on one's own machine may think aloud first.
         text = None if found is None else _THOUGHTS.sub("", found, count=1)
-        if text is None or (cut and not text.strip()):
-            raise no_text(self._service.server, cut=cut, settings=self._settings)
-        return text
+        return self._written(text, cut=why == "length")
 
-
-class _ParameterRefused(BatchRefused):
-    """The server does not take one of the request's parameters."""
-
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(what)
-        self.name = name
-
-
-def _meaning(server: Server, reply: Reply) -> EmbeddingError:
-    """Return what an answer other than success means, with the parameter that it names first.
-
-    "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-    """
-    error = meaning(server, reply)
-    named = _PARAMETERS.search(reply.body)
-    if isinstance(error, BatchRefused) and named:
-        return _ParameterRefused(error.what, named[0].decode())
-    return error
+    def _usage(self, answer: Any) -> tuple[object, object]:
+        usage = member(answer, "usage")
+        return usage.get("prompt_tokens"), usage.get("completion_tokens")
 
 
 def _without(

@@ -10,8 +10,6 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2s
 
-CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")
-
 _EXTRACT = """\
 You take facts out of a passage, for the long-term memory of an assistant.
 
@@ -37,9 +35,7 @@ the words and the language of the question, as if you knew. Write nothing but th
 preamble and no doubts."""
 
 
-def extract_prompt(
-    passage: str, path: str, *, categories: Sequence[str] = CATEGORIES
-) -> tuple[str, str]:
+def extract_prompt(passage: str, path: str, categories: Sequence[str]) -> tuple[str, str]:
     """Return the system's and the user's part of the request for the facts of a passage."""
     system = _EXTRACT.replace("CATEGORIES", ", ".join(categories))
     file = json.dumps(path, ensure_ascii=False)

@@ -2,7 +2,8 @@
 
  1. parse      the text becomes a query: words that rank, words that must or must not match, filters
  2. retrieve   each leg returns its best chunks, at least 100 (filters act here, before ranking)
- 3. fuse       the legs' scores become one order; a leg that is silent has no say
+ 3. fuse       the legs' scores become one order; a leg that is silent has no say; what another
+               store found is placed among them by its relevance
  4. calibrate  what the legs say of a chunk becomes its relevance, between 0 and 1
  5. decay      of two that answer the newer comes first; a time that the query speaks of counts more
  6. threshold  what is below `min_score` is dropped, by its relevance before decay
@@ -21,6 +22,8 @@ from dataclasses import dataclass, field, replace
 
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, Dated, Decay, aged, day_of
+from memwell.search.elsewhere import Elsewhere, nowhere, placed
+from memwell.search.elsewhere import candidates as from_elsewhere
 from memwell.search.fuse import Fusion, fuse
 from memwell.search.mark import Marker
 from memwell.search.parse import Parsed, parse, without_quotes
@@ -63,9 +66,10 @@ def search(
     freshness: Freshness,
     within: Filters = ANYWHERE,
     ask: Ask = wordlessly,
+    elsewhere: Elsewhere = nowhere,
 ) -> SearchResult:
-    """Run the steps above over one state of the index."""
-    ranked = rank(read(text, within), options, reader, ask)
+    """Run the steps above over one state of the index, and ask elsewhere meanwhile."""
+    ranked = rank(read(text, within), options, reader, ask, elsewhere)
     chosen = selected(ranked, options, reader)
     hits = tuple(_hit(one, options, reader) for one in chosen)
     suggestions: tuple[str, ...] = ()
@@ -86,7 +90,7 @@ def search(
 
 def _hit(chosen: Chosen, options: Options, reader: Reader) -> Hit:
     hit = chosen.shown(options.min_score, explain=options.explain)
-    if options.context == NO_CONTEXT:
+    if options.context == NO_CONTEXT or chosen.candidate.hit:
         return hit
     whole_section = options.context == SECTION
     return replace(hit, context=reader.context(chosen.candidate.chunk_id, whole_section))
@@ -113,12 +117,19 @@ class Ranked:
     """Those whose relevance was too low."""
 
 
-def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly) -> Ranked:
+def rank(
+    parsed: Parsed,
+    options: Options,
+    reader: Reader,
+    ask: Ask = wordlessly,
+    elsewhere: Elsewhere = nowhere,
+) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
         # What filters alone ask for is just what was asked for.
         listed = reader.listed(parsed.query.filters, options.k)
         return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed])
+    answer = (elsewhere if _is_for_all(parsed) else nowhere)(parsed.text, options.k)
     retrieval = _retrieve(parsed, options, reader, ask)
     if not retrieval.evidence and (looser := without_quotes(parsed)):
         retrieval = _retrieve(looser, options, reader, ask)
@@ -126,15 +137,22 @@ def rank(parsed: Parsed, options: Options, reader: Reader, ask: Ask = wordlessly
     period = _period(retrieval.parsed, options.decay, reader)
     # Before the threshold, so that a higher one only removes.
     _age(candidates, options.decay, period, reader)
-    ordered = sorted(candidates, key=lambda found: found.order)
+    hits, leg = answer()
+    ordered = placed(sorted(candidates, key=lambda found: found.order), from_elsewhere(hits))
     return Ranked(
         retrieval.parsed,
         [found for found in ordered if found.relevance >= options.min_score],
-        tuple(retrieval.legs),
+        (*retrieval.legs, *([leg] if leg else [])),
         retrieval.asked,
         period,
         [found for found in ordered if found.relevance < options.min_score],
     )
+
+
+def _is_for_all(parsed: Parsed) -> bool:
+    """Whether a query asks for nothing that only the index can tell."""
+    query = parsed.query
+    return not (query.filters.by_content or query.all_of or query.none_of)
 
 
 def _retrieve(parsed: Parsed, options: Options, reader: Reader, ask: Ask) -> Retrieval:

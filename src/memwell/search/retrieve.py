@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memwell.model import Leg, Part
+from memwell.model import Hit, Leg, Part
 from memwell.search.calibrate import relevance
 from memwell.search.decay import ALL, Kept
 from memwell.search.fuse import BASIS, MEANING, USUAL_STANDING, WORDS, Evidence, Fused
@@ -68,11 +68,14 @@ class Candidate:
     """What it came about from; None where only filters ask."""
     late: int = 0
     """Its rank, where it is only there because many hits were asked for."""
+    hit: Hit | None = None
+    """What is shown, where it is from another store."""
+    own_parts: tuple[Part, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """What each leg contributes."""
-        return self.legs[self.chunk_id] if self.legs else ()
+        return self.legs[self.chunk_id] if self.legs else self.own_parts
 
     @property
     def value(self) -> float:

@@ -97,16 +97,20 @@ def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> l
     """Return the first passages with different texts; what filters list is listed as it is."""
     chosen: list[Chosen] = []
     for candidate in candidates:
-        (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
-        new = _chosen(candidate, hit)
+        new = _chosen(candidate, candidate.hit or _hit(candidate, reader))
         same = next((one for one in chosen if _is_copy(one, new)), None)
-        if same and candidate.legs:
+        if same and candidate.parts:
             _collapse(new, into=same)
         elif len(chosen) == wanted:
             break
         else:
             chosen.append(new)
     return chosen
+
+
+def _hit(candidate: Candidate, reader: Reader) -> Hit:
+    (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
+    return hit
 
 
 def _chosen(candidate: Candidate, hit: Hit) -> Chosen:

@@ -194,8 +194,18 @@ def _ranking(query: WordQuery, lexicon: Lexicon) -> list[Unit]:
 
 
 def _weighty(words: Sequence[Unit], total: int) -> Sequence[Unit]:
-    """Leave out words in over half of the chunks: they have no weight in FTS5's BM25."""
+    """Leave out words in over half of the chunks, where looking them up would cost much.
+
+    They have next to no weight in FTS5's BM25.
+    """
+    if sum(word.rows for word in words) <= _budget(total):
+        return words
     return [word for word in words if word.rows <= total / 2] or words[:1]
+
+
+def _budget(total: int) -> float:
+    """Return how many postings may be looked up without a thought."""
+    return max(_SELECT_ROWS, _SELECT_SHARE * total)
 
 
 def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
@@ -207,10 +217,7 @@ def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, flo
     chunk of average length would get that holds each common word once. Otherwise more words
     select, and so on, until all do.
     """
-    budget = max(_SELECT_ROWS, _SELECT_SHARE * total)
-    weighty = words
-    if sum(word.rows for word in words) > budget:
-        weighty = _weighty(words, total)
+    budget, weighty = _budget(total), _weighty(words, total)
     while True:
         selecting, scoring = _split(weighty, budget)
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from memwell.store.filesystem import private_folder
 
 
 def read_scratch(file: Path) -> dict[str, Any]:
@@ -20,11 +23,11 @@ def read_scratch(file: Path) -> dict[str, Any]:
 
 def write_scratch(file: Path, values: Mapping[str, Any]) -> None:
     """Write a file whole, for the owner's eyes; where that fails it stays as it was."""
-    part = file.with_name(f"{file.name}.{os.getpid()}")
+    part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(file.parent)
         part.touch(mode=0o600)
-        part.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+        part.write_text(json.dumps(values), encoding="utf-8")
         part.replace(file)
     except OSError:
         part.unlink(missing_ok=True)

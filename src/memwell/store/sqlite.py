@@ -244,8 +244,20 @@ def _tuned(connection: apsw.Connection) -> apsw.Connection:
 
 
 def _keep_a_log(connection: apsw.Connection, path: Path) -> None:
-    """Use a write-ahead log where it is safe: readers then never wait for the writer."""
-    connection.pragma("journal_mode", "DELETE" if unsafe_for_wal(path.parent) else "WAL")
+    """Use a write-ahead log where it is safe: readers then never wait for the writer.
+
+    SQLite does not wait here for another process that makes the same file, but fails at once.
+    """
+    mode = "DELETE" if unsafe_for_wal(path.parent) else "WAL"
+    last = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", mode)
+            return
+        except apsw.BusyError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.01)
 
 
 def _checksum_vfs() -> str | None:

@@ -75,4 +75,4 @@ class Background:
         """Embed facts, where there are no notes."""
         if self._something_new.wait(_LOOK_AGAIN_SECONDS):
             self._something_new.clear()
-            self._memory.fill()
+            self._memory.fill(stop=self._stop)

@@ -42,6 +42,8 @@ COMMANDS = {
     "watch": "watching",
     "eval": "evaluating",
     "tune": "tuning",
+    "mcp": "agents",
+    "hook": "hooking",
     "completion": "settings",
 }
 
@@ -88,7 +90,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        sys.exit(130)
+        sys.stdout.flush()
+        os._exit(130)  # not waiting for a model in the middle of a text, which would abort
     except MemwellError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(FAILURE)

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from memwell.evaluate.dataset import Dataset
     from memwell.evaluate.report import Evaluation, Miss
     from memwell.evaluate.thresholds import Threshold
+    from memwell.evaluation import Recalling
     from memwell.memory import Memory
     from memwell.model import SearchResult
 
 BELOW = 1
 _LISTED_FAILURES = 10
+_EVALUATING, _COMPARING = "evaluating", "comparing"
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -41,6 +43,8 @@ _file = click.Path(dir_okay=False, path_type=Path)
               help="How many of those found count.")  # fmt: skip
 @click.option("--compare", metavar="NAME=VALUE[,...]",
               help="Measure again with these settings, and print the difference.")  # fmt: skip
+@click.option("--hyde", is_flag=True,
+              help="Compare what `recall` finds plainly and by hypothetical answers.")  # fmt: skip
 @click.option("--fail-under", metavar="METRIC=VALUE", multiple=True,
               help="Exit with status 1 if a figure is below; may be repeated.")  # fmt: skip
 @click.option("--html", "html_file", type=_file, help="Also write a report as one page here.")
@@ -54,6 +58,7 @@ def eval_command(
     dataset: Path,
     k: int,
     compare: str | None,
+    hyde: bool,
     fail_under: tuple[str, ...],
     html_file: Path | None,
     run_file: Path | None,
@@ -72,14 +77,19 @@ def eval_command(
 
     own = dataset.is_file()
     settings = _settings(compare, own)
+    if hyde and settings:
+        raise click.UsageError("--hyde is a comparison of its own: leave out --compare")
+    recalling = _recalling(mode) if hyde else None
     thresholds = _thresholds(fail_under, k, own)
     for file in filter(None, (html_file, run_file)):
         _check_folder(file)
     measured = (
-        _measure_cases(dataset, workspace, agent, mode, k, settings)
+        _measure_cases(dataset, workspace, agent, mode, k, settings, recalling)
         if own
-        else _measure_set(dataset, mode, k, settings)
+        else _measure_set(dataset, mode, k, settings, recalling)
     )
+    for notice in recalling.notices if recalling else ():
+        click.echo(notice, err=True)
     if run_file:
         _write(run_file, "".join(f"{line}\n" for line in measured.first.run_lines()))
     if html_file:
@@ -96,17 +106,32 @@ def eval_command(
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One run, or two beside each other, and what was measured."""
+    """One run, or several beside each other, and what was measured."""
 
     dataset: Dataset
     own: bool
     mode: str
-    first: Evaluation
+    runs: Mapping[str, Evaluation]
     describe: Callable[[str, str], str]
     """What stands in a document that a question found."""
     settings: str = ""
     """What the second run was with, as people may see it."""
-    second: Evaluation | None = None
+    recalling: Recalling | None = None
+    """What the runs were asked by, where they are ways to recall."""
+
+    @property
+    def first(self) -> Evaluation:
+        return next(iter(self.runs.values()))
+
+    @property
+    def second(self) -> Evaluation | None:
+        return self.runs.get(_COMPARING)
+
+    @property
+    def answered(self) -> int:
+        """How many queries a hypothetical answer was had for."""
+        known = self.recalling.answered if self.recalling else set()
+        return sum(question.text in known for question in self.dataset.questions)
 
     @property
     def differences(self) -> Sequence[Difference]:
@@ -165,10 +190,34 @@ def _visible(settings: Mapping[str, str]) -> str:
     )
 
 
+def _recalling(mode: str | None) -> Recalling:
+    from memwell import config
+    from memwell.evaluation import Recalling
+
+    held = config.load(None)
+    return Recalling(held.but({"search.mode": mode}) if mode else held)
+
+
 # -- measuring -------------------------------------------------------------------------------------
 
 
-def _measure_set(folder: Path, mode: str | None, k: int, settings: Mapping[str, str]) -> _Measured:
+def _runs(
+    settings: Mapping[str, str], mode: str | None, recalling: Recalling | None
+) -> dict[str, Mapping[str, str]]:
+    """Return what is to be measured: the settings of each run, by its name."""
+    from memwell.evaluation import WAYS
+
+    chosen = {"search.mode": mode} if mode else {}
+    if recalling:
+        return {way: {**chosen, **changed} for way, changed in WAYS.items()}
+    second = {_COMPARING: {**chosen, **settings}} if settings else {}
+    return {_EVALUATING: chosen, **second}
+
+
+def _measure_set(
+    folder: Path, mode: str | None, k: int, settings: Mapping[str, str],
+    recalling: Recalling | None,
+) -> _Measured:  # fmt: skip
     from memwell import config
     from memwell.evaluate.dataset import load
     from memwell.evaluation import environment_of, evaluate_memory
@@ -176,57 +225,55 @@ def _measure_set(folder: Path, mode: str | None, k: int, settings: Mapping[str, 
     dataset = load(folder)
     cache = config.home_folder() / "evaluation.db"
     texts = {document.id: f"{document.title} {document.text}" for document in dataset.documents}
-
-    def run(changed: Mapping[str, str], label: str) -> tuple[str, Evaluation]:
+    used, runs = "", {}
+    for label, changed in _runs(settings, mode, recalling).items():
         held = config.load(None, {**os.environ, **environment_of(changed)})
-        chosen = held["search.mode"] if "search.mode" in changed else mode or held["search.mode"]
+        chosen = held["search.mode"]
+        used = used or chosen
         with progress_bar("embedding") as embedding, progress_bar(label) as progress:
-            return chosen, evaluate_memory(
-                dataset, held, chosen, cache, progress, embedding, k=k
-            )  # fmt: skip
-
-    used, first = run({}, "evaluating")
-    second = run(settings, "comparing")[1] if settings else None
+            runs[label] = evaluate_memory(
+                dataset, held, chosen, cache, progress, embedding, k=k, recalling=recalling
+            )
     return _Measured(
-        dataset, False, used, first, lambda question, document: texts.get(document, ""),
-        _visible(settings), second,
+        dataset, False, used, runs, lambda question, document: texts.get(document, ""),
+        _visible(settings), recalling,
     )  # fmt: skip
 
 
 def _measure_cases(
-    file: Path,
-    workspace: str | None,
-    agent: str | None,
-    mode: str | None,
-    k: int,
-    settings: Mapping[str, str],
-) -> _Measured:
+    file: Path, workspace: str | None, agent: str | None, mode: str | None, k: int,
+    settings: Mapping[str, str], recalling: Recalling | None,
+) -> _Measured:  # fmt: skip
     from memwell.evaluate.cases import as_dataset, check_notes, read_cases
     from memwell.evaluation import AskedNotes, environment_of, evaluate_cases, known_notes
 
     cases = read_cases(file)
     dataset = as_dataset(file.name, cases)
-
-    def run(changed: Mapping[str, str], label: str) -> tuple[str, AskedNotes, Evaluation]:
+    runs: dict[str, Evaluation] = {}
+    used, asked = "", []
+    for label, changed in _runs(settings, mode, recalling).items():
         with _environment(environment_of(changed)), opened(workspace, agent) as memory:
-            held = memory.settings["search.mode"]
-            chosen = held if "search.mode" in changed else mode or held
-            if not changed:
+            if not runs:
                 check_notes(file, cases, lambda paths: known_notes(paths, listing(memory)))
-            asked = AskedNotes(lambda query, most: memory.search(query, k=most, mode=chosen))
+            used = used or memory.settings["search.mode"]
+            asked.append(AskedNotes(_searching(memory, recalling)))
             with progress_bar(label) as progress:
-                done = evaluate_cases(dataset, asked, progress, k)
-        for caveat, count in asked.caveats.items():
+                runs[label] = evaluate_cases(dataset, asked[-1], progress, k)
+        for caveat, count in asked[-1].caveats.items():
             click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
-        return chosen, asked, done
-
-    used, asked, first = run({}, "evaluating")
-    second = run(settings, "comparing")[2] if settings else None
     return _Measured(
-        dataset, True, used, first,
-        lambda question, note: asked.passages.get((question, note), ""),
-        _visible(settings), second,
+        dataset, True, used, runs,
+        lambda question, note: asked[0].passages.get((question, note), ""),
+        _visible(settings), recalling,
     )  # fmt: skip
+
+
+def _searching(
+    memory: Memory, recalling: Recalling | None
+) -> Callable[[str, int], SearchResult]:  # fmt: skip
+    if recalling is None:
+        return lambda query, most: memory.search(query, k=most)
+    return lambda query, most: recalling(query, memory, memory.home / "agents" / memory.agent)
 
 
 def listing(memory: Memory) -> Callable[[str, int], SearchResult]:
@@ -263,6 +310,12 @@ def _print(measured: _Measured) -> None:
                 f"{one.metric:<{width}}  {one.second:.3f}  {one.difference:+.3f}"
                 f"  ({one.low:+.3f} to {one.high:+.3f})"
             )
+    if measured.recalling:
+        click.echo(
+            f"\nby hypothetical answers of {measured.recalling.model}"
+            f" ({measured.answered} of {measured.first.questions} queries have one)"
+        )
+        _print_table([(way, run.overall) for way, run in measured.runs.items()])
     if measured.own and measured.failed:
         click.echo(f"\nFound none of their notes: {len(measured.failed)}")
         for miss in measured.failed[:_LISTED_FAILURES]:
@@ -299,6 +352,13 @@ def _as_json(measured: _Measured) -> dict[str, Any]:
             "settings": measured.settings, "metrics": second.overall,
             "categories": second.by_category,
             "differences": [asdict(one) for one in measured.differences],
+        }  # fmt: skip
+    if measured.recalling:
+        budget = measured.recalling.budget
+        told["hyde"] = {
+            "model": measured.recalling.model, "answered": measured.answered,
+            "calls": budget.calls, "tokens": budget.tokens,
+            "metrics": {way: run.overall for way, run in measured.runs.items()},
         }  # fmt: skip
     return told
 

@@ -1,0 +1,68 @@
+"""A file in which the owner can read what language models were sent, and what they answered.
+
+One JSON object a line. Keys are in none: neither those of the settings, nor any header.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from memwell.embed.answers import Secret
+from memwell.llm.budget import Budget, Exchange, Log
+
+
+def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget:
+    """Return what the settings allow a command; what it asks is written to ``llm.log``."""
+    log = _file(values, say) if values["llm.log"] else None
+    return Budget(values["llm.max_calls"], values["llm.max_tokens"], log=log)
+
+
+def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
+    """Return what appends to the file, and says once if it cannot."""
+    path = Path(values["llm.log"]).expanduser()
+    keys = [Secret(value) for name, value in values.items() if name.endswith(".key")]
+    failed = False
+
+    def write(exchange: Exchange) -> None:
+        nonlocal failed
+        line = json.dumps(_told(exchange, keys), ensure_ascii=False) + "\n"
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(file, line.encode("utf-8", "replace"))
+            finally:
+                os.close(file)
+        except OSError as error:
+            if not failed:
+                say(f"llm.log = {values['llm.log']!r} cannot be written: {error.strerror}")
+            failed = True
+
+    return write
+
+
+def _told(exchange: Exchange, keys: list[Secret]) -> dict[str, object]:
+    def blotted(text: str) -> str:
+        for key in keys:
+            text = key.blotted(text)
+        return text
+
+    answer = exchange.answer
+    return {
+        "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "provider": exchange.provider,
+        "model": exchange.model,
+        "address": exchange.address,
+        "messages": [
+            {"role": role, "content": blotted(text)}
+            for role, text in (("system", exchange.system), ("user", exchange.user))
+        ],
+        "answer": blotted(answer.text) if answer else None,
+        "input_tokens": answer.input_tokens if answer else None,
+        "output_tokens": answer.output_tokens if answer else None,
+        "error": blotted(exchange.error),
+    }

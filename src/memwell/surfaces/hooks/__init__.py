@@ -1,0 +1,1 @@
+"""Recall and capture for agents that call commands at certain events: hooks."""

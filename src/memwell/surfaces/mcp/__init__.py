@@ -1,0 +1,1 @@
+"""Memory for agents that speak the Model Context Protocol: `memwell mcp`."""

@@ -1,0 +1,55 @@
+"""Notes and facts as resources, and what is remembered of a message as a prompt."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mcp import MCPError
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp_types import INVALID_PARAMS
+from pydantic import Field
+
+from memwell.memory import Memory
+from memwell.store.facts import Which
+from memwell.surfaces.mcp.results import FACT
+from memwell.surfaces.mcp.tools import told
+
+_LISTED = 200
+"""Facts that the listing shows: the newest."""
+
+
+class Resources:
+    """What a client can show of a memory, or put into a conversation."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def note(self, path: str) -> str:
+        """A note as the file is now."""
+        return self._memory.get(path).text
+
+    def fact(self, id: str) -> str:
+        """A remembered fact."""
+        return self._memory.facts.get(id).text
+
+    def facts(self) -> str:
+        """The facts that are held true, the newest first."""
+        found = self._memory.facts.find(Which(), _LISTED)
+        return "\n".join(f"{FACT}{fact.id} {' '.join(fact.text.split())}" for fact in found)
+
+    def recall(self, message: Annotated[str, Field(description="What it is to be about.")]) -> str:
+        """What is remembered of a message, and the message."""
+        block = self._memory.recall(message).block
+        return f"{block}\n\n{message}" if block else message
+
+
+def add_resources(server: MCPServer, given: Resources) -> None:
+    """Offer the resources and the prompt on a server."""
+    for uri, read, kind in (
+        ("memwell://note/{+path}", given.note, "text/markdown"),
+        ("memwell://fact/{id}", given.fact, "text/plain"),
+        ("memwell://facts", given.facts, "text/plain"),
+    ):
+        server.resource(uri, mime_type=kind)(told(read, ResourceNotFoundError))
+    server.prompt()(told(given.recall, lambda text: MCPError(INVALID_PARAMS, text)))

@@ -1,0 +1,541 @@
+"""The server for agents: through the protocol's own client, in the process and as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import anyio
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import CallToolResult, TextContent, TextResourceContents
+
+from memwell import Memory
+from memwell.surfaces.mcp.server import made
+from tests.conftest import REPOSITORY, Write
+
+TOOLS = {
+    "memory_search", "memory_get", "memory_recall", "memory_store", "memory_supersede",
+    "memory_forget", "memory_status",
+}  # fmt: skip
+MCP = (sys.executable, "-m", "memwell", "mcp")
+PATIENCE = 10.0
+
+
+@pytest.fixture(autouse=True)
+def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+
+
+@pytest.fixture
+def notes(workspace: Path, write: Write) -> Path:
+    write("MEMORY.md", "# Pets\n\nThe cat is named Miso.\n\n# Doors\n\nThe door code is 4711.\n")
+    write(
+        "memory/long.md",
+        "".join(f"The {n}. step of the launch is number {n}.\n" for n in range(250)),
+    )
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+    return workspace
+
+
+# -- in the process --------------------------------------------------------------------------------
+
+
+def asked(
+    ask: Callable[[Client], Awaitable[Any]], memory: Memory, woken: list[int] | None = None
+) -> Any:
+    """What comes of asking a server of this memory."""
+
+    async def ask_it() -> Any:
+        async with Client(made(memory, lambda: (woken or []).append(1))) as client:
+            return await ask(client)
+
+    return anyio.run(ask_it)
+
+
+def called(memory: Memory, tool: str, **arguments: Any) -> CallToolResult:
+    result = asked(lambda client: client.call_tool(tool, arguments), memory)
+    assert isinstance(result, CallToolResult)
+    return result
+
+
+def given(memory: Memory, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = called(memory, tool, **arguments)
+    assert not result.is_error, text(result)
+    assert isinstance(result.structured_content, dict)
+    assert json.loads(text(result)) == result.structured_content
+    return result.structured_content
+
+
+def refused(memory: Memory, tool: str, **arguments: Any) -> str:
+    result = called(memory, tool, **arguments)
+    assert result.is_error
+    assert "Traceback" not in text(result)
+    return text(result)
+
+
+def text(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.fixture
+def annas(notes: Path) -> Iterator[Memory]:
+    with Memory(workspace=notes, user="anna") as memory:
+        yield memory
+
+
+def test_every_tool_says_when_to_use_it_what_it_changes_and_what_it_returns(annas: Memory) -> None:
+    listed = asked(lambda client: client.list_tools(), annas).tools
+    assert {tool.name for tool in listed} == TOOLS
+    for tool in listed:
+        assert "Use it" in tool.description
+        assert tool.output_schema["type"] == "object"
+    hints = {tool.name: tool.annotations for tool in listed}
+    writing = {name for name in TOOLS if not hints[name].read_only_hint}
+    assert writing == {"memory_store", "memory_supersede", "memory_forget"}
+    assert [name for name in writing if hints[name].destructive_hint] == ["memory_forget"]
+
+
+def test_every_tool_and_argument_is_documented(annas: Memory) -> None:
+    page = (REPOSITORY / "docs" / "mcp.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for tool in asked(lambda client: client.list_tools(), annas).tools:
+        for argument in tool.input_schema["properties"]:
+            assert f"`{argument}`" in rows[tool.name]
+
+
+def test_hits_are_snippets_and_their_citations_can_be_read(annas: Memory) -> None:
+    found = given(annas, "memory_search", query="which step of the launch is number 7")
+    assert 1 <= len(found["hits"]) <= 5
+    assert all(len(hit["text"]) <= 310 for hit in found["hits"])
+    best = found["hits"][0]
+    whole = given(
+        annas, "memory_search", query="which step of the launch is number 7", k=1, full=True
+    )
+    read = given(annas, "memory_get", path=best["citation"])
+    assert whole["hits"][0]["text"].strip() == read["text"].strip()
+    assert len(read["text"]) > 310
+    assert "superseded_by" not in read  # what says nothing costs nothing
+
+
+def test_a_note_is_read_in_pieces_that_join(annas: Memory) -> None:
+    lines, at, pieces = [], 1, 0
+    while at:
+        piece = given(annas, "memory_get", path="memory/long.md", from_line=at)
+        lines += piece["text"].split("\n")
+        at, pieces = piece.get("next_line", 0), pieces + 1
+    assert pieces == 3
+    assert lines == [f"The {n}. step of the launch is number {n}." for n in range(250)]
+    few = given(annas, "memory_get", path="memory/long.md", from_line=250, lines=9)
+    assert few == {"citation": "memory/long.md#L250-L250", "text": lines[-1]}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside.md", "memory/../../outside.md", "..%2Foutside.md", "/etc/passwd", "~/outside.md",
+     "link.md", "../outside.md#L1-L2", "a\0b.md", "", "memwell.toml"],
+)  # fmt: skip
+def test_nothing_outside_of_the_workspace_can_be_read(
+    annas: Memory, notes: Path, path: str
+) -> None:
+    outside = notes.parent / "outside.md"
+    outside.write_text("hidden treasure\n", encoding="utf-8")
+    (notes / "link.md").symlink_to(outside)
+    (notes / "memwell.toml").write_text("# hidden treasure\n", encoding="utf-8")
+    assert "hidden" not in refused(annas, "memory_get", path=path)
+
+    async def read(client: Client) -> None:
+        with pytest.raises(MCPError) as error:
+            await client.read_resource(f"memwell://note/{path}")
+        assert "hidden" not in str(error.value)
+
+    asked(read, annas)
+
+
+def test_a_fact_is_stored_found_superseded_and_forgotten(annas: Memory) -> None:
+    old = given(annas, "memory_store", text="The standup is at 9:30.", tags=["standup"])
+    assert old["outcome"] == "added"
+    assert given(annas, "memory_store", text="the standup is at 9:30")["outcome"] == "reinforced"
+    (hit,) = given(annas, "memory_search", query="when is the standup", kind="fact")["hits"]
+    assert hit["citation"] == old["citation"]
+    new = given(annas, "memory_supersede", id=old["citation"], text="The standup is at 14:15.")
+    assert (new["outcome"], new["instead_of"]) == ("superseded", "The standup is at 9:30.")
+    (hit,) = given(annas, "memory_search", query="when is the standup", kind="fact")["hits"]
+    assert hit["text"] == "The standup is at 14:15."
+    read = given(annas, "memory_get", path=old["citation"])
+    assert (read["superseded_by"], read["tags"]) == (new["citation"], ["standup"])
+    assert "14:15" in given(annas, "memory_recall", message="When is the standup?")["block"]
+    assert given(annas, "memory_status")["facts"] == 1
+    gone = given(annas, "memory_forget", ids=[old["citation"], new["citation"]])
+    assert gone["count"] == 2
+    assert given(annas, "memory_search", query="when is the standup", kind="fact")["hits"] == []
+
+
+def test_what_a_recalled_block_cites_can_be_read(annas: Memory) -> None:
+    stored = given(annas, "memory_store", text="The standup is at 14:15.")
+    block = given(annas, "memory_recall", message="When is the standup?")["block"]
+    (cited,) = [
+        line.split(", ")[0].split("] ")[1] for line in block.splitlines() if "] fact " in line
+    ]
+    assert given(annas, "memory_get", path=cited)["citation"] == stored["citation"]
+
+
+def test_a_note_whose_name_begins_like_a_fact_is_a_note(annas: Memory, write: Write) -> None:
+    write("fact sheet.md", "It is a note.\n")
+    assert given(annas, "memory_get", path="fact sheet.md")["text"] == "It is a note."
+
+
+def test_writing_wakes_what_embeds(annas: Memory) -> None:
+    woken: list[int] = [0]
+    asked(
+        lambda client: client.call_tool("memory_store", {"text": "The roof leaks."}), annas, woken
+    )
+    assert woken == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("memory_store", {"text": "thanks!"}, "Tell a fact in a sentence"),
+        ("memory_store", {"text": "The key is sk-abcdefghijklmnopqrstuvwxyz123456."}, "Leave it out"),
+        ("memory_supersede", {"id": "fact:none", "text": "It rains."}, "There is no fact 'none'"),
+        ("memory_forget", {"ids": ["fact:none"]}, "There is no fact 'none'"),
+        ("memory_get", {"path": "MEMORY.md", "from_line": 99}, "Ask for lines between 1 and 7"),
+        ("memory_search", {"query": "cat", "k": 0}, "greater than or equal to 1"),
+        ("memory_search", {}, "query"),
+        ("memory_recall", {"message": "cat", "budget": 0}, "greater than or equal to 1"),
+        ("memory_drop", {}, "Unknown tool"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_was_wrong_and_the_remedy(
+    annas: Memory, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    assert said in refused(annas, tool, **arguments)
+
+
+def test_no_argument_changes_who_is_looking_or_where(
+    annas: Memory, notes: Path, tmp_path: Path
+) -> None:
+    with Memory(user="ben", agent="other", session="s2") as bens:
+        theirs = bens.remember("Ben hides the treasure in the cellar.").fact.id
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "MEMORY.md").write_text(
+            "The treasure is gold.\n", encoding="utf-8"
+        )
+    with Memory() as elsewhere:
+        elsewhere.index(tmp_path / "elsewhere")
+    injected = {"user": "ben", "agent": "other", "session": "s2", "workspace": str(tmp_path / "elsewhere"),
+                "viewer": {"user": "ben"}, "scope": "global", "home": str(tmp_path)}  # fmt: skip
+    tools = asked(lambda client: client.list_tools(), annas).tools
+    assert not {name for tool in tools for name in tool.input_schema["properties"]} & {*injected}
+    harmless: dict[str, dict[str, Any]] = {
+        "memory_search": {"query": "where is the treasure"},
+        "memory_recall": {"message": "where is the treasure"},
+        "memory_get": {"path": f"fact:{theirs}"},
+        "memory_supersede": {"id": theirs, "text": "The chest is empty."},
+        "memory_forget": {"ids": [theirs]},
+        "memory_status": {},
+    }
+    for tool, arguments in harmless.items():
+        answer = text(called(annas, tool, **arguments, **injected))
+        assert not [word for word in ("cellar", "gold", "elsewhere") if word in answer], answer
+    stored = given(annas, "memory_store", text="Anna paints.", **injected)["citation"]
+    fact = annas.facts.get(stored.removeprefix("fact:"))
+    assert (fact.scope, fact.target) == ("user", "anna")
+    with Memory(user="ben", agent="other", session="s2") as bens:
+        assert bens.facts.get(theirs).superseded_by is None
+
+
+def test_notes_and_facts_are_resources_and_recall_is_a_prompt(annas: Memory) -> None:
+    stored = given(annas, "memory_store", text="The standup is at 14:15.")["citation"]
+
+    async def read(client: Client) -> None:
+        await uses_resources(client, stored)
+        with pytest.raises(MCPError, match="There is no fact 'none'"):
+            await client.read_resource("memwell://fact/none")
+        with pytest.raises(MCPError, match=r"There is no note 'none\.md'"):
+            await client.read_resource("memwell://note/none.md")
+
+    asked(read, annas)
+
+
+async def uses_resources(client: Client, stored: str) -> None:
+    templates = (await client.list_resource_templates()).resource_templates
+    assert {one.uri_template for one in templates} == {
+        "memwell://note/{+path}",
+        "memwell://fact/{id}",
+    }
+    assert [str(one.uri) for one in (await client.list_resources()).resources] == [
+        "memwell://facts"
+    ]
+    assert "Miso" in await content(client, "memwell://note/MEMORY.md")
+    assert "step" in await content(client, "memwell://note/memory/long.md")
+    fact = await content(client, f"memwell://fact/{stored.removeprefix('fact:')}")
+    assert await content(client, "memwell://facts") == f"{stored} {fact}"
+    (prompt,) = (await client.list_prompts()).prompts
+    assert (prompt.name, [one.name for one in prompt.arguments or []]) == ("recall", ["message"])
+    (message,) = (await client.get_prompt("recall", {"message": "When is the standup?"})).messages
+    assert isinstance(message.content, TextContent)
+    assert "14:15" in message.content.text
+    assert message.content.text.endswith("When is the standup?")
+
+
+async def content(client: Client, uri: str) -> str:
+    (found,) = (await client.read_resource(uri)).contents
+    assert isinstance(found, TextResourceContents)
+    return found.text
+
+
+# -- real processes --------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def over_stdio(cwd: Path, *options: str, mode: Any = "auto") -> AsyncIterator[Client]:
+    server = StdioServerParameters(
+        command=MCP[0], args=[*MCP[1:], *options], env={**os.environ}, cwd=cwd
+    )
+    with (cwd.parent / "stderr.txt").open("a") as log:
+        async with Client(stdio_client(server, log), mode=mode) as client:
+            yield client
+    assert "Traceback" not in (cwd.parent / "stderr.txt").read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def over_http(cwd: Path) -> AsyncIterator[Client]:
+    with http_server(cwd) as url:
+        async with Client(url) as client:
+            yield client
+
+
+@contextmanager
+def http_server(cwd: Path) -> Iterator[str]:
+    command = [*MCP, "--http", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=cwd, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        try:
+            line = process.stderr.readline()
+            assert line.startswith("Listening on http://127.0.0.1:"), line
+            yield line.split()[2].rstrip(";")
+        finally:
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        assert "Traceback" not in process.stderr.read()
+        assert process.stdout.read() == ""
+
+
+@pytest.mark.parametrize("connect", [lambda cwd: over_stdio(cwd, mode="legacy"), over_stdio, over_http],
+                         ids=["stdio, older protocol", "stdio", "http"])  # fmt: skip
+def test_a_client_uses_everything(connect: Any, notes: Path) -> None:
+    async def everything() -> None:
+        async with connect(notes) as client:
+            assert "Search it before you answer" in client.instructions
+            assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+            old = await did(client, "memory_store", text="The standup is at 9:30.")
+            new = await did(
+                client, "memory_supersede", id=old["citation"], text="The standup is at 14:15."
+            )
+            found = await did(client, "memory_search", query="cat named Miso")
+            assert found["hits"][0]["citation"].startswith("MEMORY.md#L1-L")
+            assert (
+                "Miso"
+                in (await did(client, "memory_get", path=found["hits"][0]["citation"]))["text"]
+            )
+            assert (
+                "14:15"
+                in (await did(client, "memory_recall", message="When is the standup?"))["block"]
+            )
+            await uses_resources(client, new["citation"])
+            status = await did(client, "memory_status")
+            assert (status["facts"], status["workspaces"][0]["notes"]) == (1, 2)
+            assert (await did(client, "memory_forget", ids=[new["citation"]]))["count"] == 1
+            wrong = await client.call_tool("memory_get", {"path": "../x.md"})
+            assert wrong.is_error
+            assert "Use a path as" in text(wrong)
+
+    anyio.run(everything)
+
+
+async def did(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text(result)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+def test_notes_that_change_are_found_while_it_runs(notes: Path, write: Write) -> None:
+    async def edit() -> None:
+        async with over_stdio(notes) as client:
+            write("memory/new.md", "The kumquat tree blooms.\n")
+            with anyio.fail_after(PATIENCE):
+                while not (await did(client, "memory_search", query="kumquat"))["hits"]:
+                    await anyio.sleep(0.05)
+
+    anyio.run(edit)
+
+
+def test_two_servers_share_one_memory(notes: Path) -> None:
+    async def works(client: Client, name: str) -> None:
+        for number in range(10):
+            await did(client, "memory_store", text=f"The {name} box number {number} is full.")
+            await did(client, "memory_search", query=f"{name} box")
+
+    async def both() -> None:
+        async with over_stdio(notes) as one, over_stdio(notes) as other:
+            async with anyio.create_task_group() as group:
+                group.start_soon(works, one, "red")
+                group.start_soon(works, other, "blue")
+            for client in (one, other):
+                assert (await did(client, "memory_status"))["facts"] == 20
+                for name in ("red", "blue"):
+                    found = await did(
+                        client, "memory_search", query=f"{name} box", kind="fact", k=20
+                    )
+                    assert sum(name in hit["text"] for hit in found["hits"]) == 10
+
+    anyio.run(both)
+
+
+def test_the_viewer_is_whom_the_command_names(notes: Path) -> None:
+    async def as_anna() -> None:
+        async with over_stdio(
+            notes, "--user", "anna", "--session", "s1", "--agent", "helper"
+        ) as client:
+            await did(client, "memory_store", text="Anna likes tea.")
+            status = await did(client, "memory_status")
+            assert (status["agent"], status["user"], status["session"]) == ("helper", "anna", "s1")
+
+    anyio.run(as_anna)
+    with Memory(agent="helper", user="anna", session="s1") as memory:
+        assert given(memory, "memory_status")["facts"] == 1
+    with Memory(agent="helper", user="anna", session="s2") as memory:
+        assert given(memory, "memory_status")["facts"] == 0
+
+
+@contextmanager
+def started(cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """A server that has answered the first request, its input still open."""
+    with subprocess.Popen(
+        MCP,
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            say(process, "initialize", 1, protocolVersion="2025-06-18", capabilities={},
+                clientInfo={"name": "test", "version": "1"})  # fmt: skip
+            assert process.stdout is not None
+            assert (
+                json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "memwell"
+            )
+            say(process, "notifications/initialized")
+            yield process
+        finally:
+            process.kill()
+
+
+def say(
+    process: subprocess.Popen[str], method: str, number: int | None = None, **params: Any
+) -> None:
+    assert process.stdin is not None
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    process.stdin.write(json.dumps(message if number is None else {**message, "id": number}) + "\n")
+    process.stdin.flush()
+
+
+def test_nothing_but_the_protocol_is_on_standard_output(notes: Path, write: Write) -> None:
+    write("memory/bad.md", "---\n: [\n---\n")  # told about, on the other stream
+    with started(notes) as process:
+        for number, (tool, arguments) in enumerate(
+            [("memory_search", {"query": "cat"}), ("memory_get", {"path": "none.md"}), ("memory_store", {})], 2
+        ):  # fmt: skip
+            say(process, "tools/call", number, name=tool, arguments=arguments)
+        assert process.stdout is not None
+        answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+        assert {answer["id"] for answer in answers} == {2, 3, 4}
+        rest, log = process.communicate(timeout=PATIENCE)
+        assert rest == ""
+        assert "Traceback" not in log
+        assert process.returncode == 0
+
+
+def test_it_ends_when_its_client_goes(notes: Path) -> None:
+    with started(notes) as process:
+        assert process.stdin is not None
+        begun = time.monotonic()
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+        assert time.monotonic() - begun < 2  # then a client would kill it
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, None])
+def test_it_ends_at_once_though_it_is_embedding(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, name: signal.Signals | None
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    for number in range(300):
+        write(f"memory/{number}.md", f"# Note {number}\n\n" + f"Step {number} is a long one. " * 20)
+    with started(workspace) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        share = 0
+        while not 0 < share < 100:
+            say(process, "tools/call", 2, name="memory_status", arguments={})
+            state = json.loads(process.stdout.readline())["result"]["structuredContent"]
+            found = re.search(r"(\d+)% of [1-9]", state["meaning"])
+            share = int(found[1]) if found else 0
+            time.sleep(0.05)
+        process.send_signal(name) if name else process.stdin.close()
+        assert process.wait(2) == 0
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_at_a_signal_though_its_input_is_open(notes: Path, name: signal.Signals) -> None:
+    with started(notes) as process:
+        process.send_signal(name)
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_web_page_of_another_name_cannot_ask(notes: Path) -> None:
+    with http_server(notes) as url:
+        for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            request = Request(url, b"{}", {"Content-Type": "application/json", **header})
+            with pytest.raises(HTTPError) as error:
+                urlopen(request, timeout=PATIENCE)
+            assert error.value.code in (403, 421)
+            error.value.close()
+
+
+def test_other_machines_and_ports_in_use_are_refused_with_the_remedy(notes: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for options, remedy in (
+            (["--host", "0.0.0.0"], "memwell serve"),
+            (["--port", str(taken.getsockname()[1])], "Name another with --port"),
+        ):
+            command = [*MCP, "--http", *options]
+            done = subprocess.run(command, cwd=notes, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout) == (3, "")
+            assert remedy in done.stderr
+            assert "Traceback" not in done.stderr

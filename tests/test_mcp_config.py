@@ -1,0 +1,179 @@
+"""Putting memwell into the configuration of clients, where all else stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLIENTS = {
+    "claude-code": ("project/.mcp.json", ["mcpServers"]),
+    "claude-desktop": (".config/Claude/claude_desktop_config.json", ["mcpServers"]),
+    "cursor": (".cursor/mcp.json", ["mcpServers"]),
+    "openclaw": (".openclaw/openclaw.json", ["mcp", "servers"]),
+    "vscode": ("project/.vscode/mcp.json", ["servers"]),
+}
+SCRIPTS = sysconfig.get_path("scripts")
+
+each_client = pytest.mark.parametrize("client", CLIENTS)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the folders are Linux's")
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """The folder of a user, with a project in it."""
+    (tmp_path / "user" / "project").mkdir(parents=True)
+    return tmp_path / "user"
+
+
+def config(
+    user: Path, *arguments: str, path: str = SCRIPTS, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MEMWELL_", "XDG_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "memwell", "mcp", "config", *arguments],
+        cwd=user / "project", env={**clean, "HOME": str(user), "PATH": path, **variables},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def servers(text: str, keys: list[str]) -> dict[str, Any]:
+    held = json.loads(text)
+    for key in keys:
+        held = held[key]
+    assert isinstance(held, dict)
+    return held
+
+
+@each_client
+def test_the_block_has_the_form_of_the_client(user: Path, client: str) -> None:
+    done = config(user, client)
+    started = {"command": "memwell", "args": ["mcp"]}
+    if client == "vscode":
+        started = {"type": "stdio", **started}
+    assert servers(done.stdout, CLIENTS[client][1]) == {"memwell": started}
+    assert [*user.rglob("*.json")] == []
+
+
+def test_options_are_carried_over_and_the_workspace_is_named_in_full(user: Path) -> None:
+    done = config(
+        user, "cursor", "--workspace", ".", "--agent", "helper", "--user", "anna", "--session", "s1"
+    )
+    assert servers(done.stdout, ["mcpServers"])["memwell"]["args"] == [
+        "mcp", "--workspace", str(user / "project"), "--agent", "helper", "--user", "anna", "--session", "s1",
+    ]  # fmt: skip
+
+
+def test_options_of_the_group_are_not_lost(user: Path) -> None:
+    clean = {**os.environ, "HOME": str(user), "PATH": SCRIPTS}
+    done = subprocess.run(
+        [sys.executable, "-m", "memwell", "mcp", "--user", "anna", "config", "cursor"],
+        env=clean, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "after `config`" in done.stderr
+
+
+def test_the_command_is_named_in_full_where_it_would_not_be_found(user: Path) -> None:
+    done = config(user, "cursor", path=str(user))
+    command = Path(servers(done.stdout, ["mcpServers"])["memwell"]["command"])
+    assert command == Path(SCRIPTS) / "memwell"
+    assert command.is_file()
+
+
+def test_a_home_of_ones_own_is_carried_over_and_no_secret(user: Path) -> None:
+    done = config(user, "cursor", MEMWELL_HOME="mine", MEMWELL_OPENAI_API_KEY="sk-secret")
+    carried = {"MEMWELL_HOME": str(user / "project" / "mine")}
+    assert servers(done.stdout, ["mcpServers"])["memwell"]["env"] == carried
+
+
+@on_linux
+@each_client
+def test_a_file_is_made_where_there_is_none(user: Path, client: str) -> None:
+    name, keys = CLIENTS[client]
+    done = config(user, client, "--write")
+    assert (done.returncode, done.stdout) == (0, f"{user / name} written\n")
+    assert [*servers((user / name).read_text(encoding="utf-8"), keys)] == ["memwell"]
+    assert [file for file in user.rglob("*") if file.is_file()] == [user / name]
+
+
+@on_linux
+@each_client
+def test_what_others_wrote_stays_in_its_order(user: Path, client: str) -> None:
+    name, keys = CLIENTS[client]
+    file = user / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    others = {
+        "zebra": {"command": "z", "timeout": 1.5},
+        "memwell": {"command": "old"},
+        "ant": {"url": "ünï"},
+    }
+    inner: dict[str, Any] = others
+    for key in reversed(keys):
+        inner = {"unknown": [1, None], key: inner, "last": {"deep": True}}
+    before = json.dumps(inner, ensure_ascii=False)
+    file.write_text(before, encoding="utf-8")
+    file.chmod(0o600)
+    assert config(user, client, "--write", "--user", "anna").returncode == 0
+    text = file.read_text(encoding="utf-8")
+    changed = servers(text, keys)["memwell"]
+    assert changed["args"] == ["mcp", "--user", "anna"]
+    others["memwell"] = changed
+    assert list(json.loads(text).items()) == list(inner.items())
+    assert [*servers(text, keys)] == ["zebra", "memwell", "ant"]
+    assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = config(user, client, "--write", "--user", "anna")
+    assert again.stdout == f"{file} names it already\n"
+    assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
+
+
+def test_a_link_stays_a_link(user: Path) -> None:
+    (user / "dotfiles.json").write_text("{}", encoding="utf-8")
+    (user / ".cursor").mkdir()
+    (user / ".cursor" / "mcp.json").symlink_to(user / "dotfiles.json")
+    assert config(user, "cursor", "--write").returncode == 0
+    assert (user / ".cursor" / "mcp.json").is_symlink()
+    assert "memwell" in (user / "dotfiles.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        '{\n  // mine\n  "mcpServers": {}\n}',
+        "[]",
+        '{"mcpServers": []}',
+        "{",
+        '{"mcpServers": 1,}',
+        "\udcff",
+    ],
+)
+def test_a_file_that_cannot_be_merged_is_left_and_the_block_is_printed(
+    user: Path, held: str
+) -> None:
+    file = user / "project" / ".mcp.json"
+    content = held.encode(errors="surrogateescape")
+    file.write_bytes(content)
+    done = config(user, "claude-code", "--write")
+    assert done.returncode == 3
+    assert "memwell" in servers(done.stdout, ["mcpServers"])
+    assert f"{file} was left as it is" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert file.read_bytes() == content
+    assert [*file.parent.iterdir()] == [file]
+
+
+def test_an_unknown_client_is_answered_with_those_there_are(user: Path) -> None:
+    done = config(user, "notepad")
+    assert done.returncode == 2
+    assert all(client in done.stderr for client in CLIENTS)
