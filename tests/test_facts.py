@@ -220,6 +220,8 @@ def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
         no = memory.remember("The staging database does not listen on port 5433.")
         assert no.outcome == "added"
         assert memory.remember("Miso the cat sleeps on the sofa.").outcome == "added"
+        memory.remember("I prefer tabs over spaces.")
+        assert memory.remember("I prefer spaces over tabs.").outcome == "added"
 
 
 # -- scopes that hold ------------------------------------------------------------------------------

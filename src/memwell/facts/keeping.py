@@ -293,10 +293,13 @@ class Keeper:
 def says_the_same(one: str, other: str) -> bool:
     """Whether texts whose vectors are alike also agree in what vectors hardly tell apart.
 
-    Another number, or a "not" more, makes it another fact.
+    Another number, a "not" more, or the same words in another order make it another fact.
     """
-    first, second = ({*folded(text).split()} for text in (one, other))
-    return not any(word in _NEGATIONS or not word.isalpha() for word in first ^ second)
+    first, second = (folded(text).split() for text in (one, other))
+    shared, different = {*first} & {*second}, {*first} ^ {*second}
+    if any(word in _NEGATIONS or not word.isalpha() for word in different):
+        return False
+    return [word for word in first if word in shared] == [word for word in second if word in shared]
 
 
 def folded(text: str) -> str:
