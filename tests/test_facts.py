@@ -85,6 +85,24 @@ def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStor
         keeper(store).remember(Telling("x is y", scope="planet"))
 
 
+def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
+    cat = keeper(store).remember(Telling("The cat is grey.", scope="user")).fact
+    dog = keeper(store).remember(Telling("The dog is brown.", scope="user")).fact
+    mine = keeper(store).remember(Telling("The cat is grey.", scope="session")).fact
+    for change in (
+        lambda: keeper(store).edit(dog.id, text="the CAT is grey"),
+        lambda: keeper(store).promote(mine.id, "user"),
+    ):
+        with pytest.raises(MemwellError, match=f"The fact {cat.id} of the same scope says so"):
+            change()
+    black = keeper(store).supersede(cat.id, Telling("The cat is black.")).fact
+    again = keeper(store).supersede(black.id, Telling("The cat is grey."))  # it is so again
+    assert (again.outcome, again.fact.id != cat.id) == ("superseded", True)
+    assert sorted(texts(keeper(store).find(Which(scope="user")))) == [
+        "The cat is grey.", "The dog is brown.",
+    ]  # fmt: skip
+
+
 def test_junk_and_secrets_are_refused_with_the_reason(store: FactStore) -> None:
     for text in ("", "   ", "hello!", f"{RECALL_BEGIN} [1] the cat is grey {RECALL_END}"):
         with pytest.raises(RefusedError, match="Not remembered"):
@@ -236,6 +254,8 @@ def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
         lambda: hostile.get(mine.id),
         lambda: hostile.history(mine.id),
         lambda: hostile.forget([mine.id]),
+        lambda: hostile.reinforce(mine.id),
+        lambda: hostile.expire(mine.id, "because"),
         lambda: hostile.promote(mine.id, "global"),
         lambda: hostile.edit(mine.id, text="Anna eats nuts."),
         lambda: hostile.supersede(mine.id, Telling("Anna eats nuts.")),
@@ -245,6 +265,9 @@ def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
         assert "allergic" not in str(refused.value)
     assert hostile.remember(Telling("Anna is allergic to nuts.", scope="user")).outcome == "added"
     assert hostile.prune() == 0
+    hostile.was_read([mine.id])
+    assert hostile.everything_of("user") == hostile.find(Which(scope="user"))
+    assert hostile.check(Telling("Anna is allergic to nuts.", scope="session")) is None
     assert texts(keeper(store).find(Which())) == ["Anna is allergic to nuts."]
 
 

@@ -164,6 +164,7 @@ class Keeper:
                     f"Use one of {', '.join(SCOPES[: SCOPES.index(fact.scope)]) or 'none'}",
                 )
             wider = replace(fact, scope=scope, target=target)
+            self._refuse_twin(facts, wider)
             facts.change(wider, folded(fact.text), "promoted", self._stamp(), scope)
             return wider
 
@@ -177,6 +178,7 @@ class Keeper:
                     confidence=fact.confidence,
                 )
             )  # fmt: skip
+            self._refuse_twin(facts, fact)
             facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
             return fact
 
@@ -256,6 +258,14 @@ class Keeper:
             else:
                 return fact
         return None
+
+    def _refuse_twin(self, facts: Facts, fact: Fact) -> None:
+        """Refuse what would make a fact say the same as another one of its scope."""
+        twin = self._same(facts, fact.text, fact.scope)
+        if twin and twin.id != fact.id and fact.superseded_by is None:
+            raise MemwellError(
+                f"The fact {twin.id} of the same scope says so already", f"Forget {fact.id}"
+            )
 
     def _confirmed(self, facts: Facts, fact: Fact, what: str) -> Fact:
         stronger = replace(
