@@ -13,6 +13,7 @@ from bench import (
     facts,
     hooks,
     indexing,
+    load,
     mcp_search,
     memory,
     quality,
@@ -47,6 +48,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "embedding": embedding.run,
     "unanswerable": unanswerable.run,
     "diversity": diversity.run,
+    "load": load.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

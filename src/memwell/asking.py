@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -244,7 +245,7 @@ def _relative(path: str, root: Path) -> str:
 def _missing(path: str, entries: Sequence[Entry]) -> tuple[str, str]:
     """Say why a note is not in the index, and what to do."""
     places = [entry.path / Path(path).expanduser() for entry in entries]
-    file = next((place for place in places if place.is_file()), None)
+    file = next((place for place in places if os.path.isfile(place)), None)  # also too long a name
     if file is None:
         where = ", ".join(str(entry.path) for entry in entries) or "no workspace"
         return f"there is no such file in {where}", "Name it as `memwell search` shows it"

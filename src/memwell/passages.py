@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +52,7 @@ def _find(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
         except (OSError, ValueError, RuntimeError):
             continue
         inside = real_root in file.parents
-        if inside and file.suffix.lower() in SUFFIXES and file.is_file():
+        if inside and file.suffix.lower() in SUFFIXES and os.path.isfile(file):
             return real_root, file
     where = ", ".join(map(str, roots)) or "no workspace (run `memwell index PATH` first)"
     raise NotFoundError(

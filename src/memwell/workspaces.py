@@ -183,11 +183,11 @@ class Workspaces:
 
     def _refresh(self, entry: Entry, progress: Progress) -> Freshness:
         """Sync one workspace if that is cheap or was never done; what is gone goes in any case."""
+        settings = self._settings(entry)
+        if not settings["sync.on_search"] and self._was_synced(entry):
+            return Freshness(checked=False)
         job = self._job(entry)
-        settings = job.settings
-        if not job.never_synced and (
-            not settings["sync.on_search"] or len(job.stamps) > settings["sync.cheap_files"]
-        ):
+        if not job.never_synced and len(job.stamps) > settings["sync.cheap_files"]:
             return Freshness(checked=False)
         todo = job.look()
         cheap = todo.size <= settings["sync.cheap_notes"] and todo.bytes <= _CHEAP_BYTES
@@ -211,11 +211,19 @@ class Workspaces:
         return [entry.path / folder for folder in self._job(entry).look().scan.folders]
 
     def _job(self, entry: Entry) -> _Job:
-        settings = config.load(entry.path).but(self._own)
         with self._index.reading() as reader:
             row = next((row for row in reader.notes.workspaces() if row[1] == entry.root), None)
             stamps = reader.notes.stamps(row[0]) if row else {}
-        return _Job(entry, settings, stamps, never_synced=row is None or row[3] is None)
+        never_synced = row is None or row[3] is None
+        return _Job(entry, self._settings(entry), stamps, never_synced=never_synced)
+
+    def _settings(self, entry: Entry) -> config.Config:
+        return config.load(entry.path).but(self._own)
+
+    def _was_synced(self, entry: Entry) -> bool:
+        with self._index.reading() as reader:
+            known = reader.notes.workspaces()
+        return any(root == entry.root and at is not None for _, root, _, at in known)
 
     def watch(
         self,

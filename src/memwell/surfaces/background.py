@@ -44,6 +44,7 @@ class Background:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
+        self._something_new.set()
         self._thread.join()
 
     def wake(self) -> None:

@@ -44,6 +44,8 @@ COMMANDS = {
     "tune": "tuning",
     "mcp": "agents",
     "hook": "hooking",
+    "serve": "serving",
+    "ui": "serving",
     "completion": "settings",
 }
 

@@ -1,0 +1,69 @@
+"""The application: one memory, what is done beside it, and what can be asked.
+
+request ▶ counted ▶ guarded (whose address, page, token) ▶ limited ▶ route ▶ Memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from memwell import __version__
+from memwell.embed.providers import Factory
+from memwell.memory import Memory
+from memwell.surfaces.background import Background
+from memwell.surfaces.http import files as uploaded
+from memwell.surfaces.http import login, metrics, store_files, vector_stores, verbs
+from memwell.surfaces.http.errors import explain, log
+from memwell.surfaces.http.files import Files
+from memwell.surfaces.http.indexing import Indexer
+from memwell.surfaces.http.limits import LIMITS, Limited, Limits, UnderWay
+from memwell.surfaces.http.metrics import Measured, Metrics
+from memwell.surfaces.http.security import Guard, names_of
+from memwell.surfaces.http.stores import VectorStores
+from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.http.viewer import memory_of
+from memwell.surfaces.socket import Door
+from memwell.surfaces.web.pages import routes
+
+
+def create_app(
+    memory: Memory,
+    *,
+    names: frozenset[str] = names_of(),
+    reachable: bool = False,
+    limits: Limits = LIMITS,
+    embedders: Mapping[str, Factory] | None = None,
+) -> FastAPI:
+    """Return the application that answers from a memory, which its caller opens and closes.
+
+    The memory should be opened with the settings `UNHURRIED`: it is kept in step beside. Where
+    other machines can reach the server, it must be told: it is `reachable`.
+    """
+    background, under_way = Background(memory, lambda event: log.info("%s", event)), UnderWay()
+    files = Files(memory.home)
+    stores = VectorStores(memory.home, files)
+    indexer = Indexer(stores, embedders)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        with background, indexer, Door(memory):
+            yield
+            await under_way.finished()
+
+    # No page of documentation: it would be fetched from elsewhere. /openapi.json describes all.
+    app = FastAPI(
+        title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
+    app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
+    app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
+    explain(app)
+    for part in (verbs, uploaded, vector_stores, store_files, metrics, login):
+        app.include_router(part.router)
+    app.include_router(routes(memory_of))
+    app.add_middleware(Limited, limits=limits, under_way=under_way)
+    app.add_middleware(Guard, tokens=Tokens(memory.home), names=names, reachable=reachable)
+    app.add_middleware(Measured, metrics=app.state.metrics)
+    return app

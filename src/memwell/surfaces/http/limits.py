@@ -1,0 +1,119 @@
+"""What a request may take: bytes, seconds, and one place among so many."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memwell.surfaces.http.errors import log, refusal
+
+_PATIENCE = 5
+"""Times the largest body that is read of one that is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything."""
+
+    body_bytes: int = 20_000_000
+    seconds: float = 30.0
+    at_once: int = 128
+
+
+LIMITS = Limits()
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """The requests that are being carried out, also those that nobody waits for any more."""
+
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def finished(self) -> None:
+        """Wait until all of them are: what was begun is finished."""
+        while self.tasks:
+            await asyncio.wait(self.tasks)
+
+
+class Limited:
+    """Keeps requests within limits; what fails inside becomes an answer that reveals nothing."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, under_way: UnderWay) -> None:
+        self._app = app
+        self._limits = limits
+        self._tasks = under_way.tasks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or say which limit it meets."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if len(self._tasks) >= self._limits.at_once:
+            busy = refusal(
+                503, "Too many requests at once. Try again", headers={"retry-after": "1"}
+            )
+            await busy(scope, receive, send)
+            return
+        answer = _Answer(send)
+        task = asyncio.create_task(self._answered(scope, self._measured(scope, receive), answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.wait({task}, timeout=self._limits.seconds)
+        if answer.begun:
+            await task
+        elif not task.done():
+            # A thread cannot be stopped: what it does is finished, but its answer comes too late.
+            answer.too_late = True
+            said = (
+                f"No answer within {self._limits.seconds:g} s. What was asked for may still be done"
+            )
+            await refusal(503, said)(scope, receive, send)
+
+    async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            log.exception("A request failed")
+            if not answer.begun:
+                await refusal(500, "Something went wrong here; the server's log says what")(
+                    scope, receive, answer
+                )
+
+    def _measured(self, scope: Scope, receive: Receive) -> Receive:
+        """Return what gives the parts of a body, up to the limit."""
+        most, so_far = self._limits.body_bytes, 0
+        length = Request(scope).headers.get("content-length", "")
+        announced = int(length) if length.isdecimal() else 0
+
+        async def measured() -> Message:
+            nonlocal so_far
+            # One who is cut off while sending does not see why: somewhat more is listened to.
+            while max(so_far, announced) <= most * _PATIENCE:
+                message = await receive()
+                so_far += len(message.get("body", b""))
+                if max(so_far, announced) <= most:
+                    return message
+                if not message.get("more_body"):
+                    break
+            said = f"A request may have {most:,} bytes"
+            raise HTTPException(413, said, {"connection": "close"})
+
+        return measured
+
+
+class _Answer:
+    """Passes an answer on, unless another was given meanwhile."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+        self.too_late = False
+
+    async def __call__(self, message: Message) -> None:
+        if not self.too_late:
+            self.begun = True
+            await self._send(message)

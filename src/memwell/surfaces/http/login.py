@@ -1,0 +1,37 @@
+"""A browser gives its token once, in a form, and is known by a cookie from then on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from memwell.surfaces.http.security import COOKIE, LOGIN
+
+router = APIRouter(include_in_schema=False)
+
+_FORM = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>memwell</title>
+<form method="post"><label>Token <input name="token" type="password" autofocus required></label>
+<button>Enter</button></form>
+<p>The owner of this memory makes one: <code>memwell serve token add NAME</code></p>
+</html>
+"""
+
+
+@router.get(LOGIN, response_class=HTMLResponse)
+def form() -> str:
+    """Ask for a token."""
+    return _FORM
+
+
+@router.post(LOGIN)
+def enter(
+    token: Annotated[str, Form(max_length=200, pattern="^[A-Za-z0-9_-]+$")], request: Request
+) -> Response:
+    """Keep a token in a cookie that no script and no other page can use."""
+    answer = RedirectResponse("/", 303)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
+    return answer

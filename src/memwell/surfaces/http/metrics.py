@@ -1,0 +1,109 @@
+"""Counters and times, in the text format that Prometheus reads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memwell.surfaces.http.viewer import Seen
+
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
+
+router = APIRouter(tags=["server"])
+
+
+class Metrics:
+    """What was answered since the server was started."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._buckets: Counter[float] = Counter()
+        self._seconds = 0.0
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Take note of an answer."""
+        with self._lock:
+            self._requests[method if method in _METHODS else "other", route, status] += 1
+            self._seconds += seconds
+            for bound in _BOUNDS:
+                self._buckets[bound] += seconds <= bound
+
+    def lines(self) -> list[str]:
+        """Return the figures, one a line."""
+        with self._lock:
+            requests, buckets, seconds = dict(self._requests), dict(self._buckets), self._seconds
+        total = sum(requests.values())
+        searches = sum(
+            count
+            for (_, route, status), count in requests.items()
+            if route.endswith(("/search", "/recall")) and status == 200
+        )
+        return [
+            "# TYPE memwell_requests_total counter",
+            *(
+                f'memwell_requests_total{{method="{method}",route="{route}",status="{status}"}}'
+                f" {count}"
+                for (method, route, status), count in sorted(requests.items())
+            ),
+            "# TYPE memwell_request_seconds histogram",
+            *(
+                f'memwell_request_seconds_bucket{{le="{bound}"}} {buckets.get(bound, 0)}'
+                for bound in _BOUNDS
+            ),
+            f'memwell_request_seconds_bucket{{le="+Inf"}} {total}',
+            f"memwell_request_seconds_sum {seconds:.6f}",
+            f"memwell_request_seconds_count {total}",
+            "# TYPE memwell_searches_total counter",
+            f"memwell_searches_total {searches}",
+        ]
+
+
+class Measured:
+    """Counts every answer, by its route and not by its address: there are few routes."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and take note of it."""
+        started, status = time.perf_counter(), 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        await self._app(scope, receive, noting)
+        if scope["type"] == "http":
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.count(scope["method"], route, status, time.perf_counter() - started)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, memory: Seen) -> PlainTextResponse:
+    """Return counters, times and sizes for Prometheus."""
+    counted: Metrics = request.app.state.metrics
+    status = memory.status()
+    gauges = {
+        "memwell_index_bytes": status.bytes,
+        "memwell_notes": sum(row.notes for row in status.workspaces),
+        "memwell_chunks": sum(row.chunks for row in status.workspaces),
+    }
+    lines = [*counted.lines()]
+    for name, value in gauges.items():
+        lines += [f"# TYPE {name} gauge", f"{name} {value}"]
+    return PlainTextResponse("\n".join(lines) + "\n")
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:  # needs no thread: those may all be busy
+    """Say that the server answers; nothing else."""
+    return {"status": "ok"}

@@ -1,0 +1,221 @@
+"""What OpenAI's interface sends and is sent: the objects of files and vector stores.
+
+A `...Record` is what is kept of an object: the same, with what is nobody else's business.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+Key = Annotated[str, Field(max_length=64)]
+Metadata = Annotated[dict[Key, Annotated[str, Field(max_length=512)]], Field(max_length=16)]
+Value = Annotated[str, Field(max_length=512)] | bool | Annotated[float, Field(allow_inf_nan=False)]
+Attributes = Annotated[dict[Key, Value], Field(max_length=16)]
+Name = Annotated[str, Field(max_length=256)]
+FileId = Annotated[str, Field(max_length=64)]
+Status = Literal["in_progress", "completed", "cancelled", "failed"]
+T = TypeVar("T")
+
+
+class Kept(BaseModel):
+    """What is kept of an object besides what is shown of it."""
+
+    id: str
+    owner: str
+    """The user whose it is; nobody else sees it."""
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+class FileObject(BaseModel):
+    """A file that was uploaded."""
+
+    id: str
+    object: Literal["file"] = "file"
+    bytes: int
+    created_at: int
+    expires_at: int | None = None
+    filename: str
+    purpose: str
+    status: Literal["processed"] = "processed"
+
+
+class FileRecord(FileObject, Kept):
+    """What is kept of a file."""
+
+
+# -- vector stores ---------------------------------------------------------------------------------
+
+
+class ExpiresAfter(BaseModel):
+    """How long after it was last used a vector store expires."""
+
+    anchor: Literal["last_active_at"]
+    days: Annotated[int, Field(ge=1, le=365)]
+
+
+class FileCounts(BaseModel):
+    """How many files are in which state."""
+
+    in_progress: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    total: int = 0
+
+
+class VectorStoreBase(BaseModel):
+    """What a vector store is, whatever files it has."""
+
+    id: str
+    object: Literal["vector_store"] = "vector_store"
+    created_at: int
+    name: str
+    description: str | None = None
+    metadata: Metadata
+    expires_after: ExpiresAfter | None = None
+    last_active_at: int
+
+
+class VectorStoreRecord(VectorStoreBase, Kept):
+    """What is kept of a vector store."""
+
+    @property
+    def expires_at(self) -> int | None:
+        """When it expires."""
+        if self.expires_after is None:
+            return None
+        return self.last_active_at + self.expires_after.days * 86_400
+
+
+class VectorStore(VectorStoreBase):
+    """A vector store."""
+
+    expires_at: int | None
+    status: Literal["expired", "in_progress", "completed"]
+    usage_bytes: int
+    file_counts: FileCounts
+
+
+class LastError(BaseModel):
+    """Why a file could not be taken into a vector store."""
+
+    code: Literal["server_error", "unsupported_file", "invalid_file"]
+    message: str
+
+
+class Chunks(BaseModel):
+    """How long the passages of a file are."""
+
+    max_chunk_size_tokens: int
+    chunk_overlap_tokens: int
+
+
+class ChunkingStrategy(BaseModel):
+    """How files are cut: as the settings `chunk.size` and `chunk.overlap` say."""
+
+    type: Literal["static"] = "static"
+    static: Chunks
+
+
+class VectorStoreFile(BaseModel):
+    """A file in a vector store."""
+
+    id: str
+    object: Literal["vector_store.file"] = "vector_store.file"
+    created_at: int
+    vector_store_id: str
+    status: Status = "in_progress"
+    last_error: LastError | None = None
+    usage_bytes: int = 0
+    attributes: Attributes
+    chunking_strategy: ChunkingStrategy
+
+
+class VectorStoreFileRecord(VectorStoreFile, Kept):
+    """What is kept of a file in a vector store."""
+
+    filename: str
+
+
+class BatchBase(BaseModel):
+    """Files that were given to a vector store together."""
+
+    id: str
+    object: Literal["vector_store.files_batch"] = "vector_store.files_batch"
+    created_at: int
+    vector_store_id: str
+
+
+class BatchRecord(BatchBase, Kept):
+    """What is kept of a batch."""
+
+    file_ids: list[str]
+    cancelled: bool = False
+
+
+class Batch(BatchBase):
+    """A batch of files."""
+
+    status: Status
+    file_counts: FileCounts
+
+
+# -- answers that hold others ----------------------------------------------------------------------
+
+
+class Deleted(BaseModel):
+    """What is no more."""
+
+    id: str
+    object: str
+    deleted: Literal[True] = True
+
+
+class Page(BaseModel, Generic[T]):
+    """A part of a list."""
+
+    object: Literal["list"] = "list"
+    data: list[T]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class Content(BaseModel):
+    """A piece of text."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ContentPage(BaseModel):
+    """The text of a file."""
+
+    object: Literal["vector_store.file_content.page"] = "vector_store.file_content.page"
+    data: list[Content]
+    has_more: Literal[False] = False
+    next_page: None = None
+
+
+class Found(BaseModel):
+    """A passage that answers a query."""
+
+    file_id: str
+    filename: str
+    score: float
+    attributes: Attributes
+    content: list[Content]
+
+
+class FoundPage(BaseModel):
+    """The passages that answer a query, best first."""
+
+    object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
+    search_query: list[str]
+    data: list[Found]
+    has_more: Literal[False] = False
+    next_page: None = None

@@ -1,0 +1,144 @@
+"""The views of facts, and the forms that change them. Every form carries the page's token."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from memwell.errors import MemwellError
+from memwell.facts.keeping import CATEGORIES
+from memwell.facts.lifetimes import LIFETIMES
+from memwell.memory import Memory
+from memwell.model import SCOPES, Fact
+from memwell.store.facts import Which
+from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
+from memwell.surfaces.web.views import fact_link
+
+_LISTED = 200
+
+router = APIRouter(prefix="/facts", route_class=Page, include_in_schema=False)
+
+
+def _ours(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
+    """Refuse a form that was not on a page of this process; have embedded what it writes."""
+    if not secrets.compare_digest(token.encode(), TOKEN.encode()):
+        raise MemwellError("The form is from before the last start", "Reload it and try again")
+    yield
+    request.app.state.background.wake()
+
+
+_writing = [Depends(_ours)]
+Field = Annotated[str, Form()]
+Share = Annotated[float, Form(ge=0, le=1)]
+
+
+# -- looking ---------------------------------------------------------------------------------------
+
+
+@router.get("")
+def facts(
+    request: Request, memory: Viewed, scope: str = "", category: str = "", tag: str = "",
+    superseded: bool = False,
+) -> HTMLResponse:  # fmt: skip
+    """List facts, the newest first."""
+    which = Which(
+        scope=scope or None, category=category or None, tag=tag.casefold() or None,
+        superseded=superseded,
+    )  # fmt: skip
+    return page(
+        request, "facts.html", facts=memory.facts.find(which, _LISTED), most=_LISTED,
+        scope=scope, category=category, tag=tag, superseded=superseded,
+        scopes=_scopes(memory), categories=CATEGORIES, decay_classes=[*LIFETIMES],
+    )  # fmt: skip
+
+
+@router.get("/{fact_id}")
+def fact(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+    """Show a fact, what happened to it, and what can be done with it."""
+    known = memory.facts.get(fact_id)
+    wider = [scope for scope in _scopes(memory) if _is_wider(scope, known.scope)]
+    history = memory.facts.history(fact_id)
+    return page(
+        request, "fact.html", fact=known, history=history, wider=wider,
+        categories=[*dict.fromkeys((*CATEGORIES, known.category))],
+    )  # fmt: skip
+
+
+@router.get("/{fact_id}/forget")
+def ask_to_forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+    """Ask whether a fact is really to go."""
+    return page(request, "forget.html", fact=memory.facts.get(fact_id))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+@router.post("", dependencies=_writing)
+def remember(
+    memory: Viewed, text: Field, category: Field, scope: Field, decay_class: Field,
+    tags: Field = "",
+) -> RedirectResponse:  # fmt: skip
+    """Remember a fact."""
+    done = memory.remember(
+        text, category=category, scope=scope, decay_class=decay_class, tags=_tags(tags),
+        source="page",
+    )  # fmt: skip
+    return _shown(done.fact)
+
+
+@router.post("/{fact_id}/edit", dependencies=_writing)
+def edit(
+    memory: Viewed, fact_id: str, text: Field, category: Field, importance: Share,
+    confidence: Share, tags: Field = "",
+) -> RedirectResponse:  # fmt: skip
+    """Correct what is known of a fact: only what was changed in the form."""
+    known = memory.facts.get(fact_id)
+    said: dict[str, Any] = {
+        "text": text.replace("\r\n", "\n"), "category": category, "tags": _tags(tags),
+        "importance": importance, "confidence": confidence,
+    }  # fmt: skip
+    changes = {name: value for name, value in said.items() if value != getattr(known, name)}
+    return _shown(memory.facts.edit(fact_id, **changes) if changes else known)
+
+
+@router.post("/{fact_id}/supersede", dependencies=_writing)
+def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
+    """Put another fact in the place of one; what else is known of it holds for the other."""
+    old = memory.facts.get(fact_id)
+    done = memory.supersede(
+        fact_id, text, category=old.category, tags=old.tags, decay_class=old.decay_class,
+        importance=old.importance, source="page",
+    )  # fmt: skip
+    return _shown(done.fact)
+
+
+@router.post("/{fact_id}/promote", dependencies=_writing)
+def promote(memory: Viewed, fact_id: str, scope: Field) -> RedirectResponse:
+    """Let more see a fact."""
+    return _shown(memory.facts.promote(fact_id, scope))
+
+
+@router.post("/{fact_id}/forget", dependencies=_writing)
+def forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+    """Forget a fact, and say where something of it may still be."""
+    return page(request, "forgotten.html", done=memory.forget(fact_id))
+
+
+def _shown(known: Fact) -> RedirectResponse:
+    return RedirectResponse(fact_link(known.id), 303)
+
+
+def _tags(written: str) -> tuple[str, ...]:
+    return tuple(sorted({tag.casefold() for tag in written.replace(",", " ").split()}))
+
+
+def _scopes(memory: Memory) -> list[str]:
+    return [scope for scope, _ in memory.viewer.scopes]
+
+
+def _is_wider(scope: str, than: str) -> bool:
+    return SCOPES.index(scope) < SCOPES.index(than)
