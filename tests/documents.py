@@ -88,7 +88,8 @@ def run(command: str, folder: Path, model: str) -> str:
 @contextmanager
 def sandbox() -> Iterator[Path]:
     """A copy of the examples to run commands in."""
-    with tempfile.TemporaryDirectory() as temporary:
+    # A server that a page ends may still be writing its last.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary).resolve() / "memwell"
         shutil.copytree(REPOSITORY / "examples", folder / "examples")
         yield folder

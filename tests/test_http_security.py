@@ -250,7 +250,7 @@ def test_every_answer_carries_the_headers_that_keep_browsers_safe(anyone: Server
     ]
     for answer in answers:
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["x-frame-options"] == "DENY"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert "server" not in answer.headers
