@@ -284,6 +284,21 @@ def test_a_secret_is_refused_and_stands_in_no_log(hook: Hook, home: Path, transc
     assert secret not in log(home)
 
 
+def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
+    hook: Hook, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.remember("The standup is at 14:15.")
+    with chatting() as server:
+        server.usually = silent
+        for name, value in (
+            ("SEARCH_HYDE_ENABLED", "true"), ("LLM_DEFAULT", "openai:a-model"),
+            ("LLM_OPENAI_BASE_URL", server.url), ("EMBEDDING_CHAIN", "test"),
+        ):  # fmt: skip
+            monkeypatch.setenv(f"MEMWELL_{name}", value)
+        told = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
+    assert "14:15" in context(told)
+
+
 def test_a_language_model_reads_what_was_said_if_one_is_configured(
     hook: Hook, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from memwell.errors import MemwellError
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
+    from memwell.settings import Value
 
 PROMPT, SESSION_START, STOP, SESSION_END = (
     "UserPromptSubmit", "SessionStart", "Stop", "SessionEnd",
@@ -47,15 +49,18 @@ class Place:
             return Path(self.workspace).expanduser().absolute(), True
         return event.folder or Path.cwd(), False
 
-    def opened(self, event: Event, session: str = "") -> Memory:
+    def opened(
+        self, event: Event, session: str = "", settings: Mapping[str, Value] | None = None
+    ) -> Memory:
         """Open the memory that an event is about."""
         from memwell.memory import Memory
 
         folder, only_there = self.folder(event)
         workspace, near = (folder, None) if only_there else (None, folder)
         return Memory(
-            workspace=workspace, near=near, agent=self.agent, user=self.user, session=session
-        )
+            workspace=workspace, near=near, agent=self.agent, user=self.user, session=session,
+            settings=settings,
+        )  # fmt: skip
 
 
 def read_event(text: str) -> Event:

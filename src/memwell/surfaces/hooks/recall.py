@@ -21,11 +21,14 @@ from memwell.surfaces.socket import Request, asked
 if TYPE_CHECKING:
     from memwell.memory import Memory
     from memwell.model import Fact
+    from memwell.settings import Value
 
 _LONGEST_PROMPT = 4_000
 """Characters: what comes after them was pasted."""
 _LONGEST_WAIT = 1.0
 """Seconds for a server, which answers in a tenth of that: the rest is for doing without it."""
+_FOR_A_MODEL = 0.3
+"""Of the time there is: a hypothetical answer, where one is asked for, must not cost the rest."""
 _DECISIONS = 3
 _FACTS = 8
 _START_BUDGET = 400
@@ -60,7 +63,8 @@ def _of_prompt(event: Event, place: Place, seconds: float, budget: int | None) -
     answer = asked(config.home_folder(), agent, request, wait)
     if answer is not None and isinstance(answer.get("block"), str):
         return str(answer["block"])
-    with place.opened(event, event.session) as memory:
+    for_a_model: dict[str, Value] = {"llm.timeout": max(0.1, seconds * _FOR_A_MODEL)}
+    with place.opened(event, event.session, for_a_model) as memory:
         return memory.recall(message, budget=budget).block
 
 
