@@ -1,4 +1,7 @@
-"""The meaning leg against sqlite-vec's vec0 and a plain numpy scan, in one run."""
+"""The meaning leg against sqlite-vec's vec0 and a plain numpy scan, in one run.
+
+With LanceDB installed also by that backend, of the same vectors.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,6 +27,7 @@ from bench.results import Row, at_least, at_most
 from memwell.store.base import WordQuery
 from memwell.store.index import Index
 from memwell.store.spaces import Space
+from memwell.store.vector_store import LANCEDB, Backend
 
 Matrix = npt.NDArray[np.float32]
 DIMENSIONS = 384
@@ -48,18 +53,25 @@ def _measured(count: int) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="memwell-vectors-") as folder:
         rows, queries = _vectors(count)
         index, space = _index(Path(folder), rows)
+        others = [_index(Path(folder), rows, Backend(LANCEDB))] if _has_lancedb(count) else []
         vec0 = _vec0(Path(folder) / "vec0.db", rows)
         plain = _numpy(rows)
         ours = _leg(index, space)
         ways = {"memwell": ours, "numpy": plain, "vec0": vec0}
+        for other in others:
+            ways["lancedb"] = _leg(*other)
         times: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(_ROUNDS):
             for name, way in ways.items():
                 few = queries[: _QUERIES // 4] if way is vec0 else queries
                 times[name] += [seconds(partial(way, query)) for query in few]
-        recall = [len({*ours(query)} & {*plain(query)}) / _K for query in queries]
+        recall = {
+            name: float(np.mean([len({*way(q)} & {*plain(q)}) / _K for q in queries]))
+            for name, way in ways.items() if name in ("memwell", "lancedb")
+        }  # fmt: skip
         first = _first_query(index, queries[0]) if count == 100_000 else None
-        index.close()
+        for opened, _ in ((index, space), *others):
+            opened.close()
     typical = {name: median(taken) for name, taken in times.items()}
     detail = {name: [1000 * second for second in taken] for name, taken in times.items()}
     faster = at_least(5) if count >= 100_000 else None
@@ -71,8 +83,15 @@ def _measured(count: int) -> list[Row]:
         Row("  memwell", 1000 * typical["memwell"], "ms"),
         Row("  numpy", 1000 * typical["numpy"], "ms"),
         Row("  vec0", 1000 * typical["vec0"], "ms"),
-        Row("  recall@10 against exact", float(np.mean(recall)), "", at_least(0.99)),
+        Row("  recall@10 against exact", recall["memwell"], "", at_least(0.99)),
     ]  # fmt: skip
+    if "lancedb" in typical:
+        result += [
+            Row(f"lancedb / memwell, {count:,} vectors", typical["lancedb"] / typical["memwell"],
+                "times"),
+            Row("  lancedb", 1000 * typical["lancedb"], "ms"),
+            Row("  recall@10 of lancedb against exact", recall["lancedb"], ""),
+        ]  # fmt: skip
     if first is not None:
         result.append(
             Row("first query of a new process, 100,000 vectors", first, "s", at_most(0.3))
@@ -115,19 +134,23 @@ def _centres(chance: np.random.Generator) -> Matrix:
 # -- the three -------------------------------------------------------------------------------------
 
 
-def _index(folder: Path, rows: Matrix) -> tuple[Index, Space]:
+def _has_lancedb(count: int) -> bool:
+    return count <= 100_000 and find_spec("lancedb") is not None
+
+
+def _index(folder: Path, rows: Matrix, backend: Backend | None = None) -> tuple[Index, Space]:
     """Put the vectors into an index, as chunks of twenty to a note, without their words."""
-    index = Index(folder / "index.db")
+    index = Index(folder / (backend or Backend()).name / "index.db", backend)
     with index.writing_spaces() as spaces:
         space = spaces.open("bench", "test", "bench", DIMENSIONS, {}, "2026-01-01")
+    index.settle(space)
     for start in range(0, len(rows), _BLOCK):
         block = range(start + 1, min(start + _BLOCK, len(rows)) + 1)
         with index.database.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO workspaces (id, root) VALUES (1, 'bench')")
             connection.executemany(_NOTE, ((key,) for key in block if key % _PER_NOTE == 1))
             connection.executemany(_CHUNK, ((key, _note_of(key), key) for key in block))
-        with index.writing_spaces() as spaces:
-            spaces.put(space, ((key, rows[key - 1 : key]) for key in block))
+        index.put_vectors(space, ((key, rows[key - 1 : key]) for key in block))
     index.compact("bench", even_if_little_changed=True)
     with index.reading() as reader:
         filled = reader.spaces.live()

@@ -143,6 +143,7 @@ def test_both_fail_the_result_is_empty_and_says_why(
     break_words(home)
     provider.fault = failing()
     with chained(mine=provider) as memory:
+        assert isinstance(memory._index, Index)
         memory._index.database.read_only = True
         result = memory.search("cat")
     assert result.hits == ()
@@ -395,6 +396,7 @@ def test_another_chunk_size_leaves_no_gap(
         best, *_ = memory.search("goat", mode="meaning").hits
         assert "goat" in best.text
         assert memory.spaces()[0].embedded == memory.spaces()[0].chunks
+        assert isinstance(memory._index, Index)
         windows = memory._index.database
         with windows.reading() as connection:
             assert connection.execute("SELECT count(*) FROM vectors WHERE window < 0").get == 0

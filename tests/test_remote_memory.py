@@ -14,6 +14,7 @@ from memwell import Memory
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
 from memwell.embed.patience import Patience, embed_batch
+from memwell.store.index import Index
 from tests.conftest import Write
 from tests.embedders import Faulty
 from tests.servers import Act, Server, altered, cut_short, raw, serving, silent, status, well
@@ -65,6 +66,7 @@ def opened(
 
 def right_vectors(memory: Memory) -> int:
     """Count the vectors of the remote space; each must be what the server means by it."""
+    assert isinstance(memory._index, Index)
     with memory._index.database.reading() as connection:
         rows = connection.execute(
             """

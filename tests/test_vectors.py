@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,19 @@ from hypothesis import strategies as st
 
 from memwell.model import Chunk, Note
 from memwell.store import snapshot
-from memwell.store.base import Filters, WordQuery
+from memwell.store.base import Filters, Word, WordQuery
 from memwell.store.index import Index
 from memwell.store.notes import NoteFile
 from memwell.store.snapshot import Snapshot
 from memwell.store.spaces import LIVE, Space
+from memwell.store.vector_store import LANCEDB, SCAN, SQL, Backend
+from memwell.store.vectors import Scan, Snapshots
 from tests.conftest import REPOSITORY
 
 DIMENSIONS = 70
 EVERYTHING = WordQuery()
+BACKENDS = (SCAN, SQL, LANCEDB)
+PACKAGES = {SCAN: "numpy", SQL: "sqlite_vec", LANCEDB: "lancedb"}
 Vectors = npt.NDArray[np.float32]
 
 
@@ -41,8 +46,8 @@ def note(chunks: int, tag: str = "") -> Note:
 class Filled:
     """An index whose chunks have known vectors, and what must be found in it."""
 
-    def __init__(self, folder: Path, seed: int = 0) -> None:
-        self.index = Index(folder / "index.db")
+    def __init__(self, folder: Path, seed: int = 0, backend: Backend | None = None) -> None:
+        self.index = Index(folder / "index.db", backend)
         self.rng = np.random.default_rng(seed)
         self.vectors: dict[int, Vectors] = {}
         self.note_of: dict[int, int] = {}
@@ -51,6 +56,7 @@ class Filled:
             self.workspace = notes.workspace("w")
         with self.index.writing_spaces() as spaces:
             spaces.open("f", "test", "m", DIMENSIONS, {}, "2026-01-01")
+        self.index.settle(self.space)
 
     @property
     def space(self) -> Space:
@@ -68,8 +74,7 @@ class Filled:
         with self.index.reading() as reader:
             waiting = reader.spaces.waiting(self.space, 10**6)
         new = {item.chunk_id: unit(self.rng, windows) for item in waiting}
-        with self.index.writing_spaces() as spaces:
-            spaces.put(self.space, new.items())
+        self.index.put_vectors(self.space, new.items())
         self.vectors |= new
         self.note_of |= dict.fromkeys(new, note_id)
         return note_id
@@ -100,78 +105,131 @@ def filled(tmp_path: Path) -> Filled:
     return Filled(tmp_path)
 
 
-def test_a_chunk_is_as_near_as_its_best_window(filled: Filled) -> None:
-    filled.add(40, windows=3)
-    query = unit(filled.rng, 1)[0]
-    assert filled.nearest(query, 10) == filled.expected(query, 10)
+@pytest.fixture(params=BACKENDS)
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Filled]:
+    """The same, whichever backend keeps the vectors."""
+    pytest.importorskip(PACKAGES[request.param])
+    made = Filled(tmp_path, backend=Backend(request.param))
+    yield made
+    made.index.close()
+
+
+# -- what holds of every backend -------------------------------------------------------------------
+
+
+def test_a_chunk_is_as_near_as_its_best_window(kept: Filled) -> None:
+    kept.add(40, windows=3)
+    query = unit(kept.rng, 1)[0]
+    assert kept.nearest(query, 10) == kept.expected(query, 10)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_any_number_of_chunks_can_be_asked_for(filled: Filled, compacted: bool) -> None:
-    filled.add(5_000)
+def test_any_number_of_chunks_can_be_asked_for(kept: Filled, compacted: bool) -> None:
+    kept.add(5_000)
     if compacted:
-        filled.index.compact("f", even_if_little_changed=True)
-    query = unit(filled.rng, 1)[0]
-    found, expected = filled.nearest(query, 4_500), filled.expected(query, 4_500)
+        kept.index.compact("f", even_if_little_changed=True)
+    query = unit(kept.rng, 1)[0]
+    found, expected = kept.nearest(query, 4_500), kept.expected(query, 4_500)
     assert len({*found}) == 4_500
-    cosines = [filled.cosine(chunk, query) for chunk in expected]
-    assert [filled.cosine(chunk, query) for chunk in found] == pytest.approx(cosines, abs=1e-6)
-    assert len(filled.nearest(query, 10**6)) == 5_000
+    cosines = [kept.cosine(chunk, query) for chunk in expected]
+    assert [kept.cosine(chunk, query) for chunk in found] == pytest.approx(cosines, abs=1e-6)
+    assert len(kept.nearest(query, 10**6)) == 5_000
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_filters_act_before_ranking(filled: Filled, compacted: bool) -> None:
-    query = unit(filled.rng, 1)[0]
+def test_filters_act_before_ranking(kept: Filled, compacted: bool) -> None:
+    query = unit(kept.rng, 1)[0]
     for _ in range(20):
-        filled.add(100)
-    wanted = filled.add(6, tag="rare")
+        kept.add(100)
+    wanted = kept.add(6, tag="rare")
     if compacted:
-        filled.index.compact("f", even_if_little_changed=True)
+        kept.index.compact("f", even_if_little_changed=True)
     tagged = WordQuery(filters=Filters(tags=("rare",)))
-    found = filled.nearest(query, 6, tagged)
-    assert {filled.note_of[chunk] for chunk in found} == {wanted}
+    found = kept.nearest(query, 6, tagged)
+    assert {kept.note_of[chunk] for chunk in found} == {wanted}
     assert len(found) == 6
     nobody = WordQuery(filters=Filters(paths=("nowhere/*",)))
-    assert filled.nearest(query, 6, nobody) == []
+    assert kept.nearest(query, 6, nobody) == []
 
 
-@settings(max_examples=30)
-@given(
-    seed=st.integers(0, 10**6),
-    steps=st.lists(st.sampled_from(["add", "add", "drop", "compact"])),
-    turned=st.booleans(),
-)
+@pytest.mark.parametrize(("backend", "examples"), [(SCAN, 30), (SQL, 10), (LANCEDB, 8)])
 def test_whatever_came_or_went_the_answer_is_that_of_a_plain_scan(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[str], turned: bool
+    tmp_path_factory: pytest.TempPathFactory, backend: str, examples: int
 ) -> None:
-    filled = Filled(tmp_path_factory.mktemp("index"), seed)
-    chance = random.Random(seed)
-    for step in ["add", *steps]:
-        if step == "add":
-            filled.add(chance.randint(1, 5), windows=chance.randint(1, 3))
-        elif step == "compact":
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(snapshot, "FEW", 0 if turned else snapshot.FEW)
-                filled.index.compact("f", even_if_little_changed=True)
-        elif filled.note_of:
-            filled.remove(chance.choice([*filled.note_of.values()]))
-        query = unit(filled.rng, 1)[0]
-        assert filled.nearest(query, 7) == filled.expected(query, 7)
-    filled.index.close()
+    pytest.importorskip(PACKAGES[backend])
+
+    @settings(max_examples=examples)
+    @given(
+        seed=st.integers(0, 10**6),
+        steps=st.lists(st.sampled_from(["add", "add", "drop", "compact"]), max_size=12),
+        turned=st.booleans(),
+    )
+    def holds(seed: int, steps: list[str], turned: bool) -> None:
+        filled = Filled(tmp_path_factory.mktemp("index"), seed, Backend(backend))
+        chance = random.Random(seed)
+        for step in ["add", *steps]:
+            if step == "add":
+                filled.add(chance.randint(1, 5), windows=chance.randint(1, 3))
+            elif step == "compact":
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(snapshot, "FEW", 0 if turned else snapshot.FEW)
+                    filled.index.compact("f", even_if_little_changed=True)
+            elif filled.note_of:
+                filled.remove(chance.choice([*filled.note_of.values()]))
+            query = unit(filled.rng, 1)[0]
+            assert filled.nearest(query, 7) == filled.expected(query, 7)
+        filled.index.close()
+
+    holds()
 
 
-def test_sql_gives_the_same_answers(filled: Filled) -> None:
-    pytest.importorskip("sqlite_vec")
-    query = unit(filled.rng, 1)[0]
-    for _ in range(5):
-        filled.add(100, windows=2)
-    filled.add(6, tag="rare")
-    filled.index.close()
-    filled.index = Index(filled.index.path, vectors_by_sql=True)
-    assert filled.nearest(query, 20) == filled.expected(query, 20)
-    assert len(filled.nearest(query, 10**6)) == 506
-    tagged = WordQuery(filters=Filters(tags=("rare",)))
-    assert len(filled.nearest(query, 10, tagged)) == 6
+def test_words_that_must_or_must_not_match_hold_for_every_backend(kept: Filled) -> None:
+    kept.add(30)
+    query = unit(kept.rng, 1)[0]
+    one = WordQuery(all_of=(Word("7"),))
+    others = WordQuery(none_of=(Word("text"),))
+    with kept.index.reading() as reader:
+        (match,) = reader.nearest(kept.space, query, one, 10)
+        assert reader.nearest(kept.space, query, others, 10) == []
+        (hit,) = reader.hits([(match.chunk_id, 1.0)])
+    assert hit.text == "text 7"
+
+
+def test_cosines_and_vectors_of_chunks_are_those_that_were_stored(kept: Filled) -> None:
+    kept.add(20, windows=2)
+    query = unit(kept.rng, 1)[0]
+    chunks = [*kept.vectors][::3]
+    with kept.index.reading() as reader:
+        cosines = reader.cosines(kept.space, query, [*chunks, 10**6])
+        vectors = reader.vectors(kept.space, chunks)
+        some = reader.some_vectors(kept.space, 10)
+    assert cosines == pytest.approx({chunk: kept.cosine(chunk, query) for chunk in chunks})
+    for chunk in chunks:
+        np.testing.assert_array_equal(vectors[chunk], kept.vectors[chunk][0])
+    known = {row.tobytes() for rows in kept.vectors.values() for row in rows}
+    assert len(some) == 10
+    assert {vector for _, vector in some} <= known
+
+
+def test_spaces_of_several_models_lie_side_by_side(kept: Filled) -> None:
+    kept.add(10)
+    with kept.index.writing_spaces() as spaces:
+        other = spaces.open("g", "test", "other", 3, {}, "2026-01-02")
+    kept.index.settle(other)
+    vectors = {chunk: unit(kept.rng, 1, 3) for chunk in kept.vectors}
+    kept.index.put_vectors(other, vectors.items())
+    query, short = unit(kept.rng, 1)[0], unit(kept.rng, 1, 3)[0]
+    assert kept.nearest(query, 5) == kept.expected(query, 5)
+    with kept.index.reading() as reader:
+        named = reader.spaces.named("g")
+        assert named
+        found = [match.chunk_id for match in reader.nearest(named, short, EVERYTHING, 5)]
+    assert found == sorted(vectors, key=lambda chunk: -float(vectors[chunk][0] @ short))[:5]
+    kept.index.drop_space(named)
+    assert kept.nearest(query, 5) == kept.expected(query, 5)
+
+
+# -- the scan and SQL ------------------------------------------------------------------------------
 
 
 def test_the_sql_of_the_documentation_finds_neighbours(filled: Filled) -> None:
@@ -208,6 +266,11 @@ def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
+def snapshots_of(index: Index) -> Snapshots:
+    assert isinstance(index.vectors.table, Scan)
+    return index.vectors.table.snapshots
+
+
 @pytest.mark.parametrize("damage", ["missing", "empty", "shorter", "other", "older"])
 def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -> None:
     """Not one of an older format either; the next filling writes it anew, though nothing changed."""
@@ -225,9 +288,9 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
     filled.index = again
     query = unit(filled.rng, 1)[0]
     assert filled.nearest(query, 10) == filled.expected(query, 10)
-    assert again.snapshots.of(filled.space) is None
+    assert snapshots_of(again).of(filled.space) is None
     again.compact("f")
-    assert again.snapshots.of(filled.space) is not None
+    assert snapshots_of(again).of(filled.space) is not None
     assert not file.exists()
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
@@ -307,26 +370,22 @@ def test_a_chunk_with_very_many_near_windows_leaves_room_for_others(filled: Fill
     windows = near / np.linalg.norm(near, axis=1, keepdims=True)
     with filled.index.database.writing() as connection:
         connection.execute("DELETE FROM vectors WHERE chunk_id = ?", (crowded,))
-    with filled.index.writing_spaces() as spaces:
-        spaces.put(filled.space, [(crowded, windows)])
+    filled.index.put_vectors(filled.space, [(crowded, windows)])
     filled.vectors[crowded] = windows
     filled.index.compact("f", even_if_little_changed=True)
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
-def test_no_wrong_vector_can_be_stored(filled: Filled) -> None:
-    note_id = filled.add(1)
-    (chunk,) = [chunk for chunk, of in filled.note_of.items() if of == note_id]
-    good = unit(filled.rng, 1)
+def test_no_wrong_vector_can_be_stored(kept: Filled) -> None:
+    note_id = kept.add(1)
+    (chunk,) = [chunk for chunk, of in kept.note_of.items() if of == note_id]
+    good = unit(kept.rng, 1)
     wrong: list[Any] = [
         good[:, :-1], good * 2, good * 0, good * np.nan, good[0], np.full_like(good, np.inf),
     ]  # fmt: skip
     for matrix in wrong:
-        with (
-            pytest.raises(ValueError, match="vector"),
-            filled.index.writing_spaces() as spaces,
-        ):
-            spaces.put(filled.space, [(chunk, matrix)])
+        with pytest.raises(ValueError, match="vector"):
+            kept.index.put_vectors(kept.space, [(chunk, matrix)])
 
 
 def test_one_space_at_most_is_live(filled: Filled) -> None:

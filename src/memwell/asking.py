@@ -19,8 +19,8 @@ from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.retrieve import Answer, Ask, wordlessly
 from memwell.store.base import Filters, WordQuery
-from memwell.store.facts import FactStore
-from memwell.store.index import Index, Reader
+from memwell.store.contract import Index, Reader
+from memwell.store.facts_contract import FactStore
 from memwell.store.projection import follow, root_of
 from memwell.store.registry import Entry
 from memwell.workspaces import Workspaces
@@ -136,7 +136,7 @@ class Asking:
 
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
-        if self._store.database.path.exists():
+        if self._store.is_there:
             at = now().astimezone(dt.UTC).isoformat(timespec="milliseconds")
             follow(self.index, self._store, self._viewer, at)
 
@@ -145,7 +145,7 @@ class Asking:
         from memwell.facts.keeping import says_the_same
 
         meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
-        if not meaning.chain or not self._store.database.path.exists() or least > 1:
+        if not meaning.chain or not self._store.is_there or least > 1:
             return None
         self.follow_facts()
         meaning.catch_up(self._settings["embedding.on_search"])

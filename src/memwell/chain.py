@@ -12,7 +12,8 @@ from typing import Any
 from memwell.config import Config
 from memwell.embed.base import Embedder, ProviderUnavailable
 from memwell.embed.providers import Factory, make
-from memwell.store.rests import Rest, Rests
+from memwell.store.contract import Rests
+from memwell.store.rests import Rest
 from memwell.store.spaces import Space
 
 _KEEPS_FILES = ("minilm", "gguf")

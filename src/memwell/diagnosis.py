@@ -6,23 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
-
 from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.meaning import Meaning
 from memwell.reports import Check, Status, WorkspaceStatus
-from memwell.store.filesystem import unsafe_for_wal
-from memwell.store.index import Index
-from memwell.store.registry import Registry
-
-
-def warnings(index: Index) -> Iterator[str]:
-    """Yield what every `status` should mention."""
-    if unsafe := unsafe_for_wal(index.path.parent):
-        yield f"{index.path.parent} is {unsafe}: set MEMWELL_HOME to a folder on a local disk"
-    for aside in sorted(index.path.parent.glob("*.corrupt-????????-??????")):
-        yield f"{aside} is a damaged index that was set aside: delete it when you no longer want it"
+from memwell.store.contract import Index
+from memwell.store.facts_contract import Registry
 
 
 def status(
@@ -43,14 +32,14 @@ def status(
         version=__version__,
         home=str(home),
         agent=agent,
-        index=str(index.path),
+        index=index.place,
         bytes=index.bytes,
         words=words or "ready",
         meaning=meaning.state(),
         providers=meaning.providers(),
         spaces=meaning.spaces(),
         workspaces=tuple(rows),
-        warnings=(*warnings(index), *wrong),
+        warnings=(*index.warnings(), *wrong),
         deep={"integrity": wrong or "ok"} if deep else {},
     )
 
@@ -62,11 +51,11 @@ def examine(
     return [
         *_settings(place),
         *_home(home),
-        Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})"),
+        *_engine(index),
         *_index(index),
         *_meaning(meaning),
         *_workspaces(registry),
-        *(Check("warning", False, line) for line in warnings(index)),
+        *(Check("warning", False, line) for line in index.warnings()),
     ]
 
 
@@ -92,20 +81,26 @@ def _home(home: Path) -> Iterator[Check]:
         yield Check("home", True, str(home))
 
 
+def _engine(index: Index) -> Iterator[Check]:
+    try:
+        name, version = index.engine()
+        yield Check(name, True, version)
+    except MemwellError as error:
+        yield Check("store", False, error.what, error.remedy)
+
+
 def _index(index: Index) -> Iterator[Check]:
     try:
         usable = index.ensure_words()
         with index.reading() as reader:
             reason = reader.words_unusable()
-        yield Check(
-            "words", usable, reason or "FTS5 is ready", "" if usable else "pip install -U apsw"
-        )
+        yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
         wrong = index.check()
         remedy = "Run `memwell reset`: it is rebuilt from the notes"
         yield Check(
             "index",
             not wrong,
-            "; ".join(wrong) or f"{index.path} is sound",
+            "; ".join(wrong) or f"{index.place} is sound",
             (wrong and remedy) or "",
         )
     except CorruptIndexError as error:

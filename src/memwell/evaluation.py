@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -37,9 +38,10 @@ from memwell.options import search_options
 from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, rank, read
+from memwell.store import contract
 from memwell.store.base import Filters
 from memwell.store.index import Index
-from memwell.store.notes import NoteFile, Notes
+from memwell.store.notes import NoteFile
 
 _PER_DOCUMENT = 5
 """Chunks fetched for each document wanted, since several may be of the same one."""
@@ -55,11 +57,15 @@ def evaluate_memory(
     embedders: Mapping[str, Factory] | None = None,
     k: int = FIRST,
     recalling: Recalling | None = None,
+    index: contract.Index | None = None,
 ) -> Evaluation:
-    """Index the set in a temporary place and ask all its questions, as `recall` would if told."""
+    """Index the set in a temporary place and ask all its questions, as `recall` would if told.
+
+    With an `index`, an empty one, it is indexed there.
+    """
     recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
-        index = Index(Path(folder) / "index.db")
+        index = index or Index(Path(folder) / "index.db")
         meaning = Meaning(index, cache.parent, settings, embedders, cache)
         try:
             options = search_options(settings, mode=mode)
@@ -67,8 +73,9 @@ def evaluate_memory(
             if mode != WORDS:
                 _check(meaning.fill(embedding))
             agent = cache.parent / "agents" / settings["agent"]
-            search = _Recalled(asked, settings, recalling, agent) if recalling else asked
-            return evaluate(dataset, search, progress, k=k)
+            with closing(Index(agent / "index.db")) as kept:
+                search = _Recalled(asked, settings, recalling, kept) if recalling else asked
+                return evaluate(dataset, search, progress, k=k)
         finally:
             meaning.close()
             index.close()
@@ -85,8 +92,8 @@ class _Asked:
     """A search over the documents of a set."""
 
     def __init__(
-        self, index: Index, meaning: Meaning, options: Options, documents: Sequence[Document],
-        recipe: Recipe,
+        self, index: contract.Index, meaning: Meaning, options: Options,
+        documents: Sequence[Document], recipe: Recipe,
     ) -> None:  # fmt: skip
         self._index = index
         self._meaning = meaning
@@ -98,7 +105,7 @@ class _Asked:
                 self._put([document for _, document in together], number, notes, recipe)
 
     def _put(
-        self, documents: Sequence[Document], number: int, notes: Notes, recipe: Recipe
+        self, documents: Sequence[Document], number: int, notes: contract.Notes, recipe: Recipe
     ) -> None:
         """Write a document as a note, or those of a session as the passages of one."""
         name = documents[0].group
@@ -184,19 +191,17 @@ WAYS: Mapping[str, Mapping[str, str]] = {
 class _Recalled:
     """A search over the documents of a set, with what HyDE needs of a memory."""
 
-    def __init__(
-        self, asked: _Asked, settings: Config, recalling: Recalling, folder: Path
-    ) -> None:  # fmt: skip
+    def __init__(self, asked: _Asked, settings: Config, recalling: Recalling, kept: Index) -> None:
         self._asked = asked
         self._recalling = recalling
-        self._folder = folder
+        self.kept_index = kept
         self._question = Question("", "")
         self.settings = settings
         self.notices = recalling.notices
 
     def __call__(self, question: Question, k: int) -> Ranking:
         self._question = question
-        result = self._recalling(question.text, self, self._folder)
+        result = self._recalling(question.text, self, self.kept_index.path.parent)
         return [(hit.path, hit.score) for hit in result.hits]
 
     def search(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,14 +31,13 @@ from memwell.model import HYPOTHETICAL, Leg
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import Answer, Asked, wordlessly
-from memwell.store.index import Index, Reader
+from memwell.store.contract import WAIT_MS, Index, Reader
 from memwell.store.rests import Rest
 from memwell.store.spaces import LIVE, RETIRED, Space
-from memwell.store.sqlite import BUSY_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.cache import VectorCache
+    from memwell.store.contract import VectorCache
 
 _IMPATIENT_MS = 200
 """How long a search waits to record that a provider failed."""
@@ -53,16 +52,18 @@ class Meaning:
     ) -> None:  # fmt: skip
         self._index = index
         self._settings = settings
-        self._cache_file = cache or index.path.with_name("embeddings.db")
+        self._cache_file = cache
         self.chain = Chain(settings, home, embedders)
 
     @cached_property
     def cache(self) -> VectorCache:
         """Vectors by text."""
-        from memwell.store.cache import VectorCache
-
         most = int(self._settings["embedding.cache_mb"] * 1e6)
-        return VectorCache(self._cache_file, most)
+        if self._cache_file is None:
+            return self._index.cache(most)
+        from memwell.store import cache
+
+        return cache.VectorCache(self._cache_file, most)
 
     def close(self) -> None:
         """Let go of the cache."""
@@ -85,7 +86,7 @@ class Meaning:
         started = time.perf_counter()
         if not self.chain:
             return FillReport()
-        with self._alone() as alone:
+        with self._index.filling() as alone:
             if not alone:
                 return FillReport(notes=("Another process is embedding",))
             if again:
@@ -108,7 +109,7 @@ class Meaning:
                                   notes=tuple(notes))  # fmt: skip
             done = fill(self._index, embedder, space, self.cache, progress, stop, _now)
             if done.stopped_by and not stop.is_set():
-                self._rest(embedder, done.stopped_by, BUSY_TIMEOUT_MS)
+                self._rest(embedder, done.stopped_by, WAIT_MS)
                 notes.append(f"{member.name}: {done.stopped_by}")
                 if isinstance(done.stopped_by, ProviderUnavailable):
                     continue
@@ -127,7 +128,7 @@ class Meaning:
         """
         waiting = self._unembedded()
         if 0 < waiting <= most:
-            with suppress(MemwellError), self._alone() as alone:
+            with suppress(MemwellError), self._index.filling() as alone:
                 if alone:
                     return self._catch_up()
         return waiting
@@ -209,14 +210,6 @@ class Meaning:
             old = [s for s in reader.spaces.all() if s.retired_at and s.retired_at < before]
         for space in old:
             self._index.drop_space(space)
-
-    @contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Whether no other process is filling; two would do the same work twice."""
-        from memwell.store.filesystem import locked
-
-        with locked(self._index.path.with_name("filling.lock"), wait=False) as alone:
-            yield alone
 
     # -- asking --------------------------------------------------------------------------------
 

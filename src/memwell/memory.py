@@ -235,10 +235,7 @@ class Memory(Opened):
             root = Path(workspace).expanduser().absolute()
             self._mended(lambda: self._workspaces.forget(root))
             return
-        self.close()
-        for pattern in ("index.db*", "vectors-*"):
-            for file in self._index.path.parent.glob(pattern):
-                file.unlink(missing_ok=True)
+        self._index.delete()
 
     def watch(
         self,

@@ -15,9 +15,9 @@ from memwell.errors import CorruptIndexError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.model import Viewer
 from memwell.settings import Value
-from memwell.store.facts import FactStore
-from memwell.store.index import Index
-from memwell.store.registry import Entry, Registry
+from memwell.store.choose import Stores, in_files, on_server
+from memwell.store.registry import Entry
+from memwell.store.vector_store import Backend
 from memwell.workspaces import Workspaces
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from memwell.embed.providers import Factory
     from memwell.meaning import Meaning
+    from memwell.store.contract import Index
 
 T = TypeVar("T")
 
@@ -57,15 +58,20 @@ class Opened:
         held = config.load(around).but(self._own)
         self.agent = agent or held["agent"]
         config.check_agent(self.agent)
-        folder = self.home / "agents" / self.agent
-        by_sql = held["vectors.backend"] == "sqlite-vec"
-        self._index = Index(folder / "index.db", vectors_by_sql=by_sql)
-        self._workspaces = Workspaces(Registry(folder), self._index, self._own)
+        stores = self._stores(held)
+        self._index = stores.index
+        self._workspaces = Workspaces(stores.registry, stores.index, self._own)
         self._embedders = embedders
         self.viewer = Viewer(user, self.agent, session)
-        self._store = FactStore(self.home / "memory.db")
+        self._store = stores.facts
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
+
+    def _stores(self, held: config.Config) -> Stores:
+        if held["store.url"]:
+            return on_server(held["store.url"], held["store.tenant"], self.home, self.agent)
+        backend = Backend(held["vectors.backend"], held["vectors.lance_uri"])
+        return in_files(self.home, self.agent, backend)
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +96,11 @@ class Opened:
         from memwell.meaning import Meaning  # a search by words goes without
 
         return Meaning(self._index, self.home, self.settings, self._embedders)
+
+    @property
+    def kept_index(self) -> Index:
+        """Where the notes are kept, with what they are found by."""
+        return self._index
 
     @property
     def workspace(self) -> Path | None:
@@ -147,9 +158,9 @@ class Opened:
     def _mended(self, operation: Callable[[], T]) -> T:
         """Run an operation; if the index turns out damaged, set it aside, rebuild, run again."""
         try:
-            return operation()
+            return self._index.again(operation)
         except CorruptIndexError as error:
-            aside = self._index.database.set_aside()
+            aside = self._index.set_aside()
             where = f"; the damaged file is kept as {aside}" if aside else ""
             self.notices.append(f"{error.what}: it is being rebuilt from the notes{where}")
             self._workspaces.sync_all()

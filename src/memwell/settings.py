@@ -30,10 +30,15 @@ class Setting:
     @property
     def only_the_users(self) -> bool:
         """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
-        return self.name.startswith(("embedding.", "vectors.", "llm.", "search.hyde_", "remote."))
+        return self.name.startswith(
+            ("embedding.", "vectors.", "llm.", "search.hyde_", "remote.", "store.")
+        )
 
 
 SETTINGS: tuple[Setting, ...] = (
+    Setting("store.url", "", "Where the memory is kept: postgresql://USER@HOST/DATABASE, for many"
+            " agents and machines; empty: in files of the home.", secret=True),
+    Setting("store.tenant", "default", "Whose rows on that server: no tenant sees another's."),
     Setting("agent", "main", "Whose index: each agent has one of its own under the home folder."),
     Setting("scan.extra", (), "Paths and globs of the workspace to take besides the"
             " conventional ones when no path is named; none, so that nothing is indexed unasked."),
@@ -70,8 +75,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("embedding.sentence-transformers.model", "", "A folder with such a model."),
     Setting("embedding.static.model", "", "A folder with a model in the model2vec format."),
     Setting("vectors.backend", "scan", "How the nearest vectors are found: by a scan of a compact"
-            " copy in memory, or slower, without the copy, in SQL by sqlite-vec.",
-            one_of=("scan", "sqlite-vec")),
+            " copy in memory; slower, without the copy, in SQL by sqlite-vec; or by lancedb, in a"
+            " folder or on S3.", one_of=("scan", "sqlite-vec", "lancedb")),
+    Setting("vectors.lance_uri", "", "Where lancedb keeps them: a folder, or s3://BUCKET/FOLDER;"
+            " empty is `lance` beside the index."),
     Setting("search.mode", "hybrid", "By words and meaning together: each finds what the other"
             " misses.", one_of=("hybrid", "words", "meaning")),
     Setting("search.fusion", "standard", "How words and meaning become one order: the best of the"

@@ -17,9 +17,10 @@ from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatc
 from memwell.model import Freshness, IndexReport
 from memwell.reports import FillReport
 from memwell.settings import Value
-from memwell.store.index import Index
+from memwell.store.contract import Index
+from memwell.store.facts_contract import Registry
 from memwell.store.notes import Stamp
-from memwell.store.registry import Entry, Registry
+from memwell.store.registry import Entry
 
 _IMPATIENT_MS = 200
 """How long a search waits to write; a sync of another process may be under way."""
@@ -124,7 +125,12 @@ class Workspaces:
         return self.remember(entry)
 
     def _recognise(self, root: Path) -> None:
-        """If `root` is a known workspace that was moved here, let it keep its rows."""
+        """If `root` is a known workspace that was moved here, let it keep its rows.
+
+        Not where it may as well be on another machine.
+        """
+        if self._index.shared:
+            return
         with self._index.reading() as reader:
             known = reader.notes.workspaces()
             if any(other == str(root) for _, other, _, _ in known):
@@ -164,13 +170,17 @@ class Workspaces:
         """Sync workspaces before a search where that is cheap; say what was left."""
         present = [entry for entry in entries if entry.path.is_dir()]
         states = [self._refresh(entry, progress) for entry in present]
-        away = [entry.root for entry in entries if entry not in present]
-        notes = [f"{root} is not there now, its notes were not searched" for root in away]
+        away = [entry for entry in entries if entry not in present]
+        if self._index.shared:
+            searched, what = [*entries], "searched as it was last seen"
+        else:
+            searched, what = present, "its notes were not searched"
+        notes = [f"{entry.root} is not there now, {what}" for entry in away]
         notes += [state.note for state in states if state.note]
         with self._index.reading() as reader:
             synced = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
             facts = reader.notes.fact_workspaces()
-        chosen = [synced[entry.root] for entry in present if entry.root in synced]
+        chosen = [synced[entry.root] for entry in searched if entry.root in synced]
         return Scope(
             None if len(chosen) == len(synced) and not facts else tuple(key for key, _ in chosen),
             Freshness(

@@ -9,7 +9,8 @@ still hold a text are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from memwell.errors import MemwellError
 from memwell.facts.hyde import ANSWERS
 from memwell.facts.keeping import Keeper
 from memwell.model import Fact
-from memwell.store.facts import FactStore
-from memwell.store.index import Index
+from memwell.store.contract import Index
+from memwell.store.facts_contract import FactStore
 from memwell.store.projection import withdraw
 from memwell.store.verify import looking_at
 
@@ -45,46 +46,26 @@ def forget(ids: Sequence[str], keeper: Keeper) -> Forgotten:
 def finish(store: FactStore) -> bool:
     """Remove every trace of what was forgotten; False while somebody still reads."""
     traces = store.unfinished()
-    folders = sorted(store.database.path.parent.glob("agents/*/"))
-    clean = [_scrubbed(folder, traces) for folder in folders]
-    clean.append(store.database.scrub())
+    for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
+        for file in store.home.glob(f"agents/*/{pattern}"):
+            file.unlink(missing_ok=True)
+    clean = [_is_clean(index, traces) for index in store.indexes()]
+    clean.append(store.scrub())
     if traces and all(clean):
         store.finished(traces)
     return all(clean)
 
 
-def _scrubbed(folder: Path, traces: Mapping[str, bytes]) -> bool:
-    """Remove the traces from the files of an agent."""
-    for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
-        for file in folder.glob(pattern):
-            file.unlink(missing_ok=True)
-    index_is_clean = _index_is_clean(folder / "index.db", [*traces])
-    return _cache_is_clean(folder / "embeddings.db", traces.values()) and index_is_clean
-
-
-def _index_is_clean(file: Path, ids: Sequence[str]) -> bool:
-    if not file.exists():
-        return True
-    index = Index(file)
+def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
+    """Remove the traces from what is kept of an agent."""
+    with closing(index.cache(0)) as cache:
+        cache_is_clean = cache.forget(traces.values())
     try:
-        withdraw(index, ids)
-        return index.scrub()
+        if index.is_there:
+            withdraw(index, [*traces])
+        return (not index.is_there or index.scrub()) and cache_is_clean
     except MemwellError:  # one that is damaged is set aside by whoever uses it next
         return False
-    finally:
-        index.close()
-
-
-def _cache_is_clean(file: Path, digests: Iterable[bytes]) -> bool:
-    if not file.exists():
-        return True
-    from memwell.store.cache import VectorCache
-
-    cache = VectorCache(file, 0)
-    try:
-        return cache.forget(digests)
-    finally:
-        cache.close()
 
 
 def _holds(copy: Path, facts: Sequence[Fact]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2s
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memwell.llm.base import Chat
     from memwell.llm.budget import Budget
     from memwell.llm.models import Settings
+    from memwell.store.contract import Index
 
 ANSWERS = "hyde.json"
 """The file of answers, in an agent's folder."""
@@ -47,6 +48,10 @@ class Searching(Protocol):
     @property
     def settings(self) -> Settings:
         """The settings that hold."""
+
+    @property
+    def kept_index(self) -> Index:
+        """Where providers that failed are noted."""
 
     @property
     def search(self) -> Callable[..., SearchResult]:
@@ -134,14 +139,14 @@ def _passage(message: str, memory: Searching, folder: Path, budget: Budget | Non
     try:
         if chat := _chat(values):
             within = budget or budget_of(values, say)
-            return _answered(message, within.wrap(chat), folder)
+            return _answered(message, within.wrap(chat), folder, memory.kept_index)
         say("search.hyde_enabled is on, but no language model is named: set llm.default")
     except LlmError as error:
         say(f"Searched without a hypothetical answer: {error}")
     return ""
 
 
-def _answered(message: str, chat: Chat, folder: Path) -> str:
+def _answered(message: str, chat: Chat, folder: Path, index: Index) -> str:
     from memwell.facts.guard import redacted
     from memwell.store.scratch import read_scratch, write_scratch
 
@@ -151,36 +156,34 @@ def _answered(message: str, chat: Chat, folder: Path) -> str:
     kept = read_scratch(folder / ANSWERS)
     if isinstance(answer := kept.get(key), str):
         return answer
-    answer = _made_up(message, chat, folder)
+    answer = _made_up(message, chat, index)
     if answer:
         write_scratch(folder / ANSWERS, dict([*kept.items(), (key, answer)][-_MOST_ANSWERS:]))
     return answer
 
 
-def _made_up(message: str, chat: Chat, folder: Path) -> str:
+def _made_up(message: str, chat: Chat, index: Index) -> str:
     """Ask a model that is not left alone; one that fails will be, by every process."""
     from memwell.llm.base import BudgetSpent, LlmError, LlmFailing, LlmRefused
     from memwell.llm.prompts import hyde_prompt
-    from memwell.store.index import Index
 
     name, rest = f"{chat.name}:{chat.model} at {chat.address}", None
-    with closing(Index(folder / "index.db")) as index:
-        with suppress(MemwellError), index.reading() as reader:
-            rest = reader.rests.of(name)
-        if rest and rest.holds(time.time()):
-            resting = f"{name} is left alone for now: {rest.reason}"
-            raise LlmFailing(resting, "`memwell index` has it asked again at once")
-        try:
-            answer = chat.complete(*hyde_prompt(message), max_tokens=MOST_TOKENS).text.strip()
-        except (BudgetSpent, LlmRefused):  # which is not to say that it is down
-            raise
-        except LlmError as error:
-            with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
-                asked = getattr(error, "retry_after", None) or 0.0
-                rests.failed(name, error.what, time.time(), at_least=asked)
-            alone = f"{error.what}; it is left alone for a while"
-            raise LlmFailing(alone, error.remedy) from None
-        if rest:
-            with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
-                rests.answered(name)
+    with suppress(MemwellError), index.reading() as reader:
+        rest = reader.rests.of(name)
+    if rest and rest.holds(time.time()):
+        resting = f"{name} is left alone for now: {rest.reason}"
+        raise LlmFailing(resting, "`memwell index` has it asked again at once")
+    try:
+        answer = chat.complete(*hyde_prompt(message), max_tokens=MOST_TOKENS).text.strip()
+    except (BudgetSpent, LlmRefused):  # which is not to say that it is down
+        raise
+    except LlmError as error:
+        with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
+            asked = getattr(error, "retry_after", None) or 0.0
+            rests.failed(name, error.what, time.time(), at_least=asked)
+        alone = f"{error.what}; it is left alone for a while"
+        raise LlmFailing(alone, error.remedy) from None
+    if rest:
+        with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
+            rests.answered(name)
     return answer

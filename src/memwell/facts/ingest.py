@@ -302,7 +302,7 @@ class _Run:
 
 def _alive(keeper: Keeper) -> dict[str, Fact]:
     """Return the facts that files told and that are held true, by id."""
-    if not keeper.store.database.path.exists():
+    if not keeper.store.is_there:
         return {}
     return {fact.id: fact for fact in keeper.find(Which(tag=TAG)) if fact.source == SOURCE}
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import junk, redacted, secrets
@@ -24,8 +26,10 @@ from memwell.facts.lifetimes import (
     lifetime,
 )
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
-from memwell.store.facts import Facts, FactStore, Which, new_id
+from memwell.store.facts import Which, new_id
+from memwell.store.facts_contract import Facts, FactStore
 
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")
 ADDED, REINFORCED, SUPERSEDED = "added", "reinforced", "superseded"
 REFUSE, REDACT, ALLOW = SECRETS = ("refuse", "redact", "allow")
@@ -72,6 +76,16 @@ class Remembered:
     instead_of: Fact | None = None
 
 
+def _repeatable(verb: Verb) -> Verb:
+    """Run a verb again where a server interrupted it: of what was interrupted nothing stays."""
+
+    @wraps(verb)
+    def run(self: Keeper, *given: Any, **named: Any) -> Any:
+        return self.store.again(lambda: verb(self, *given, **named))
+
+    return cast(Verb, run)
+
+
 @dataclass(slots=True)
 class Keeper:
     """The facts of a home, for one viewer, at one time."""
@@ -83,6 +97,7 @@ class Keeper:
 
     # -- the verbs ---------------------------------------------------------------------------------
 
+    @_repeatable
     def remember(self, telling: Telling) -> Remembered:
         """Keep a text, or reinforce the fact that says the same."""
         text = _accepted(telling)
@@ -96,6 +111,7 @@ class Keeper:
             facts.note(fact.id, fact.created_at, ADDED, fact.source)
             return Remembered(ADDED, fact)
 
+    @_repeatable
     def supersede(self, old_id: str, telling: Telling) -> Remembered:
         """Keep a text in place of a fact, in the same scope; the old one is no longer held true."""
         text = _accepted(telling)
@@ -117,6 +133,7 @@ class Keeper:
             facts.change(ended, folded(old.text), SUPERSEDED, self._stamp(), fact.id)
             return Remembered(SUPERSEDED, fact, ended)
 
+    @_repeatable
     def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Remove facts and return them; an id that is unknown stops it before anything goes."""
         with self.store.changed_by(self.viewer) as facts:
@@ -125,17 +142,20 @@ class Keeper:
             facts.delete(fact.id for fact in gone)
             return gone
 
+    @_repeatable
     def everything_of(self, scope: str) -> list[Fact]:
         """Return all facts of a scope, also those that are no longer held true."""
         self._scope(scope)
         with self.store.seen_by(self.viewer) as facts:
             return facts.find(Which(scope=scope, superseded=True))
 
+    @_repeatable
     def reinforce(self, fact_id: str) -> Remembered:
         """Record that a fact was told again."""
         with self.store.changed_by(self.viewer) as facts:
             return Remembered(REINFORCED, self._confirmed(facts, facts.get(fact_id), REINFORCED))
 
+    @_repeatable
     def was_read(self, ids: Sequence[str]) -> None:
         """Begin the lives of facts anew that reading renews, where much of them is over."""
         due = [fact for fact in self.find(Which(ids=tuple(ids))) if self._is_due(fact)]
@@ -153,6 +173,7 @@ class Keeper:
         left = dt.datetime.fromisoformat(fact.expires_at) - self.now
         return left < life.lasts * _MUCH_LEFT
 
+    @_repeatable
     def promote(self, fact_id: str, scope: str) -> Fact:
         """Let more see a fact: only ever a wider scope than its own."""
         with self.store.changed_by(self.viewer) as facts:
@@ -168,6 +189,7 @@ class Keeper:
             facts.change(wider, folded(fact.text), "promoted", self._stamp(), scope)
             return wider
 
+    @_repeatable
     def edit(self, fact_id: str, **changes: object) -> Fact:
         """Correct what is known of a fact; another text is checked like a new one."""
         with self.store.changed_by(self.viewer) as facts:
@@ -182,6 +204,7 @@ class Keeper:
             facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
             return fact
 
+    @_repeatable
     def expire(self, fact_id: str, why: str) -> Fact:
         """Hold a fact true no longer, from now on, though nothing came in its place."""
         with self.store.changed_by(self.viewer) as facts:
@@ -194,26 +217,30 @@ class Keeper:
         """Raise what `remember` would; return the fact that says the same, letter for letter."""
         text = _accepted(telling)
         scope, _ = self._scope(telling.scope)
-        if not self.store.database.path.exists():
+        if not self.store.is_there:
             return None
         return next(iter(self.find(Which(folded=folded(text), scope=scope), 1)), None)
 
+    @_repeatable
     def prune(self) -> int:
         """Remove what has expired; return how many facts that were."""
         with self.store.changed_by(self.viewer) as facts:
             gone = facts.find(Which(expired_before=self._stamp(), superseded=True))
             return facts.delete(fact.id for fact in gone)
 
+    @_repeatable
     def find(self, which: Which, limit: int = -1) -> list[Fact]:
         """Return facts that have not expired, the newest first."""
         with self.store.seen_by(self.viewer) as facts:
             return [self._as_of_now(fact) for fact in facts.find(self._live(which), limit)]
 
+    @_repeatable
     def get(self, fact_id: str) -> Fact:
         """Return a fact, also one that was superseded."""
         with self.store.seen_by(self.viewer) as facts:
             return self._as_of_now(facts.get(fact_id))
 
+    @_repeatable
     def history(self, fact_id: str) -> list[FactEvent]:
         """Return what happened to a fact, and to those it superseded."""
         with self.store.seen_by(self.viewer) as facts:

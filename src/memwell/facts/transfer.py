@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-import apsw
-
 from memwell.errors import MemwellError
 from memwell.facts.guard import junk, secrets
 from memwell.facts.keeping import LONGEST, Keeper, folded
 from memwell.facts.lifetimes import lifetime
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
-from memwell.store.facts import Facts, Which
+from memwell.store.facts import Which
+from memwell.store.facts_contract import Facts, IdTaken
 
 KIND = "fact"
 JSONL, MARKDOWN = FORMATS = ("jsonl", "markdown")
@@ -120,6 +119,10 @@ def take_in(content: bytes, keeper: Keeper, *, trust: bool = False) -> Imported:
     What is there already stays where it was confirmed last. Unless `trust` is given, junk and
     secrets are refused as `remember` refuses them.
     """
+    return keeper.store.again(lambda: _taken_in(content, keeper, trust))
+
+
+def _taken_in(content: bytes, keeper: Keeper, trust: bool) -> Imported:
     report = Imported()
     told = [*_readable(content, keeper, trust, report)]
     if told:
@@ -171,7 +174,7 @@ def _take(
     _refuse_copy(facts, fact)
     try:
         facts.put(fact, folded(fact.text), events)
-    except apsw.ConstraintError:
+    except IdTaken:
         raise _MalformedError(f"the id {fact.id} cannot be used here") from None
     histories[fact.id] = [*events]
     if known:

@@ -23,8 +23,7 @@ from memwell.tokens import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.cache import VectorCache
-    from memwell.store.index import Index
+    from memwell.store.contract import Index, VectorCache
 
 _POOL = 1_000
 """Chunks looked up at a time."""
@@ -56,6 +55,9 @@ def fill(
     Where somebody waits for something else, `in_passing`, what vectors have in common is measured
     again only if much has come since.
     """
+    index.settle(space)
+    with index.reading() as reader:
+        space = reader.spaces.named(space.fingerprint) or space
     work = _Filling(index, embedder, space, cache, progress, stop)
     work.run()
     if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
@@ -142,9 +144,9 @@ class _Filling:
         import numpy as np
 
         nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
-        with self.index.writing_spaces() as spaces:
-            spaces.put(self.space, ((item.chunk_id, matrix) for item, matrix in vectors))
-            spaces.put(self.space, ((item.chunk_id, nothing) for item in without))
+        rows = [(item.chunk_id, matrix) for item, matrix in vectors]
+        rows += [(item.chunk_id, nothing) for item in without]
+        self.index.put_vectors(self.space, rows)
         self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
 
     def _tell(self, total: int) -> None:
@@ -229,7 +231,7 @@ def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
     mean, deviation = space.random_mean, space.random_deviation
     if mean is None or measure:
         with index.reading() as reader:
-            mean, deviation = random_cosines(reader.spaces.some_vectors(space, _SAMPLE))
+            mean, deviation = random_cosines(reader.some_vectors(space, _SAMPLE))
     with index.writing_spaces() as spaces:
         if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
             spaces.finished(space, mean, deviation)

@@ -22,7 +22,8 @@ from pathlib import Path
 from memwell.ingest.recipe import Recipe
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
-from memwell.store.notes import NoteFile, Notes, Stamp
+from memwell.store.contract import Notes
+from memwell.store.notes import NoteFile, Stamp
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000

@@ -32,7 +32,7 @@ from memwell.search.select import Chosen, Diversity, select
 from memwell.search.suggest import nearest
 from memwell.search.when import Event, Period, spoken_of
 from memwell.store.base import Filters, Word, WordQuery
-from memwell.store.index import Reader
+from memwell.store.contract import Reader
 from memwell.store.keyword import WordsUnavailable
 
 ANYWHERE = Filters()

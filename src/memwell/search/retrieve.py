@@ -16,7 +16,7 @@ from memwell.search.decay import ALL, Kept
 from memwell.search.fuse import BASIS, MEANING, USUAL_STANDING, WORDS, Evidence, Fused
 from memwell.search.parse import Parsed
 from memwell.store.base import Beside, Match
-from memwell.store.index import Reader
+from memwell.store.contract import Reader
 from memwell.store.keyword import WordsUnavailable
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ class Retrieval:
         if asked is None:
             return
         found = {match.chunk_id: match.score for match in self._nearest(asked)}
+        if self.reader.vectors_missing:
+            self.legs[-1] = Leg(MEANING, False, self.reader.vectors_missing)
         if not found:
             return
         scores = {**found}

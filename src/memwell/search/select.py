@@ -13,7 +13,7 @@ from memwell.model import Hit, Trace
 from memwell.search.diversify import Alike, cluster, jaccard, mmr, signs
 from memwell.search.fuse import WORDS
 from memwell.search.retrieve import Asked, Candidate
-from memwell.store.index import Reader
+from memwell.store.contract import Reader
 
 DIVERSITIES = (OFF, MMR, CLUSTER) = ("off", "mmr", "cluster")
 SIMILARITIES = (BY_WORDS, BY_VECTORS) = ("words", "vectors")

@@ -13,7 +13,7 @@ from memwell.search.pipeline import Options, Ranked, rank, read, selected
 from memwell.search.retrieve import Ask, Candidate
 from memwell.search.select import OFF, Chosen, traced
 from memwell.store.base import Filters
-from memwell.store.index import Reader
+from memwell.store.contract import Reader
 
 FOUND = "found"
 NOT_INDEXED = "not indexed"

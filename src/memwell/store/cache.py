@@ -77,6 +77,8 @@ class VectorCache:
 
     def forget(self, digests: Iterable[bytes]) -> bool:
         """Delete the vectors of texts, every trace of them; False while a reader holds some."""
+        if not self.database.path.exists():
+            return True
         try:
             with self.database.writing() as connection:
                 connection.pragma("secure_delete", True)

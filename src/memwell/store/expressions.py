@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from memwell.store.base import And, Node, Or, Phrase, Word
-from memwell.store.lexicon import Lexicon
+from memwell.store.contract import Lexicon
 from memwell.store.words import camel_parts, is_alphabetic, normalise, pairs, unspaced_runs
 
 _JOINED = re.compile(r"\w[_./\\:@#]+\w")

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.digests import digest_of
+from memwell.store.facts_contract import IdTaken
 from memwell.store.facts_schema import FACT_MIGRATIONS
+from memwell.store.index import Index
 from memwell.store.sqlite import Database
 
-_COLUMNS = (
+T = TypeVar("T")
+
+COLUMNS = (
     "id, text, category, source, origin, importance, confidence, decay_class, created_at,"
     " confirmed_at, expires_at, valid_from, valid_until, superseded_by, scope, target"
 )
@@ -67,6 +71,30 @@ class FactStore:
     def __init__(self, path: Path) -> None:
         self.database = Database(path, FACT_MIGRATIONS, durable=True)
 
+    @property
+    def home(self) -> Path:
+        """The folder that files of agents lie in."""
+        return self.database.path.parent
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything can have been remembered yet."""
+        return self.database.path.exists()
+
+    def again(self, operation: Callable[[], T]) -> T:
+        """Run an operation: no server interrupts it."""
+        return operation()
+
+    def indexes(self) -> Iterator[Index]:
+        """Yield the index of every agent, each open until the next."""
+        for folder in sorted(self.home.glob("agents/*/")):
+            with closing(Index(folder / "index.db")) as index:
+                yield index
+
+    def scrub(self) -> bool:
+        """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
+        return self.database.scrub()
+
     def close(self) -> None:
         """Close every connection."""
         self.database.close()
@@ -85,14 +113,14 @@ class FactStore:
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
-        if not self.database.path.exists():
+        if not self.is_there:
             return 0
         with _not_rebuilt(self.database.path), self.database.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
     def unfinished(self) -> dict[str, bytes]:
         """Return what was forgotten and may have left traces: ids, and the digests of texts."""
-        if not self.database.path.exists():
+        if not self.is_there:
             return {}
         with _not_rebuilt(self.database.path), self.database.reading() as connection:
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
@@ -152,7 +180,7 @@ class Facts:
         """Return facts, the newest first."""
         conditions, values = _conditions(which)
         rows = self._visible(
-            f"SELECT {_COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
+            f"SELECT {COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
             " ORDER BY +f.id DESC LIMIT ?",
             (*values, limit),
         )
@@ -162,9 +190,7 @@ class Facts:
         """Return a fact, or say that there is none of that id."""
         found = self.find(Which(ids=(fact_id,), superseded=True))
         if not found:
-            raise NotFoundError(
-                f"There is no fact {fact_id!r}", "`memwell facts list` shows those there are"
-            )
+            raise no_such_fact(fact_id)
         return found[0]
 
     def history(self, fact_id: str) -> list[FactEvent]:
@@ -185,7 +211,7 @@ class Facts:
     def since(self, revision: int) -> tuple[list[Fact], list[str]]:
         """Return what changed after a revision: facts as they are now, and ids that are gone."""
         rows = self._visible(
-            f"SELECT {_COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
+            f"SELECT {COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
@@ -197,20 +223,20 @@ class Facts:
         """Write a new fact."""
         self._connection.execute(
             f"""
-            INSERT INTO fact_rows ({_COLUMNS}, folded, revision)
+            INSERT INTO fact_rows ({COLUMNS}, folded, revision)
             VALUES ({", ".join("?" * 18)})
             """,
-            (*_row(fact), folded, self._next_revision()),
+            (*values_of(fact), folded, self._next_revision()),
         )
         self._tag(fact)
 
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
         """Write a fact over what it was, and note what happened."""
         self.get(fact.id)
-        assignments = ", ".join(f"{name} = ?" for name in _COLUMNS.split(", "))
+        assignments = ", ".join(f"{name} = ?" for name in COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
-            (*_row(fact), folded, self._next_revision(), fact.id),
+            (*values_of(fact), folded, self._next_revision(), fact.id),
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
@@ -267,13 +293,16 @@ class Facts:
         """Write a fact with its history as they are, in place of the visible one of that id."""
         if (fact.scope, fact.target) not in self.viewer.scopes:
             raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
-        with self._connection:  # all of it or nothing, inside the transaction
-            if self.find(Which(ids=(fact.id,), superseded=True)):
-                self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
-            self.add(fact, folded)
-            for event in events:
-                self.note(fact.id, event.at, event.what, event.detail)
-            self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
+        try:
+            with self._connection:  # all of it or nothing, inside the transaction
+                if self.find(Which(ids=(fact.id,), superseded=True)):
+                    self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
+                self.add(fact, folded)
+                for event in events:
+                    self.note(fact.id, event.at, event.what, event.detail)
+                self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
+        except apsw.ConstraintError as error:
+            raise IdTaken(fact.id) from error
 
 
 def _conditions(which: Which) -> tuple[str, list[Any]]:
@@ -306,13 +335,21 @@ def _in_time(which: Which) -> Iterator[tuple[Any, ...]]:
         yield "(f.expires_at IS NULL OR f.expires_at > ?)", which.live_at
 
 
-def _row(fact: Fact) -> tuple[Any, ...]:
-    return tuple(getattr(fact, name) for name in _COLUMNS.split(", "))
+def values_of(fact: Fact) -> tuple[Any, ...]:
+    """Return a fact as a row."""
+    return tuple(getattr(fact, name) for name in COLUMNS.split(", "))
 
 
 def _fact(row: Sequence[Any]) -> Fact:
-    known: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=False))
+    known: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=False))
     return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
+
+
+def no_such_fact(fact_id: str) -> NotFoundError:
+    """Return the error for an id that is not visible."""
+    return NotFoundError(
+        f"There is no fact {fact_id!r}", "`memwell facts list` shows those there are"
+    )
 
 
 def milliseconds() -> int:

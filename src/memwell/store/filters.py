@@ -43,10 +43,10 @@ def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
     if filters.only is not None:
         yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.only))
     if filters.paths:
-        globs = [glob for path in filters.paths for glob in _globs(path)]
-        yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(globs))})", *globs
+        wanted = [glob for path in filters.paths for glob in globs(path)]
+        yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(wanted))})", *wanted
     for path in filters.not_paths:
-        for glob in _globs(path):
+        for glob in globs(path):
             yield "lower(n.path) NOT GLOB ?", glob
 
 
@@ -54,7 +54,7 @@ _HELD = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
 _TAGGED = "(SELECT 1 FROM tags t WHERE t.note_id = n.id AND (t.tag = ? OR t.tag GLOB ?))"
 
 
-def _globs(path: str) -> list[str]:
+def globs(path: str) -> list[str]:
     """A glob as it is; a plain path means what lies there: that file, or all below that folder."""
     path = path.lower()
     if any(mark in path for mark in _WILDCARDS):

@@ -5,56 +5,43 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.errors import ConfigError
+from memwell.errors import MemwellError
 from memwell.model import Context, Hit
 from memwell.store import expressions, keyword
+from memwell.store.assemble import as_written
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
 from memwell.store.filters import filter_sql
+from memwell.store.index_file import IndexFile
 from memwell.store.keyword import WordsUnavailable
 from memwell.store.lexicon import Lexicon
 from memwell.store.notes import Notes
 from memwell.store.sqlite import BUSY_TIMEOUT_MS, Database
+from memwell.store.vector_store import Among, Backend, Stored, VectorsUnavailable
+from memwell.store.vector_stores import VectorStores
 
 if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+    from memwell.store.contained import Contained
     from memwell.store.rests import Rests
     from memwell.store.snapshot import Array
     from memwell.store.spaces import Space, Spaces
-    from memwell.store.vectors import Snapshots
 
 
-class Index:
+class Index(IndexFile):
     """The index of one agent, open for reading and writing."""
 
-    def __init__(self, path: Path, *, vectors_by_sql: bool = False) -> None:
-        """With `vectors_by_sql` nearest vectors are found by sqlite-vec, not by the scan."""
-        if vectors_by_sql and find_spec("sqlite_vec") is None:
-            raise ConfigError(
-                'vectors.backend = "sqlite-vec" needs a package that is not installed',
-                "pip install 'memwell[sqlite-vec]', or set it to \"scan\"",
-            )
-        self.database = Database(path)
-        self.vectors_by_sql = vectors_by_sql
-
-    @property
-    def path(self) -> Path:
-        """Where the file lies."""
-        return self.database.path
-
-    @property
-    def bytes(self) -> int:
-        """How much room it takes, its log included."""
-        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm")]
-        return sum(file.stat().st_size for file in files if file.exists())
+    def __init__(self, path: Path, backend: Backend | None = None) -> None:
+        """The backend says how nearest vectors are found; None is the scan."""
+        super().__init__(Database(path))
+        self.vectors = VectorStores(self.database, backend or Backend())
 
     @contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Notes]:
@@ -84,53 +71,32 @@ class Index:
         with self.database.writing(wait_ms) as connection:
             yield Rests(connection)
 
-    @cached_property
-    def snapshots(self) -> Snapshots:
-        """The files beside the index that are scanned for vectors."""
-        from memwell.store.vectors import Snapshots
+    def settle(self, space: Space) -> None:
+        """Bring the vectors of a space to where the settings want them."""
+        self.vectors.settle(space)
 
-        return Snapshots(self.path.parent)
+    def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
+        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        self.vectors.put(space, windows)
 
     def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
-        """Write a new snapshot of a space where enough has changed since the last one."""
-        from memwell.store import vectors
-        from memwell.store.spaces import Spaces
-
-        if self.vectors_by_sql:
-            return
-        with self.database.reading() as connection:
-            space = Spaces(connection).named(fingerprint)
-            if space is None or not (
-                even_if_little_changed or vectors.is_scattered(connection, self.snapshots, space)
-            ):
-                return
-            written = vectors.write_snapshot(connection, self.path.parent, space)
-        with self.database.writing() as connection:
-            adopted = vectors.adopt_snapshot(connection, space, written)
-            used = {other.snapshot for other in Spaces(connection).all() if other.snapshot}
-        self.snapshots.delete(written.instead_of if adopted else written.name)
-        self.snapshots.sweep(used)
+        """Make searches of a space quick again where enough has changed since the last time."""
+        self.vectors.compact(fingerprint, even_if_little_changed=even_if_little_changed)
 
     def scrub(self) -> bool:
         """Let nothing of what was deleted stay in the file; False while a reader still holds it."""
         with self.database.writing() as connection:
             connection.pragma("secure_delete", True)
             connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-            spaces = [space.fingerprint for space in self._spaces(connection)]
-        for fingerprint in spaces:
-            self.compact(fingerprint, even_if_little_changed=True)
+        for space in self.vectors.copied():
+            self.compact(space.fingerprint, even_if_little_changed=True)
         return self.database.scrub()
 
-    def _spaces(self, connection: apsw.Connection) -> list[Space]:
-        from memwell.store.spaces import Spaces
-
-        return [space for space in Spaces(connection).all() if space.snapshot]
-
     def drop_space(self, space: Space) -> None:
-        """Delete a space with its vectors and its snapshot."""
+        """Delete a space with its vectors and what is kept of them elsewhere."""
+        self.vectors.drop(space)
         with self.writing_spaces() as spaces:
             spaces.drop(space)
-        self.snapshots.delete(space.snapshot)
 
     def ensure_words(self) -> bool:
         """Build the keyword index where it is missing or old; return whether it can be had."""
@@ -157,6 +123,16 @@ class Index:
             keyword.leave_behind(connection)
             self._ensure_words(connection)
 
+    def delete(self) -> None:
+        """Delete all of it; it comes back from the notes."""
+        with suppress(MemwellError):  # what cannot be reached is swept when it is used again
+            for space in self.vectors.copied() if self.is_there else ():
+                self.vectors.drop(space)
+        self.close()
+        for pattern in ("index.db*", "vectors-*"):
+            for file in self.path.parent.glob(pattern):
+                file.unlink(missing_ok=True)
+
     def check(self) -> list[str]:
         """Look at every page and every posting; return what is wrong."""
         with self.database.reading() as connection:
@@ -165,13 +141,11 @@ class Index:
         with self.database.writing() as connection:
             try:
                 connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+            except apsw.CorruptError:
+                raise  # it is set aside, and built anew
             except apsw.Error as error:
                 wrong.append(f"keyword index: {error}")
         return wrong
-
-    def close(self) -> None:
-        """Close every connection."""
-        self.database.close()
 
 
 class Reader:
@@ -182,6 +156,8 @@ class Reader:
         self._index = index
         self._lexicon = Lexicon(connection)
         self.notes = Notes(connection)
+        self.vectors_missing = ""
+        """Why what keeps the vectors could not be asked, if it could not."""
 
     @cached_property
     def spaces(self) -> Spaces:
@@ -196,6 +172,13 @@ class Reader:
         from memwell.store.rests import Rests
 
         return Rests(self._connection)
+
+    @cached_property
+    def contained(self) -> Contained:
+        """What there is, listed."""
+        from memwell.store.contained import Contained
+
+        return Contained(self._connection, self.numbers)
 
     def words_unusable(self) -> str:
         """Return why words cannot be searched, or "" if they can."""
@@ -223,25 +206,40 @@ class Reader:
 
         Without `words` only its filters count, not what must or must not be in a chunk.
         """
-        from memwell.store import vectors
-
-        among = vectors.Among(query.filters)
+        among = Among(query.filters)
         if words and (query.all_of or query.none_of):
             with _told_apart():
                 must, unwanted = keyword.restricted(self._connection, self._lexicon, query)
-            among = vectors.Among(query.filters, must, unwanted)
-        if self._index.vectors_by_sql:
-            from memwell.store import vector_sql
-
-            return vector_sql.nearest(self._connection, space, vector, among, limit)
-        snapshots = self._index.snapshots
-        return vectors.nearest(self._connection, snapshots, space, vector, among, limit)
+            among = Among(query.filters, must, unwanted)
+        store = self._index.vectors.of(space)
+        with self._without_vectors():
+            return store.nearest(self._connection, space, vector, among, limit)
+        return []
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Return what the meaning leg says of some chunks."""
         from memwell.store import vectors
 
-        return vectors.cosines(self._connection, space, vector, chunk_ids)
+        rows = self.numbers(space, self.spaces.vectors_of(space, chunk_ids))
+        return vectors.cosines(rows, space, vector)
+
+    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
+        """Return vectors spread evenly over a space, each with its note."""
+        return self.numbers(space, self.spaces.some_vectors(space, most))
+
+    def numbers(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
+        """Return what rows of vectors stand for, each with what came with it."""
+        with self._without_vectors():
+            return self._index.vectors.of(space).read(space, rows)
+        return []
+
+    @contextmanager
+    def _without_vectors(self) -> Iterator[None]:
+        """Go on without them where they cannot be had, and remember why."""
+        try:
+            yield
+        except VectorsUnavailable as error:
+            self.vectors_missing = str(error)
 
     def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
         """Return the neighbours of those chunks that are short, with them, on average."""
@@ -259,7 +257,7 @@ class Reader:
         """Return the first vector of each chunk that has one."""
         from memwell.store import vectors
 
-        return vectors.first_vectors(self._connection, space, chunk_ids)
+        return vectors.first_vectors(self.numbers(space, self.spaces.vectors_of(space, chunk_ids)))
 
     def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         """Whether filters let any of some chunks through."""
@@ -322,13 +320,7 @@ class Reader:
             """,
             (f'"{token}"', *values),
         ).get
-        if found is None:
-            return None
-        words: list[str] = re.findall(r"[^\W_]+", found)
-        for word in words:
-            if any(seen == token for seen, _ in self.tokens(word)):
-                return word.capitalize() if like[:1].isupper() else word.lower()
-        return token
+        return None if found is None else as_written(token, like, found, self.tokens)
 
 
 @contextmanager

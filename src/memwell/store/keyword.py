@@ -10,13 +10,14 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import apsw
 
 from memwell.store.base import Match, WordQuery
+from memwell.store.contract import Lexicon
 from memwell.store.expressions import Unit, joined, required, units, unknown_words
 from memwell.store.filters import filter_sql
-from memwell.store.lexicon import Lexicon
 from memwell.store.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
 from memwell.store.words import WORDS_VERSION, indexed_parts, indexed_text
 
@@ -139,7 +140,28 @@ def search(
     connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, limit: int
 ) -> list[Match]:
     """Return the best matches, best first."""
-    runner = _Runner(connection, query, max(limit, POOL), lexicon)
+    return best(_Runner(connection, query, max(limit, POOL), lexicon), lexicon, query, limit)
+
+
+def scores_of(
+    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, chunk_ids: Sequence[int]
+) -> dict[int, float]:
+    """Return the scores of those of some chunks that match, as `search` would give them."""
+    return scores(_Runner(connection, query, len(chunk_ids), lexicon, chunk_ids), lexicon, query)
+
+
+# -- ranking, whichever store looks words up ------------------------------------------------------
+
+
+class Runner(Protocol):
+    """Looks expressions up under the exclusions and filters of one query."""
+
+    def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
+        """Score the chunks that `selecting` matches by it and by the words that only score."""
+
+
+def best(runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int) -> list[Match]:
+    """Return the best matches of a query, best first."""
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
     ranking = _ranking(query, lexicon)
     found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
@@ -147,11 +169,8 @@ def search(
     return [Match(chunk_id, score) for chunk_id, score in ordered[:limit]]
 
 
-def scores_of(
-    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, chunk_ids: Sequence[int]
-) -> dict[int, float]:
-    """Return the scores of those of some chunks that match, as `search` would give them."""
-    runner = _Runner(connection, query, len(chunk_ids), lexicon, only=chunk_ids)
+def scores(runner: Runner, lexicon: Lexicon, query: WordQuery) -> dict[int, float]:
+    """Return the scores of what matches, of the few chunks that a runner looks at."""
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
     ranking = _weighty(_ranking(query, lexicon), lexicon.total)
     every = joined("OR", (word.expression for word in ranking))
@@ -165,10 +184,10 @@ def ideal_score(lexicon: Lexicon, query: WordQuery) -> float:
     """
     rows = [unit.rows for unit in _ranking(query, lexicon)]
     rows += [0] * len(unknown_words(query.any_of, lexicon))
-    return sum(_idf(some, lexicon.total) for some in rows)
+    return sum(idf(some, lexicon.total) for some in rows)
 
 
-def _idf(rows: int, total: int) -> float:
+def idf(rows: int, total: int) -> float:
     """Return the weight of a word in BM25; of a beginning of words, `rows` is an estimate."""
     rows = min(rows, total)
     return max(0.0, math.log((total - rows + 0.5) / (rows + 0.5)))
@@ -208,7 +227,7 @@ def _budget(total: int) -> float:
     return max(_SELECT_ROWS, _SELECT_SHARE * total)
 
 
-def _ranked(runner: _Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
+def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
     """Rank chunks by the sum of their words' BM25, without looking at every chunk with "the".
 
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
@@ -239,7 +258,7 @@ def _split(words: Sequence[Unit], budget: float) -> tuple[Sequence[Unit], Sequen
 def _settled(found: dict[int, float], scoring: Sequence[Unit], total: int) -> bool:
     if len(found) < POOL:
         return False
-    could_matter = sum(_idf(word.rows, total) for word in scoring)
+    could_matter = sum(idf(word.rows, total) for word in scoring)
     return sorted(found.values(), reverse=True)[_EXACT_RANK - 1] >= could_matter
 
 

@@ -32,14 +32,11 @@ class Lexicon:
 
     @cached_property
     def _tokenizer(self) -> apsw.FTS5Tokenizer:
-        name, *arguments = shlex.split(TOKENIZER)
-        return self._connection.fts5_tokenizer(name, arguments)
+        return tokenizer(self._connection)
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as FTS5 indexes it, beside the letters it came from."""
-        data = indexed_text(text).encode("utf-8", "replace")
-        found: Any = self._tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
-        return [(token, data[start:end].decode()) for start, end, token in found]
+        return tokens(self._tokenizer, text)
 
     def rows(self, token: str) -> int:
         """Return how many chunks hold `token`; of a very common one, about how many."""
@@ -65,6 +62,19 @@ class Lexicon:
             "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (expression,)
         ).get
         return found is not None
+
+
+def tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
+    """Return what splits text into tokens."""
+    name, *arguments = shlex.split(TOKENIZER)
+    return connection.fts5_tokenizer(name, arguments)
+
+
+def tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[tuple[str, str]]:
+    """Return each token of `text` as it is indexed, beside the letters it came from."""
+    data = indexed_text(text).encode("utf-8", "replace")
+    found: Any = tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
+    return [(token, data[start:end].decode()) for start, end, token in found]
 
 
 def count_common_words(connection: apsw.Connection) -> None:

@@ -15,13 +15,11 @@ import apsw
 
 from memwell.model import Chunk, Context, Hit, Note
 from memwell.store import keyword
+from memwell.store.assemble import FACTS, as_hit, joined_text, together, unchanged
 from memwell.store.base import Beside, Filters
 from memwell.store.filters import filter_sql
 from memwell.store.keyword import WordRow
 from memwell.store.lexicon import count_common_words
-
-FACTS = "facts:"
-"""What the workspaces begin with that hold no files, but facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +108,32 @@ class Notes:
         )
         if self._with_words:
             count_common_words(self.connection)
+
+    def followed(self, root: str) -> int:
+        """Return up to which revision the facts of a workspace are as they are."""
+        asked = "SELECT synced_at FROM workspaces WHERE root = ?"
+        found: Any = self.connection.execute(asked, (root,)).get
+        return int(f"{found or 0}")
+
+    def follow(self, roots: Iterable[str], revision: int) -> None:
+        """Record up to which revision the facts of workspaces are as they are."""
+        rows = [(str(revision), root) for root in roots]
+        self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
+
+    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+        """Return note id, fact id and workspace of facts, wherever they are shown."""
+        rows: Any = self.connection.execute(
+            """
+            SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
+            WHERE w.root GLOB ? AND n.path IN (SELECT value FROM json_each(?))
+            """,
+            (f"{FACTS}*", json.dumps([*dict.fromkeys(ids)])),
+        ).fetchall()
+        return [*rows]
+
+    def overwrite(self) -> None:
+        """Let nothing stay of what is deleted from now on."""
+        self.connection.pragma("secure_delete", True)
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""
@@ -213,21 +237,17 @@ class Notes:
 
         Where only the cuts are others, the vectors of those that go stand in for the new ones'.
         """
-        reusable: dict[tuple[str, str], list[int]] = {}
-        for row in reversed(before):
-            reusable.setdefault((row.text, row.heading), []).append(row.chunk_id)
+        same, gone_ids = unchanged(chunks, before)
         ids, kept, new = [], [], []
-        for seq, part in enumerate(chunks):
-            heading = "\n".join(part.heading)
-            same = reusable.get((part.text, heading))
+        for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
             place = (seq, part.start_line, part.end_line, part.overlap)
-            if same:
-                ids.append(same.pop())
-                kept.append((*place, ids[-1]))
+            if known is not None:
+                ids.append(known)
+                kept.append((*place, known))
             else:
                 ids.append(self._new_chunk_id())
-                new.append((*place, ids[-1], note_id, heading, part.text))
-        gone = [(key,) for keys in reusable.values() for key in keys]
+                new.append((*place, ids[-1], note_id, "\n".join(part.heading), part.text))
+        gone = [(key,) for key in gone_ids]
         self.connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
             kept,
@@ -285,19 +305,7 @@ class Notes:
             """,
             (json.dumps([*chunk_ids]),),
         )
-        found: dict[int, list[tuple[int, int]]] = {}
-        own: dict[int, int] = {}
-        for chunk, other, length, length_of_other in rows:
-            found.setdefault(chunk, []).append((other, length_of_other))
-            own[chunk] = length
-        groups = {
-            chunk: Beside(
-                tuple(other for other, _ in others),
-                (own[chunk] + sum(length for _, length in others)) / (1 + len(others)),
-            )
-            for chunk, others in found.items()
-        }
-        return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
+        return together(rows, shorter_than)
 
     def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
@@ -340,14 +348,7 @@ class Notes:
             """,
             (chunk_id,),
         ).fetchall()
-        text, before = "", None
-        for seq, _, _, overlap, part in rows:
-            if before is not None:
-                text += part[overlap:] if seq == before + 1 else f"\n{part}"
-            else:
-                text = part
-            before = seq
-        return Context(rows[0][1], rows[-1][2], text)
+        return joined_text(rows)
 
     def listed(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""
@@ -366,15 +367,8 @@ class Notes:
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Yield a hit for each chunk id and relevance, in the order given."""
         for chunk_id, relevance in matches:
-            row = self.connection.execute(_HIT, (chunk_id,)).get
-            path, root, start, end, text, title, heading, date, tags, until = row
-            fact = root.startswith(FACTS)
-            yield Hit(
-                path=path, workspace="facts" if fact else root, start_line=start, end_line=end,
-                score=relevance, relevance=relevance, text=text, title=title, date=date,
-                heading=tuple(filter(None, heading.split("\n"))), tags=tuple(json.loads(tags)),
-                kind="fact" if fact else "note", valid_until=until if fact else None,
-            )  # fmt: skip
+            *row, tags, until = self.connection.execute(_HIT, (chunk_id,)).get
+            yield as_hit((*row, json.loads(tags), until), relevance)
 
 
 _HIT = """

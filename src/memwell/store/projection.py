@@ -8,29 +8,27 @@ the truth: the index follows its revisions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from memwell.model import Chunk, Fact, Note, Viewer
-from memwell.store.facts import FactStore, Which
+from memwell.store.assemble import FACTS, FORMER
+from memwell.store.contract import Index, Notes
+from memwell.store.facts import Which
+from memwell.store.facts_contract import FactStore
 from memwell.store.filters import FACT
-from memwell.store.index import Index
-from memwell.store.notes import FACTS, NoteFile, Notes
-
-_FORMER = "former:"
+from memwell.store.notes import NoteFile
 
 
 def root_of(scope: str, target: str, *, former: bool = False) -> str:
     """Return what the workspace of a scope is called; `former` is what is no longer held true."""
-    return f"{FACTS}{_FORMER if former else ''}{scope}:{target}"
+    return f"{FACTS}{FORMER if former else ''}{scope}:{target}"
 
 
 def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in the index."""
     last = store.revision()
     with index.reading() as reader:
-        behind = min(_followed(reader.notes, root_of(*scope)) for scope in viewer.scopes)
+        behind = min(reader.notes.followed(root_of(*scope)) for scope in viewer.scopes)
     if not last:
         return
     with store.seen_by(viewer) as facts:
@@ -39,21 +37,20 @@ def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     if behind == last and not expired:
         return
     with index.writing() as notes:
-        notes.connection.pragma("secure_delete", True)  # what goes is overwritten
+        notes.overwrite()
         for scope in viewer.scopes:
             notes.workspace(root_of(*scope))
         shown = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
         _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], shown)
         for fact in shown:
             _put(notes, fact)
-        roots = [(str(last), root_of(*scope)) for scope in viewer.scopes]
-        notes.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", roots)
+        notes.follow([root_of(*scope) for scope in viewer.scopes], last)
 
 
 def withdraw(index: Index, ids: Sequence[str]) -> None:
     """Take facts out of an index, whoever may see them."""
     with index.writing() as notes:
-        notes.connection.pragma("secure_delete", True)
+        notes.overwrite()
         _remove(notes, ids, [])
 
 
@@ -71,21 +68,8 @@ def _root(fact: Fact) -> str:
     return root_of(fact.scope, fact.target, former=fact.superseded_by is not None)
 
 
-def _followed(notes: Notes, root: str) -> int:
-    """Return up to which revision the facts of a workspace are as they are."""
-    asked = "SELECT synced_at FROM workspaces WHERE root = ?"
-    found: Any = notes.connection.execute(asked, (root,)).get
-    return int(f"{found or 0}")
-
-
 def _remove(notes: Notes, ids: Sequence[str], shown: Sequence[Fact]) -> None:
     """Take facts out that are gone, but not what is about to be written over."""
     stays = {(fact.id, _root(fact)) for fact in shown}
-    rows: Any = notes.connection.execute(
-        """
-        SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
-        WHERE w.root GLOB ? AND n.path IN (SELECT value FROM json_each(?))
-        """,
-        (f"{FACTS}*", json.dumps([*dict.fromkeys(ids)])),
-    ).fetchall()
+    rows = notes.facts_named(ids)
     notes.delete([key for key, path, root in rows if (path, root) not in stays])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +42,12 @@ class Entry:
         return path == self.path or self.path in path.parents
 
 
+def innermost(entries: Iterable[Entry], path: Path) -> Entry | None:
+    """Return the innermost of some workspaces that contains `path`."""
+    holding = [entry for entry in entries if entry.contains(path)]
+    return max(holding, key=lambda entry: len(entry.path.parts), default=None)
+
+
 class Registry:
     """The list of workspaces of one agent."""
 
@@ -72,8 +78,7 @@ class Registry:
 
     def around(self, path: Path) -> Entry | None:
         """Return the innermost workspace that contains `path`."""
-        holding = [entry for entry in self.entries() if entry.contains(path)]
-        return max(holding, key=lambda entry: len(entry.path.parts), default=None)
+        return innermost(self.entries(), path)
 
     def _save(self, entries: Sequence[Entry]) -> None:
         """Write the list, whole or not at all."""

@@ -26,6 +26,11 @@ class Rest:
         return self.until > now
 
 
+def seconds_after(failures: int) -> float:
+    """Return how long a provider is left alone that failed so many times in a row."""
+    return min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (failures - 1))
+
+
 class Rests:
     """The list of providers that are left alone."""
 
@@ -49,7 +54,7 @@ class Rests:
             "SELECT failures FROM rests WHERE provider = ?", (provider,)
         ).get
         failures = int(before or 0) + 1
-        seconds = min(MOST_SECONDS, FIRST_SECONDS * 2 ** (failures - 1))
+        seconds = seconds_after(failures)
         self._connection.execute(
             "INSERT OR REPLACE INTO rests (provider, until, failures, unavailable, reason)"
             " VALUES (?, ?, ?, ?, ?)",

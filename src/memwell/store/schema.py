@@ -136,6 +136,25 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         ALTER TABLE spaces ADD COLUMN unrelated_deviation REAL; -- has nothing to do with it
         """,
     ),
+    (
+        "let LanceDB keep the numbers of vectors",
+        """
+        -- The table of LanceDB that has them; empty: they are in `vectors`. A row of `vectors`
+        -- whose numbers are elsewhere has an integer for them, the key by which they are found.
+        ALTER TABLE spaces ADD COLUMN place TEXT NOT NULL DEFAULT '';
+        CREATE INDEX vectors_by_key ON vectors (vector) WHERE typeof(vector) = 'integer';
+
+        DROP VIEW memory_embeddings;
+        CREATE VIEW memory_embeddings AS
+            SELECT c.id AS id, c.text AS content,
+                   CASE typeof(v.vector) WHEN 'blob' THEN v.vector END AS embedding,
+                   n.path AS source_file, c.seq AS chunk_index,
+                   n.read_ns / 1000000000 AS created_at, s.model AS model_name
+            FROM spaces s JOIN vectors v ON v.space_id = s.id
+            JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id
+            WHERE s.state = 'live' AND v.window = 0 AND v.vector != x'';
+        """,
+    ),
 )
 
 KEYWORD_TABLES = f"""

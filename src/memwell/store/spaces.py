@@ -1,8 +1,9 @@
 """Vector spaces: the vectors of one model, side by side with those of others.
 
-A space is known by its fingerprint. A vector is stored as little-endian float32, keyed by space,
-chunk and window; a chunk that the model could not read has one empty window, so that it is not
-tried again. Exactly one space is live: it answers. Others are being filled, or were retired.
+A space is known by its fingerprint. A vector is stored as little-endian float32, or as the key by
+which LanceDB has it, keyed by space, chunk and window; a chunk that the model could not read has
+one empty window, so that it is not tried again. Exactly one space is live: it answers. Others are
+being filled, or were retired.
 
 A note that is cut anew though its text is the same (another chunk size) lends the vectors of its
 former chunks to the new ones on the same lines, until those have their own: windows below 0.
@@ -19,13 +20,14 @@ import apsw
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+    from memwell.store.vector_store import Stored
 
 FILLING, LIVE, RETIRED = "filling", "live", "retired"
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
     " pinned, complete_to, random_mean, random_deviation, snapshot, unrelated_mean,"
-    " unrelated_deviation"
+    " unrelated_deviation, place"
 )
 
 
@@ -53,6 +55,8 @@ class Space:
     unrelated_mean: float | None = None
     """The cosine of a question and a passage that has nothing to do with it."""
     unrelated_deviation: float | None = None
+    place: str = ""
+    """The table of LanceDB that has its vectors; empty: they are here, in `vectors`."""
 
     @property
     def made_from(self) -> Mapping[str, Any]:
@@ -95,6 +99,11 @@ class Spaces:
     def named(self, fingerprint: str) -> Space | None:
         """Return the space of a fingerprint."""
         return next((space for space in self.all() if space.fingerprint == fingerprint), None)
+
+    def place(self, space: Space) -> str | None:
+        """Return where the vectors of a space are by now; None if it was dropped."""
+        found = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
+        return None if found is None else str(found)
 
     def open(
         self, fingerprint: str, provider: str, model: str, dimensions: int,
@@ -175,14 +184,20 @@ class Spaces:
             """,
             _bind(space) | {"limit": limit},
         )
-        return [Waiting(key, _with_headings(str(title), *rest)) for key, title, *rest in rows]
+        return [Waiting(key, with_headings(str(title), *rest)) for key, title, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        self.put_rows(
+            space, ((chunk_id, blobs(matrix, space.dimensions)) for chunk_id, matrix in windows)
+        )
+
+    def put_rows(self, space: Space, windows: Iterable[tuple[int, Sequence[Stored]]]) -> None:
+        """Store what the windows of chunks are, or where."""
         rows = [
-            (space.id, chunk_id, number, blob)
-            for chunk_id, matrix in windows
-            for number, blob in enumerate(_blobs(matrix, space.dimensions))
+            (space.id, chunk_id, number, stored)
+            for chunk_id, parts in windows
+            for number, stored in enumerate(parts)
         ]
         self._connection.executemany(
             "DELETE FROM vectors WHERE chunk_id = ? AND space_id = ? AND window < 0",
@@ -214,7 +229,7 @@ class Spaces:
             (mean, deviation, space.id),
         )
 
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
+    def some_vectors(self, space: Space, most: int) -> list[tuple[int, Stored]]:
         """Return vectors spread evenly over a space, each with its note."""
         rows = self._connection.execute(
             """
@@ -230,9 +245,9 @@ class Spaces:
             """,
             {"space": space.id, "most": most},
         )
-        return [(int(note), bytes(vector)) for note, vector in rows]
+        return [*rows]
 
-    def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, bytes]]:
+    def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """Return the vectors of some chunks, each with its chunk."""
         rows = self._connection.execute(
             """
@@ -241,7 +256,7 @@ class Spaces:
             """,
             (json.dumps([*chunk_ids]), space.id),
         )
-        return [(int(chunk_id), bytes(vector)) for chunk_id, vector in rows]
+        return [*rows]
 
 
 def lend(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
@@ -274,7 +289,7 @@ def _bind(space: Space) -> dict[str, int]:
     return {"space": space.id, "complete_to": space.complete_to}
 
 
-def _blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
+def blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
     """Return the windows of a chunk as stored; refuse whatever is not a vector of this space."""
     import numpy as np
 
@@ -286,7 +301,7 @@ def _blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
     return [row.astype("<f4").tobytes() for row in matrix] or [b""]
 
 
-def _with_headings(title: str, heading: str, text: str) -> str:
+def with_headings(title: str, heading: str, text: str) -> str:
     """Set the title and heading path before a passage that does not begin with them.
 
     Space around it says nothing: a section that another is appended to stays the same text.

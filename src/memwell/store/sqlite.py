@@ -22,11 +22,11 @@ from memwell.errors import (
     IndexDatabaseError,
     NewerIndexError,
 )
+from memwell.store.contract import WAIT_MS
 from memwell.store.filesystem import private_folder, unsafe_for_wal
 from memwell.store.schema import APPLICATION_ID, MIGRATIONS
 
-BUSY_TIMEOUT_MS = 60_000
-"""How long a writer waits for another; a batch of 200 notes takes well under a second."""
+BUSY_TIMEOUT_MS = WAIT_MS
 _LOG_TIMEOUT_MS = 1_000
 """How long emptying the log waits for those that read it; it can be done later."""
 

@@ -13,15 +13,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 import numpy as np
 
 from memwell.store import snapshot
-from memwell.store.base import Filters, Match
+from memwell.store.base import Match
 from memwell.store.filters import filter_sql
 from memwell.store.snapshot import Array, Row, Snapshot
 from memwell.store.spaces import Space, Spaces
+from memwell.store.sqlite import Database
+from memwell.store.vector_store import Among, Stored, best_first
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
 
 _LEFT_SECONDS = 3600
 _STALE_ROWS = 500
@@ -31,15 +37,6 @@ _SAMPLE = 10_000
 """Vectors that the principal axes are taken from."""
 _SORTED = 500
 """Scores up to which sorting all is quicker than looking for the best first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """Which chunks may be found: filters on their notes, and words they must or must not hold."""
-
-    filters: Filters
-    chunks: Sequence[int] | None = None
-    not_chunks: Sequence[int] = ()
 
 
 class Snapshots:
@@ -78,25 +75,67 @@ class Snapshots:
                     file.unlink()
 
 
-def nearest(
-    connection: apsw.Connection, snapshots: Snapshots, space: Space,
-    query: Array, among: Among, limit: int,
-) -> list[Match]:  # fmt: skip
-    """Return the chunks nearest to a query, best first; a chunk is as near as its best window."""
-    base = snapshots.of(space)
-    allowed = _Allowed(connection, among)
-    if base is None or not len(base.ids):
-        return _recent(connection, space, 0, query, allowed, limit)
-    keep = allowed.keep(base.chunks, base.notes)
-    if not _anything_since(connection, space, base):
-        return _older(base, query, keep, limit)
-    dead = _dead_rows(connection, space, base)
-    if len(dead):
-        keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
-        keep[dead] = False
-    older = _older(base, query, keep, limit)
-    newer = _recent(connection, space, base.last_id, query, allowed, limit)
-    return sorted([*older, *newer], key=_order)[:limit]
+class InTable:
+    """Vectors whose numbers are in the table itself, however the nearest are found."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
+        """Store the vectors of chunks; False if the space is kept elsewhere by now."""
+        with self.database.writing() as connection:
+            spaces = Spaces(connection)
+            if spaces.place(space):
+                return False
+            spaces.put(space, windows)
+            return True
+
+    def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
+        """Return the rows as they are: the numbers are in them."""
+        return [(key, vector) for key, vector in rows if isinstance(vector, bytes)]
+
+
+class Scan(InTable):
+    """Vectors that are found by a scan of a snapshot in memory."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.snapshots = Snapshots(database.path.parent)
+
+    def nearest(
+        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+    ) -> list[Match]:
+        """Return the chunks nearest to a query, best first; each is as near as its best window."""
+        base = self.snapshots.of(space)
+        allowed = _Allowed(connection, among)
+        if base is None or not len(base.ids):
+            return _recent(connection, space, 0, query, allowed, limit)
+        keep = allowed.keep(base.chunks, base.notes)
+        if not _anything_since(connection, space, base):
+            return _older(base, query, keep, limit)
+        dead = _dead_rows(connection, space, base)
+        if len(dead):
+            keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
+            keep[dead] = False
+        older = _older(base, query, keep, limit)
+        newer = _recent(connection, space, base.last_id, query, allowed, limit)
+        return sorted([*older, *newer], key=best_first)[:limit]
+
+    def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
+        """Write a new snapshot of a space where enough has changed since the last one."""
+        with self.database.reading() as connection:
+            if not (even_if_little_changed or is_scattered(connection, self.snapshots, space)):
+                return
+            written = write_snapshot(connection, self.snapshots.folder, space)
+        with self.database.writing() as connection:
+            adopted = adopt_snapshot(connection, space, written)
+            used = {other.snapshot for other in Spaces(connection).all() if other.snapshot}
+        self.snapshots.delete(written.instead_of if adopted else written.name)
+        self.snapshots.sweep(used)
+
+    def drop(self, space: Space) -> None:
+        """Delete the snapshot of a space."""
+        self.snapshots.delete(space.snapshot)
 
 
 def _older(base: Snapshot, query: Array, keep: Array | None, limit: int) -> list[Match]:
@@ -121,15 +160,8 @@ def _anything_since(connection: apsw.Connection, space: Space, base: Snapshot) -
     return found is not None
 
 
-def _order(match: Match) -> tuple[float, int]:
-    return -match.score, match.chunk_id
-
-
-def cosines(
-    connection: apsw.Connection, space: Space, query: Array, chunk_ids: Sequence[int]
-) -> dict[int, float]:
+def cosines(rows: Sequence[tuple[int, bytes]], space: Space, query: Array) -> dict[int, float]:
     """Return the cosine of each chunk that has a vector: that of its best window."""
-    rows = Spaces(connection).vectors_of(space, chunk_ids)
     scores = _stacked([vector for _, vector in rows], space.dimensions) @ query
     best: dict[int, float] = {}
     for (chunk_id, _), score in zip(rows, scores.tolist(), strict=True):
@@ -137,12 +169,10 @@ def cosines(
     return best
 
 
-def first_vectors(
-    connection: apsw.Connection, space: Space, chunk_ids: Sequence[int]
-) -> dict[int, Array]:
+def first_vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Array]:
     """Return the vector of each chunk's first window."""
     found: dict[int, Array] = {}
-    for chunk_id, vector in Spaces(connection).vectors_of(space, chunk_ids):
+    for chunk_id, vector in rows:
         found.setdefault(chunk_id, np.frombuffer(vector, dtype="<f4"))
     return found
 

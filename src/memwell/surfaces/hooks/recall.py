@@ -73,7 +73,7 @@ def _at_start(memory: Memory, budget: int) -> str:
     from memwell.model import Hit
     from memwell.store.facts import Which
 
-    if not memory.facts.store.database.path.exists():
+    if not memory.facts.store.is_there:
         return ""
     facts = memory.facts.find(Which(), _LOOKED_AT)
     hits = [

@@ -1,0 +1,340 @@
+"""One PostgreSQL server: pooled connections, migrations, time-outs, and trying again.
+
+A transaction that the server ended before it was acknowledged leaves nothing, and may be run
+again: `Server.again` does. Where the connection broke while it was being committed, the server
+is asked what became of it. Errors of PostgreSQL become errors with a remedy here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from memwell.errors import (
+    ConfigError,
+    DiskFullError,
+    IndexDatabaseError,
+    NewerIndexError,
+)
+from memwell.store.contract import WAIT_MS, Interrupted
+from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+
+Connection = psycopg.Connection[Any]
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5
+STATEMENT_MS = 60_000
+MOST_CONNECTIONS = 16
+PATIENCE_SECONDS = 60.0
+"""How long a server that was there is waited for: a restart takes some seconds."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_LONGEST_TENANT = 200
+_LINES = 10_000
+"""Rows that are sent at a time."""
+_MIGRATING = 0x6D656D77
+"""The key of the lock under which migrations run."""
+
+# What went wrong is in the errors that are raised; nothing is printed.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+
+
+class Server:
+    """A database on a server, as one tenant uses it."""
+
+    def __init__(self, url: str, tenant: str) -> None:
+        try:
+            parts: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, **conninfo_to_dict(url)}
+        except psycopg.ProgrammingError:  # which repeats the address, with the password
+            raise ConfigError(
+                "store.url is no address of PostgreSQL",
+                "Write it like postgresql://USER@HOST:5432/DATABASE",
+            ) from None
+        self._parts = parts
+        if not tenant or "\0" in tenant or len(tenant) > _LONGEST_TENANT:
+            raise ConfigError(
+                f"store.tenant = {tenant!r} cannot be the name of a tenant", "Use letters or digits"
+            )
+        self.tenant = tenant
+        self._opening = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._was_there = False
+
+    @property
+    def place(self) -> str:
+        """The address, without the password."""
+        host, port = self._parts.get("host", "localhost"), self._parts.get("port", 5432)
+        return f"PostgreSQL at {host}:{port}/{self._parts.get('dbname', '')}, tenant {self.tenant}"
+
+    @contextmanager
+    def reading(self, agent: str = "") -> Iterator[Session]:
+        """Lend one unchanging state of the database."""
+        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            yield Session(connection, self.tenant, agent)
+            connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self, agent: str = "", wait_ms: int = WAIT_MS) -> Iterator[Session]:
+        """Lend a transaction; what it locked it waits for no longer than `wait_ms`."""
+        with self._begun(f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}") as connection:
+            yield Session(connection, self.tenant, agent)
+            self._commit(connection)
+
+    def again(self, operation: Callable[[], T]) -> T:
+        """Run an operation, and again where the server interrupted it, for a while."""
+        last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
+        while True:
+            try:
+                return operation()
+            except Interrupted:
+                if not self._was_there or time.monotonic() > last:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def rows(self, agent: str, statement: str, **values: Any) -> list[Any]:
+        """Run a statement by itself and return its rows; again where that was interrupted.
+
+        Whatever became of it the first time, the second must not change more.
+        """
+
+        def once() -> list[Any]:
+            with self._begun() as connection:
+                return Session(connection, self.tenant, agent).rows(statement, **values)
+
+        return self.again(once)
+
+    def close(self) -> None:
+        """Close every connection; the next use opens new ones."""
+        with self._opening:
+            if self._pool:
+                self._pool.close()
+            self._pool = None
+
+    # -- how it is done ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _begun(self, begin: str = "") -> Iterator[Connection]:
+        """Lend a connection, in a transaction if told: a server that was there is waited for."""
+        with self._explained():
+            pool, connection = self.again(lambda: self._begin(begin))
+            try:
+                yield connection
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                raise
+            finally:
+                _give_back(pool, connection)
+
+    def _begin(self, begin: str) -> tuple[ConnectionPool[Connection], Connection]:
+        with self._explained():
+            pool = self._opened()
+            connection = pool.getconn(CONNECT_SECONDS)
+            try:
+                if begin:
+                    connection.execute(begin)
+            except BaseException:
+                _give_back(pool, connection)
+                raise
+            return pool, connection
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        with self._opening:
+            if self._pool is None:
+                with self._connect() as connection:  # for what it says if that fails
+                    migrate(connection)
+                pool = ConnectionPool(
+                    make_conninfo(**self._parts),
+                    kwargs={"autocommit": True}, min_size=0, max_size=MOST_CONNECTIONS,
+                    configure=_configure, reconnect_timeout=CONNECT_SECONDS, open=False,
+                )  # fmt: skip
+                pool.open()
+                self._pool, self._was_there = pool, True
+            return self._pool
+
+    def _connect(self) -> Connection:
+        return psycopg.connect(make_conninfo(**self._parts), autocommit=True)
+
+    def _commit(self, connection: Connection) -> None:
+        """Commit; where the answer is lost, learn what became of it."""
+        found = connection.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
+        transaction = found[0] if found else None
+        try:
+            connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            if transaction is None or not connection.broken:
+                raise
+            if not self._was_committed(transaction):
+                raise Interrupted(f"{self.place} ended a transaction") from error
+
+    def _was_committed(self, transaction: str) -> bool:
+        last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
+        while time.monotonic() < last:
+            with suppress(psycopg.OperationalError), self._connect() as connection:
+                asked = "SELECT pg_xact_status(%s::xid8)"
+                state = connection.execute(asked, (transaction,)).fetchone()
+                if state and state[0] != "in progress":
+                    return bool(state[0] == "committed")
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise IndexDatabaseError(
+            f"{self.place} was lost while it wrote: whether that is kept is not known",
+            "Look whether it is there when the server is back",
+        )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what PostgreSQL says into an error that names the server and the remedy."""
+        try:
+            yield
+        except (errors.SerializationFailure, errors.DeadlockDetected) as error:
+            raise Interrupted(f"{self.place} ended a transaction ({_said(error)})") from error
+        except errors.LockNotAvailable as error:
+            raise IndexDatabaseError(
+                f"{self.place} is being written by another process", "Try again"
+            ) from error
+        except errors.QueryCanceled as error:
+            raise IndexDatabaseError(
+                f"{self.place} took longer than {STATEMENT_MS / 1000:g} seconds",
+                "See what else the server is doing",
+            ) from error
+        except errors.DiskFull as error:
+            raise DiskFullError(f"{self.place} has no room left", "Free some disk space") from error
+        except errors.InsufficientPrivilege as error:
+            raise IndexDatabaseError(
+                f"{self.place} does not allow that ({_said(error)})",
+                "Have its owner grant the role what it needs",
+            ) from error
+        except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
+            raise IndexDatabaseError(
+                f"{self.place} lacks what is needed ({_said(error)})",
+                "Install pgvector on the server",
+            ) from error
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise Interrupted(
+                f"{self.place} cannot be reached ({_said(error)})",
+                "See whether the server runs, and check store.url",
+            ) from error
+
+
+def _give_back(pool: ConnectionPool[Connection], connection: Connection) -> None:
+    broken = connection.broken
+    pool.putconn(connection)
+    if broken:  # then the server was restarted, and the others are, too
+        pool.check()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection inside a transaction, of one tenant and agent: every statement names them."""
+
+    connection: Connection
+    tenant: str
+    agent: str
+
+    def rows(self, statement: str, **values: Any) -> list[Any]:
+        """Run a statement and return its rows."""
+        cursor = self.run(statement, **values)
+        return cursor.fetchall() if cursor.description else []
+
+    def row(self, statement: str, **values: Any) -> Any:
+        """Return the first row of a statement, or None."""
+        return self.run(statement, **values).fetchone()
+
+    def value(self, statement: str, **values: Any) -> Any:
+        """Return the first column of the first row, or None."""
+        found = self.row(statement, **values)
+        return found[0] if found else None
+
+    def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+        """Run a statement; it can name the tenant, and must."""
+        assert "%(tenant)s" in statement, statement
+        known = {"tenant": self.tenant, "agent": self.agent}
+        clean = {name: _storable(value) for name, value in values.items()}
+        return self.connection.execute(statement, {**known, **clean})
+
+    def copy(self, into: str, rows: Iterable[Sequence[str]]) -> None:
+        """Write many rows of this tenant and agent, their values as COPY reads them."""
+        own = f"{as_copied(self.tenant)}\t{as_copied(self.agent)}\t"
+        lines = [own + "\t".join(row) + "\n" for row in rows]
+        with self.connection.cursor().copy(f"COPY {into} FROM STDIN") as copy:
+            for start in range(0, len(lines), _LINES):
+                copy.write("".join(lines[start : start + _LINES]))
+
+
+def as_copied(text: str) -> str:
+    """Return a text as COPY reads it."""
+    return text.translate(_ESCAPES)
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that a database lacks, one process at a time."""
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATING,))
+    try:
+        # Another process may have taken the steps while this one waited.
+        for number in range(_version(connection), len(MIGRATIONS)):
+            _take_step(connection, number)
+    finally:
+        with suppress(psycopg.Error):
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATING,))
+
+
+def _version(connection: Connection) -> int:
+    """Return how many steps were taken."""
+    found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
+    if not found or found[0] is None:
+        return 0
+    taken = connection.execute(f"SELECT count(*) FROM {SCHEMA}.migrations").fetchone()
+    version = int(taken[0]) if taken else 0
+    if version > len(MIGRATIONS):
+        raise NewerIndexError(
+            f"The database was made by a newer memwell (schema {version}, this one knows"
+            f" {len(MIGRATIONS)})",
+            "Upgrade memwell",
+        )
+    return version
+
+
+def _take_step(connection: Connection, number: int) -> None:
+    name, statements = MIGRATIONS[number]
+    with connection.transaction():
+        if number == 0:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            connection.execute(f"CREATE TABLE {SCHEMA}.migrations (number int, name text)")
+        _configure(connection)
+        connection.execute(statements)
+        connection.execute("INSERT INTO migrations VALUES (%s, %s)", (number + 1, name))
+
+
+def _configure(connection: Connection) -> None:
+    connection.execute(f"SET search_path TO {SCHEMA}, public")
+    connection.execute(f"SET statement_timeout TO {STATEMENT_MS}")
+
+
+def _storable(value: Any) -> Any:
+    """PostgreSQL keeps no NUL, and only what is valid Unicode."""
+    if isinstance(value, str):
+        valid = value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return valid.replace("\0", "\ufffd")
+    return [_storable(item) for item in value] if isinstance(value, list) else value
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())

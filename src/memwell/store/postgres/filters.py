@@ -1,0 +1,67 @@
+"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``; see ../filters.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memwell.store.base import Filters
+from memwell.store.filters import FACT, globs
+from memwell.store.postgres.sql import Values
+
+
+def filter_sql(filters: Filters, values: Values) -> str:
+    """Return conditions to append after WHERE ... (each begins with AND)."""
+    return "".join(f" AND {condition}" for condition in _conditions(filters, values))
+
+
+def _conditions(filters: Filters, values: Values) -> Iterator[str]:
+    if filters.workspaces is not None:
+        yield f"n.workspace_id = ANY({values([*filters.workspaces])})"
+    if filters.held_at is not None:
+        at = values(filters.held_at)
+        held = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
+        yield f"(n.recipe != '{FACT}' OR {held})"
+    if filters.only is not None:
+        yield f"n.path = ANY({values(sorted(filters.only))})"
+    if filters.paths:
+        fitting = [glob for path in filters.paths for glob in globs(path)]
+        yield _fits("n.path", fitting, values)
+    for path in filters.not_paths:
+        yield f"NOT {_fits('n.path', globs(path), values)}"
+    for tag in filters.tags:
+        yield f"EXISTS {_tagged(tag.casefold(), values)}"
+    for tag in filters.not_tags:
+        yield f"NOT EXISTS {_tagged(tag.casefold(), values)}"
+    if filters.after:
+        yield f"n.date >= {values(filters.after)}"
+    if filters.before:
+        yield f"n.date < {values(filters.before)}"
+
+
+def _fits(column: str, some: list[str], values: Values) -> str:
+    """As SQLite does, only plain letters are taken for their small ones."""
+    patterns: Any = values([pattern(glob) for glob in some])
+    return f'(lower({column} COLLATE "C") ~ ANY({patterns}))'
+
+
+def _tagged(tag: str, values: Values) -> str:
+    same, beneath = values(tag), values(pattern(f"{tag}/*"))
+    return f"(SELECT 1 FROM unnest(n.tags) AS t WHERE t = {same} OR t ~ {beneath})"
+
+
+def pattern(glob: str) -> str:
+    """Return the regular expression for what SQLite's GLOB matches."""
+    found, rest = "^", glob
+    while rest:
+        sign, rest = rest[0], rest[1:]
+        kind = re.match(r"\^?\]?[^\]]*\]", rest) if sign == "[" else None
+        if kind:
+            inside = kind.group()[:-1].replace("\\", "\\\\").replace("[", "\\[")
+            found, rest = f"{found}[{inside}]", rest[kind.end() :]
+        elif sign in "*?":
+            found += ".*" if sign == "*" else "."
+        else:
+            found += sign if sign.isalnum() else f"\\{sign}"
+    return f"{found}$"

@@ -1,0 +1,335 @@
+"""Rows of workspaces, notes and chunks in PostgreSQL; see ../notes.py for what holds of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from memwell.model import Chunk, Note
+from memwell.store.assemble import FACTS, FORMER, unchanged
+from memwell.store.filters import FACT
+from memwell.store.keyword import WordRow
+from memwell.store.notes import NoteFile, Stamp
+from memwell.store.postgres.connect import Session
+from memwell.store.postgres.postings import Changes
+from memwell.store.postgres.spaces import lend
+from memwell.store.postgres.sql import here
+
+_AT_ONCE = 500
+"""Notes that are deleted or indexed anew by a statement, which may take only so long."""
+
+
+class Notes:
+    """Reads and writes notes inside one transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._words = Changes(session)
+        self._owners: dict[int, str] = {}
+
+    # -- workspaces --------------------------------------------------------------------------------
+
+    def workspace(self, root: str, folder_id: str | None = None) -> int:
+        """Return the id of the workspace at `root`, made if it is new."""
+        return int(
+            self._session.value(
+                """
+                INSERT INTO workspaces AS w (tenant, agent, root, folder_id, owner)
+                VALUES (%(tenant)s, %(agent)s, %(root)s, %(folder_id)s, %(owner)s)
+                ON CONFLICT (tenant, agent, root)
+                    DO UPDATE SET folder_id = coalesce(excluded.folder_id, w.folder_id)
+                RETURNING id
+                """,
+                root=root, folder_id=folder_id, owner=owner_of(root),
+            )
+        )  # fmt: skip
+
+    def workspace_id(self, root: str) -> int | None:
+        """Return the id of the workspace at `root`, or None."""
+        found: int | None = self._session.value(
+            f"SELECT id FROM workspaces w WHERE {here('w')} AND w.root = %(root)s", root=root
+        )
+        return found
+
+    def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
+        """Return id, root, folder id and time of the last sync of every workspace of notes."""
+        return self._session.rows(
+            f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {here('w')}"
+            " AND w.owner = '' ORDER BY root"
+        )
+
+    def fact_workspaces(self) -> dict[str, int]:
+        """Return the ids of the workspaces that hold facts, by their names."""
+        return dict(
+            self._session.rows(
+                f"SELECT root, id FROM workspaces w WHERE {here('w')} AND w.owner != ''"
+            )
+        )
+
+    def move_workspace(self, workspace_id: int, root: str) -> None:
+        """Record that a workspace's folder now lies elsewhere."""
+        self._session.run(
+            f"UPDATE workspaces w SET root = %(root)s WHERE {here('w')} AND w.id = %(id)s",
+            root=root, id=workspace_id,
+        )  # fmt: skip
+
+    def remove_workspace(self, workspace_id: int) -> None:
+        """Forget a workspace with all its notes."""
+        self.delete([stamp.note_id for stamp in self.stamps(workspace_id).values()])
+        self._session.run(
+            f"DELETE FROM workspaces w WHERE {here('w')} AND w.id = %(id)s", id=workspace_id
+        )
+
+    def synced(self, workspace_id: int, at: str) -> None:
+        """Record that a workspace is up to date."""
+        self._session.run(
+            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')} AND w.id = %(id)s",
+            at=at, id=workspace_id,
+        )  # fmt: skip
+
+    def followed(self, root: str) -> int:
+        """Return up to which revision the facts of a workspace are as they are."""
+        found = self._session.value(
+            f"SELECT synced_at FROM workspaces w WHERE {here('w')} AND w.root = %(root)s", root=root
+        )
+        return int(found or 0)
+
+    def follow(self, roots: Iterable[str], revision: int) -> None:
+        """Record up to which revision the facts of workspaces are as they are."""
+        self._session.run(
+            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')}"
+            " AND w.root = ANY(%(roots)s)",
+            at=str(revision), roots=[*roots],
+        )  # fmt: skip
+
+    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+        """Return note id, fact id and workspace of facts, wherever they are shown."""
+        return self._session.rows(
+            f"""
+            SELECT n.id, n.path, w.root FROM workspaces w
+            JOIN notes n ON {here("n")} AND n.workspace_id = w.id
+            WHERE {here("w")} AND w.owner != '' AND n.path = ANY(%(ids)s)
+            """,
+            ids=[*dict.fromkeys(ids)],
+        )
+
+    def overwrite(self) -> None:
+        """What is deleted goes with the next vacuum of the server."""
+
+    # -- notes -------------------------------------------------------------------------------------
+
+    def counts(self, workspace_id: int) -> tuple[int, int]:
+        """Return how many notes and chunks a workspace has."""
+        notes, chunks = self._session.row(
+            f"""
+            SELECT count(DISTINCT n.id), count(c.id) FROM notes n
+            LEFT JOIN chunks c ON {here("c")} AND c.note_id = n.id
+            WHERE {here("n")} AND n.workspace_id = %(id)s
+            """,
+            id=workspace_id,
+        )
+        return notes, chunks
+
+    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+        """Return the stamp of every note of a workspace, by path."""
+        rows = self._session.rows(
+            f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
+            f" WHERE {here('n')} AND n.workspace_id = %(id)s",
+            id=workspace_id,
+        )
+        return {path: Stamp(*stamp) for path, *stamp in rows}
+
+    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+        """Record that notes were looked at again and are the same."""
+        for note_id, file in files:
+            self._session.run(
+                f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
+                f" read_ns = %(read_ns)s WHERE {here('n')} AND n.id = %(id)s",
+                id=note_id, size=file.size, mtime_ns=file.mtime_ns, read_ns=file.read_ns,
+            )  # fmt: skip
+
+    def put(
+        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+    ) -> tuple[int, int]:
+        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
+
+        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
+        """
+        owner = self._owner(workspace_id)
+        old_id, old_hash = self._known(workspace_id, file.path, moved_from)
+        before = self._word_rows([old_id]) if old_id is not None else []
+        note_id = self._put_row(workspace_id, file, note, old_id, owner)
+        same_text = old_hash == file.hash
+        ids = self._put_chunks(note_id, note.chunks, before, owner, same_text=same_text)
+        names = "\n".join(note.names)
+        after = [
+            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
+            for key, part in zip(ids, note.chunks, strict=True)
+        ]
+        stay = {*before} & {*after}
+        self._words.remove(row for row in before if row not in stay)
+        self._words.add((row for row in after if row not in stay), owner)
+        return note_id, len({*ids}.difference(row.chunk_id for row in before))
+
+    def delete(self, note_ids: Sequence[int]) -> None:
+        """Remove notes with everything that hangs on them."""
+        for start in range(0, len(note_ids), _AT_ONCE):
+            ids = [*note_ids[start : start + _AT_ONCE]]
+            self._words.remove(self._word_rows(ids))
+            self._session.run(
+                f"DELETE FROM notes n WHERE {here('n')} AND n.id = ANY(%(ids)s)", ids=ids
+            )
+
+    def flush(self) -> None:
+        """Write what was gathered: words are written together, before the transaction ends."""
+        self._words.write()
+
+    def rebuild_words(self) -> None:
+        """Build what words are found by anew, from the chunks."""
+        for table in ("postings", "words"):
+            self._session.run(f"DELETE FROM {table} t WHERE {here('t')}")
+        self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {here('i')}")
+        known = f"SELECT n.id, n.owner FROM notes n WHERE {here('n')} ORDER BY n.id"
+        for number, (note_id, owner) in enumerate(self._session.rows(known), 1):
+            self._words.add(self._word_rows([note_id]), owner)
+            if number % _AT_ONCE == 0:
+                self._words.write()
+        self._words.write()
+
+    def root_of(self, chunk_id: int) -> str:
+        """Return the workspace that a chunk is in."""
+        return str(
+            self._session.value(
+                f"""
+                SELECT w.root FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
+                JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
+                WHERE {here("c")} AND c.id = %(id)s
+                """,
+                id=chunk_id,
+            )
+        )
+
+    def note_id(self, workspace_id: int, path: str) -> int | None:
+        """Return the id of a note, if it is in the index."""
+        return self._known(workspace_id, path, None)[0]
+
+    def chunk_ids(self, note_id: int) -> list[int]:
+        """Return the ids of a note's chunks, in order."""
+        rows = self._session.rows(
+            f"SELECT c.id FROM chunks c WHERE {here('c')} AND c.note_id = %(id)s ORDER BY c.seq",
+            id=note_id,
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
+    # -- how they do it ----------------------------------------------------------------------------
+
+    def _owner(self, workspace_id: int) -> str:
+        if workspace_id not in self._owners:
+            asked = f"SELECT owner FROM workspaces w WHERE {here('w')} AND w.id = %(id)s"
+            self._owners[workspace_id] = self._session.value(asked, id=workspace_id)
+        return self._owners[workspace_id]
+
+    def _known(
+        self, workspace_id: int, path: str, moved_from: int | None
+    ) -> tuple[int | None, str | None]:
+        """Return id and hash of the note at a path, else of the one that moved there."""
+        found = self._session.row(
+            f"""
+            SELECT n.id, n.hash FROM notes n WHERE {here("n")}
+                AND n.workspace_id = %(workspace)s AND n.path = %(path)s
+            """,
+            workspace=workspace_id, path=path,
+        )  # fmt: skip
+        if found is None and moved_from is not None:
+            asked = f"SELECT n.id, n.hash FROM notes n WHERE {here('n')} AND n.id = %(id)s"
+            found = self._session.row(asked, id=moved_from)
+        return found or (None, None)
+
+    def _word_rows(self, note_ids: Sequence[int]) -> list[WordRow]:
+        rows = self._session.rows(
+            f"""
+            SELECT c.id, c.text, c.heading, n.names, n.path
+            FROM notes n JOIN chunks c ON {here("c")} AND c.note_id = n.id
+            WHERE {here("n")} AND n.id = ANY(%(ids)s) ORDER BY c.seq
+            """,
+            ids=[*note_ids],
+        )
+        return [WordRow(*row) for row in rows]
+
+    def _put_row(
+        self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None, owner: str
+    ) -> int:
+        held = note.meta if file.recipe == FACT else {}
+        row: dict[str, Any] = {
+            "workspace_id": workspace_id, "path": file.path, "size": file.size,
+            "mtime_ns": file.mtime_ns, "read_ns": file.read_ns, "hash": file.hash,
+            "recipe": file.recipe, "title": note.title, "names": "\n".join(note.names),
+            "date": note.date, "meta": json.dumps(note.meta, ensure_ascii=False),
+            "tags": sorted({tag.casefold() for tag in note.tags}), "links": sorted({*note.links}),
+            "held_from": held.get("from"), "held_until": held.get("until"), "owner": owner,
+        }  # fmt: skip
+        if old_id is None:
+            columns, marks = ", ".join(row), ", ".join(f"%({name})s" for name in row)
+            statement = f"INSERT INTO notes (tenant, agent, {columns})"
+            statement += f" VALUES (%(tenant)s, %(agent)s, {marks}) RETURNING id"
+            return int(self._session.value(statement, **row))
+        changes = ", ".join(f"{name} = %({name})s" for name in row)
+        statement = f"UPDATE notes n SET {changes} WHERE {here('n')} AND n.id = %(id)s"
+        self._session.run(statement, id=old_id, **row)
+        return old_id
+
+    def _put_chunks(
+        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], owner: str,
+        *, same_text: bool,
+    ) -> list[int]:  # fmt: skip
+        """Replace a note's chunks, keeping the id of each that is still there; return the ids.
+
+        Where only the cuts are others, the vectors of those that go stand in for the new ones'.
+        """
+        same, gone = unchanged(chunks, before)
+        if before:
+            self._session.run(
+                f"UPDATE chunks c SET seq = -1 - seq WHERE {here('c')} AND c.note_id = %(id)s",
+                id=note_id,
+            )
+        fresh = iter(self._new_ids(sum(known is None for known in same)))
+        ids = [next(fresh) if known is None else known for known in same]
+        self._session.run(
+            """
+            INSERT INTO chunks (tenant, agent, note_id, owner, seq, id, start_line, end_line,
+                                overlap, heading, text)
+            SELECT %(tenant)s, %(agent)s, %(note_id)s, %(owner)s, row_number() OVER () - 1, *
+            FROM unnest(%(ids)s::bigint[], %(starts)s::int[], %(ends)s::int[],
+                        %(overlaps)s::int[], %(headings)s::text[], %(texts)s::text[])
+            ON CONFLICT (tenant, agent, id) DO UPDATE SET seq = excluded.seq,
+                start_line = excluded.start_line, end_line = excluded.end_line,
+                overlap = excluded.overlap, owner = excluded.owner
+            """,
+            note_id=note_id, owner=owner, ids=ids,
+            starts=[part.start_line for part in chunks], ends=[part.end_line for part in chunks],
+            overlaps=[part.overlap for part in chunks],
+            headings=["\n".join(part.heading) for part in chunks],
+            texts=[part.text for part in chunks],
+        )  # fmt: skip
+        if gone:
+            if same_text:
+                lend(self._session, note_id, gone)
+            self._session.run(
+                f"DELETE FROM chunks c WHERE {here('c')} AND c.id = ANY(%(ids)s)", ids=gone
+            )
+        return ids
+
+    def _new_ids(self, count: int) -> list[int]:
+        if not count:
+            return []
+        rows = self._session.rows(
+            "SELECT nextval('ids') FROM generate_series(1, %(count)s) WHERE %(tenant)s != ''",
+            count=count,
+        )
+        return [key for (key,) in rows]
+
+
+def owner_of(root: str) -> str:
+    """Return whose the rows of a workspace are: '' for notes, else the scope of the facts."""
+    return root.removeprefix(FACTS).removeprefix(FORMER) if root.startswith(FACTS) else ""

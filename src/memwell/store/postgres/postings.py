@@ -1,0 +1,129 @@
+"""Which chunks hold which tokens: written, taken out, and matched by tokens in a row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from memwell.store.keyword import COLUMN_WEIGHTS, WordRow
+from memwell.store.postgres.connect import Session, as_copied
+from memwell.store.postgres.sought import Row
+from memwell.store.postgres.sql import Values, begins, here
+from memwell.store.postgres.tokens import COLUMN_BITS, postings
+
+
+def matching(row: Row, values: Values, only: str = "") -> str:
+    """Return the statement for the chunks that hold tokens in a row: frequency and length of each.
+
+    `only` is a further condition on ``p.chunk_id``.
+    """
+    if not row.tokens:
+        return "SELECT 0::bigint AS chunk_id, 0::float8 AS frequency, 0 AS length WHERE false"
+    if len(row.tokens) > 1:
+        return _in_a_row(row, values, only)
+    condition = _token("p", row.tokens[0], row.prefix, values)
+    return f"""
+        SELECT p.chunk_id, sum(p.frequency::float8) AS frequency, max(p.length) AS length
+        FROM postings p WHERE {here("p")} AND {condition} {only} GROUP BY p.chunk_id
+    """
+
+
+def _in_a_row(row: Row, values: Values, only: str) -> str:
+    """Of the places of the first token, those after which the others follow."""
+    last = len(row.tokens) - 1
+    others = " ".join(
+        f"JOIN postings p{number} ON {here(f'p{number}')} AND p{number}.chunk_id = p.chunk_id"
+        f" AND {_token(f'p{number}', token, row.prefix and number == last, values)}"
+        f" AND at.place + {number} = ANY(p{number}.places)"
+        for number, token in enumerate(row.tokens)
+        if number
+    )
+    weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
+    return f"""
+        SELECT p.chunk_id, max(p.length) AS length,
+               sum((ARRAY[{weights}]::float8[])[(at.place >> {COLUMN_BITS}) + 1]) AS frequency
+        FROM postings p CROSS JOIN LATERAL unnest(p.places) AS at (place) {others}
+        WHERE {here("p")} AND {_token("p", row.tokens[0], False, values)} {only}
+        GROUP BY p.chunk_id
+    """
+
+
+def _token(table: str, token: str, prefix: bool, values: Values) -> str:
+    if not prefix:
+        return f"{table}.token = {values(token)}"
+    return begins(f"{table}.token", token, values)
+
+
+class Changes:
+    """What becomes of the postings of chunks, gathered and written at once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._removed: dict[int, WordRow] = {}
+        self._added: dict[int, tuple[WordRow, str]] = {}
+
+    def remove(self, rows: Iterable[WordRow]) -> None:
+        """Take chunks out, as they were given."""
+        for row in rows:
+            if self._added.pop(row.chunk_id, None) is None:
+                self._removed[row.chunk_id] = row
+
+    def add(self, rows: Iterable[WordRow], owner: str) -> None:
+        """Take chunks in."""
+        self._added |= {row.chunk_id: (row, owner) for row in rows}
+
+    def write(self) -> None:
+        """Write what was gathered."""
+        if not (self._removed or self._added):
+            return
+        count: Counter[str] = Counter()
+        tokens = self._take_out(count) + self._take_in(count)
+        changed = sorted((token, rows) for token, rows in count.items() if rows)
+        self._session.run(
+            """
+            INSERT INTO words AS w (tenant, agent, token, rows)
+            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(rows)s::bigint[])
+            ON CONFLICT (tenant, agent, token) DO UPDATE SET rows = w.rows + excluded.rows
+            """,
+            tokens=[token for token, _ in changed], rows=[rows for _, rows in changed],
+        )  # fmt: skip
+        gone = [token for token, rows in changed if rows < 0]
+        self._session.run(
+            f"DELETE FROM words w WHERE {here('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
+            gone=gone,
+        )
+        self._session.run(
+            f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
+            f" WHERE {here('i')}",
+            chunks=len(self._added) - len(self._removed), tokens=tokens,
+        )  # fmt: skip
+        self._removed, self._added = {}, {}
+
+    def _take_out(self, count: Counter[str]) -> int:
+        gone = [one for row in self._removed.values() for one in postings(row)]
+        count.subtract(one.token for one in gone)
+        if gone:
+            self._session.run(
+                f"""
+                DELETE FROM postings p
+                USING unnest(%(tokens)s::text[], %(chunks)s::bigint[]) AS gone (token, chunk_id)
+                WHERE {here("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
+                """,
+                tokens=[one.token for one in gone], chunks=[one.chunk_id for one in gone],
+            )  # fmt: skip
+        return -sum({one.chunk_id: one.length for one in gone}.values())
+
+    def _take_in(self, count: Counter[str]) -> int:
+        total = 0
+        rows = []
+        for row, owner in self._added.values():
+            whose, length = as_copied(owner), 0
+            for one in postings(row):
+                count[one.token] += 1
+                length = one.length
+                places = f"{{{','.join(map(str, one.places))}}}"
+                key = (one.token, str(one.chunk_id))
+                rows.append((*key, str(one.frequency), str(length), places, whose))
+            total += length
+        self._session.copy("postings", sorted(rows))  # as the index has them: that is quicker
+        return total

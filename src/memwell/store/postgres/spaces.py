@@ -1,0 +1,325 @@
+"""Vector spaces in PostgreSQL; see ../spaces.py for what holds of them.
+
+A vector is of pgvector's type, keyed by chunk, space and window (`piece`); NULL where the model
+read nothing. It leaves as little-endian float32, as SQLite keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memwell.store.base import Match
+from memwell.store.postgres.connect import Session
+from memwell.store.postgres.sql import here
+from memwell.store.spaces import (
+    FILLING,
+    LIVE,
+    RETIRED,
+    Space,
+    Waiting,
+    blobs,
+    with_headings,
+)
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+    from memwell.store.snapshot import Array
+
+_COLUMNS = (
+    "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
+    " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
+    " unrelated_deviation"
+)
+
+
+class Spaces:
+    """Reads and writes the vectors of all spaces inside one transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- spaces ------------------------------------------------------------------------------------
+
+    def all(self) -> list[Space]:
+        """Return every space: the live one, those being filled, those retired last."""
+        rows = self._session.rows(
+            f"""
+            SELECT {_COLUMNS} FROM spaces s WHERE {here("s")}
+            ORDER BY state = '{RETIRED}', state = '{FILLING}', retired_at DESC NULLS LAST, id DESC
+            """
+        )
+        return [Space(*row) for row in rows]
+
+    def live(self) -> Space | None:
+        """Return the space that answers, if there is one."""
+        return next((space for space in self.all() if space.state == LIVE), None)
+
+    def named(self, fingerprint: str) -> Space | None:
+        """Return the space of a fingerprint."""
+        return next((space for space in self.all() if space.fingerprint == fingerprint), None)
+
+    def open(
+        self, fingerprint: str, provider: str, model: str, dimensions: int,
+        settings: Mapping[str, Any], at: str,
+    ) -> Space:  # fmt: skip
+        """Return the space of a fingerprint to be filled; the first of all is live at once."""
+        self._alone()
+        self._session.run(
+            """
+            INSERT INTO spaces AS s (tenant, agent, fingerprint, provider, model, dimensions,
+                                     settings, state, opened_at)
+            VALUES (%(tenant)s, %(agent)s, %(fingerprint)s, %(provider)s, %(model)s,
+                    %(dimensions)s, %(settings)s, %(state)s, %(at)s)
+            ON CONFLICT (tenant, agent, fingerprint)
+                DO UPDATE SET state = excluded.state, retired_at = NULL WHERE s.state = 'retired'
+            """,
+            fingerprint=fingerprint, provider=provider, model=model, dimensions=dimensions,
+            settings=json.dumps(settings), state=FILLING if self.live() else LIVE, at=at,
+        )  # fmt: skip
+        space = self.named(fingerprint)
+        assert space is not None
+        return space
+
+    def go_live(self, space: Space, at: str) -> None:
+        """Let a space answer from now on; the one before is kept, retired."""
+        self._alone()
+        self._session.run(
+            f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
+            f" WHERE {here('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
+            at=at, id=space.id,
+        )  # fmt: skip
+        self._change(space, state=LIVE, retired_at=None)
+
+    def retire(self, space: Space, at: str) -> None:
+        """Stop filling a space; its vectors are kept."""
+        self._change(space, state=RETIRED, retired_at=at)
+
+    def pin(self, space: Space, chain: str) -> None:
+        """Record that the user chose a space, whatever the chain would choose."""
+        self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {here('s')}")
+        self._change(space, pinned=chain)
+
+    def drop(self, space: Space) -> None:
+        """Delete a space with its vectors."""
+        self._session.run(f"DELETE FROM spaces s WHERE {here('s')} AND s.id = %(id)s", id=space.id)
+
+    def _alone(self) -> None:
+        """Keep others from opening or switching spaces until this transaction ends."""
+        self._session.run(f"SELECT 1 FROM indexes i WHERE {here('i')} FOR NO KEY UPDATE")
+
+    def _change(self, space: Space, **columns: Any) -> None:
+        changes = ", ".join(f"{name} = %({name})s" for name in columns)
+        self._session.run(
+            f"UPDATE spaces s SET {changes} WHERE {here('s')} AND s.id = %(id)s",
+            id=space.id, **columns,
+        )  # fmt: skip
+
+    # -- what is in them ---------------------------------------------------------------------------
+
+    def coverage(self, space: Space) -> tuple[int, int]:
+        """Return how many chunks were embedded in a space, and how many there are."""
+        total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {here('c')}"))
+        return total - self.count_waiting(space), total
+
+    def has_vectors(self, space: Space) -> bool:
+        """Whether anything can be found in a space."""
+        return bool(
+            self._session.value(
+                f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {here('v')}"
+                " AND v.space_id = %(space)s)",
+                space=space.id,
+            )
+        )
+
+    def count_waiting(self, space: Space) -> int:
+        """Return how many chunks have no vector in a space yet."""
+        statement = f"SELECT count(*) FROM chunks c WHERE {_WAITING}"
+        return int(self._session.value(statement, **_bound(space)))
+
+    def waiting(self, space: Space, limit: int) -> list[Waiting]:
+        """Return chunks without a vector in a space, those of the newest notes first."""
+        rows = self._session.rows(
+            f"""
+            SELECT c.id, n.meta, c.heading, c.text
+            FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id WHERE {_WAITING}
+            ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
+            """,
+            **_bound(space), limit=limit,
+        )  # fmt: skip
+        return [Waiting(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
+
+    def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
+        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        rows = [
+            (chunk_id, number, literal(blob))
+            for chunk_id, matrix in windows
+            for number, blob in enumerate(blobs(matrix, space.dimensions))
+        ]
+        chunks = [chunk_id for chunk_id, _, _ in rows]
+        self._session.run(
+            f"DELETE FROM vectors v WHERE {here('v')} AND v.chunk_id = ANY(%(chunks)s)"
+            " AND v.space_id = %(space)s AND v.piece < 0",
+            chunks=chunks, space=space.id,
+        )  # fmt: skip
+        self._session.run(
+            f"""
+            INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
+            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.piece, new.vector::vector, c.owner
+            FROM unnest(%(chunks)s::bigint[], %(pieces)s::int[], %(vectors)s::text[])
+                AS new (chunk_id, piece, vector)
+            JOIN (
+                SELECT c.id, c.owner FROM chunks c
+                WHERE {here("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
+            ) AS c ON c.id = new.chunk_id
+            ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
+            """,
+            space=space.id, chunks=chunks, pieces=[number for _, number, _ in rows],
+            vectors=[vector for _, _, vector in rows],
+        )  # fmt: skip
+
+    def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
+        """Record that every chunk there is now has its vectors."""
+        last = self._session.value(
+            f"""
+            SELECT max(c.id) FROM chunks c
+            WHERE {here("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {_WAITING})
+            """,
+            **_bound(space),
+        )  # in one statement: others may write meanwhile
+        reached = space.complete_to if last is None else last
+        self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
+
+    def measured(self, space: Space, mean: float, deviation: float) -> None:
+        """Record the cosine that the model gives to a question and an unrelated passage."""
+        self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
+
+    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
+        """Return vectors spread evenly over a space, each with its note."""
+        rows = self._session.rows(
+            f"""
+            WITH spread AS (
+                SELECT v.chunk_id, v.piece, count(*) OVER () AS total,
+                       row_number() OVER (ORDER BY v.chunk_id, v.piece) AS number
+                FROM vectors v WHERE {here("v")} AND v.space_id = %(space)s
+            )
+            SELECT c.note_id, vector_send(v.vector) FROM spread s
+            JOIN vectors v ON {here("v")} AND v.space_id = %(space)s
+                AND v.chunk_id = s.chunk_id AND v.piece = s.piece
+            JOIN chunks c ON {here("c")} AND c.id = v.chunk_id
+            WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
+            ORDER BY s.number LIMIT %(most)s
+            """,
+            space=space.id, most=most,
+        )  # fmt: skip
+        return [(note, little_endian(vector)) for note, vector in rows]
+
+    def first_vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
+        """Return the vector of each chunk's first window."""
+        import numpy as np
+
+        rows = self._session.rows(
+            f"""
+            SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
+            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+                AND v.vector IS NOT NULL
+            ORDER BY v.chunk_id, v.piece
+            """,
+            space=space.id, chunks=[*chunk_ids],
+        )  # fmt: skip
+        return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
+
+    def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return the cosine of each chunk that has a vector: that of its best window."""
+        rows = self._session.rows(
+            f"""
+            SELECT v.chunk_id, {COSINE} FROM vectors v
+            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+                AND v.vector IS NOT NULL GROUP BY v.chunk_id
+            """,
+            space=space.id, chunks=[*chunk_ids], query=literal(vector.astype("<f4").tobytes()),
+        )  # fmt: skip
+        return dict(rows)
+
+    def nearest(
+        self, space: Space, vector: Array, condition: str, values: Mapping[str, Any], limit: int
+    ) -> list[Match]:
+        """Return the chunks nearest to a vector, all of them compared, best first.
+
+        The condition is one on the tables ``chunks c`` and ``notes n``.
+        """
+        among = f"""
+            JOIN chunks c ON {here("c")} AND c.id = v.chunk_id
+            JOIN notes n ON {here("n")} AND n.id = c.note_id
+        """
+        rows = self._session.rows(
+            f"""
+            SELECT v.chunk_id, {COSINE} AS cosine FROM vectors v {among if condition else ""}
+            WHERE {here("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
+            GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
+            """,
+            **values, space=space.id, query=literal(vector.astype("<f4").tobytes()), limit=limit,
+        )  # fmt: skip
+        return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
+
+
+COSINE = "max(-(v.vector <#> %(query)s::vector))"
+"""Of vectors of unit length the inner product, which pgvector gives the other way round."""
+
+
+def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
+    """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
+    session.run(
+        f"""
+        INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
+        SELECT %(tenant)s, %(agent)s, new.id, v.space_id, -row_number() OVER (
+                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.piece
+               ), v.vector, new.owner
+        FROM chunks old JOIN vectors v ON {here("v")} AND v.chunk_id = old.id
+        JOIN chunks new ON {here("new")} AND new.note_id = %(note)s AND new.id > old.id
+            AND new.start_line <= old.end_line AND new.end_line >= old.start_line
+        WHERE {here("old")} AND old.id = ANY(%(former)s) AND v.vector IS NOT NULL
+            AND NOT EXISTS (
+                SELECT 1 FROM vectors own WHERE {here("own")} AND own.chunk_id = new.id
+            )
+        """,
+        note=note_id, former=[*former],
+    )  # fmt: skip
+
+
+_WAITING = f"""{here("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
+        SELECT 1 FROM vectors v
+        WHERE {here("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
+    )
+"""
+
+
+def _bound(space: Space) -> dict[str, int]:
+    return {"space": space.id, "complete_to": space.complete_to}
+
+
+def literal(blob: bytes) -> str | None:
+    """Return a vector as pgvector reads it; None of an empty one."""
+    import numpy as np
+
+    if not blob:
+        return None
+    return f"[{','.join(map(repr, np.frombuffer(blob, dtype='<f4').tolist()))}]"
+
+
+def little_endian(sent: bytes) -> bytes:
+    """Return a vector as SQLite keeps it, from how pgvector sends it: a header, then big-endian."""
+    import numpy as np
+
+    return np.frombuffer(sent, dtype=">f4", offset=4).astype("<f4").tobytes()
+
+
+def _title(meta: str) -> str:
+    """Return the title in front matter as SQLite's json_extract gives it."""
+    title = json.loads(meta).get("title")
+    if isinstance(title, str | None):
+        return title or ""
+    if isinstance(title, list | dict):
+        return json.dumps(title, ensure_ascii=False, separators=(",", ":"))
+    return str(int(title) if isinstance(title, bool) else title)

