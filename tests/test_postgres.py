@@ -23,6 +23,7 @@ from memwell.store.postgres.connect import Server, migrate
 from memwell.store.postgres.schema import MIGRATIONS, OF_AN_INDEX, OF_FACTS, PARTITIONS
 from tests.conftest import Write
 from tests.postgres import cluster, new_database, new_tenant, server, shared
+from tests.test_cli import run
 
 ANNA = Viewer("anna", "main")
 
@@ -61,6 +62,16 @@ def test_index_search_remember_and_forget_on_a_server(
         assert [space.embedded for space in status.spaces] == [6]
         assert all(check.ok for check in memory.doctor())
     assert not [*home.rglob("*.db*")]
+
+
+def test_one_command_can_name_the_server(
+    tenant: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMWELL_STORE_URL")
+    named = ("--store", shared().url())
+    assert run(*named, "remember", "The dog is named Rex.", cwd=workspace).returncode == 0
+    assert "Rex" in run(*named, "search", "dog", cwd=workspace).stdout
+    assert run("search", "dog", cwd=workspace).returncode == 1  # that was for one command
 
 
 def test_another_machine_finds_what_one_has_indexed(

@@ -79,8 +79,11 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memwell")
-def cli() -> None:
+@click.option("--store", metavar="URL", help="Where the memory is kept; default `store.url`.")
+def cli(store: str | None) -> None:
     """Remember notes and find them again, on this machine alone."""
+    if store is not None:
+        os.environ["MEMWELL_STORE_URL"] = store
 
 
 def main() -> None:
