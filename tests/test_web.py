@@ -18,6 +18,7 @@ from memwell import Memory
 from memwell.embed.testing import WordCounts
 from memwell.model import Part, Trace
 from memwell.store.facts import Which
+from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.web.views import bar, explained, pieces
 from tests.conftest import REPOSITORY
 from tests.pages import browsing, opened, serving
@@ -530,3 +531,27 @@ def luminance(colour: str) -> float:
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_browser_gives_its_token_once(open_page: Open, folder: Path) -> None:
+    with opened(folder / "locked") as memory:
+        memory.remember("The chest is in the cellar.", scope="global")
+        token = Tokens(memory.home).add("laptop", user="anna")
+        with serving(memory) as address:
+            page = open_page("/facts", at=address)
+            expect(page).to_have_url(re.compile("/login$"))
+            assert "cellar" not in page.content()
+            page.get_by_label("Token").fill(token)
+            page.get_by_label("Token").press("Enter")
+            page.get_by_role("link", name="Facts").click()
+            expect(page.locator("body")).to_contain_text("The chest is in the cellar.")
+            page.goto("/map")
+            expect(page).to_have_url(re.compile("/map$"))
+
+
+def test_the_evaluation_report_keeps_its_styles(open_page: Open, memory: Memory) -> None:
+    report = memory.home / "evaluation.html"
+    report.write_text("<!doctype html><title>R</title><style>p { color: rgb(1, 2, 3) }</style><p>r")
+    page = open_page("/evaluation/report")
+    expect(page.locator("p")).to_have_css("color", "rgb(1, 2, 3)")
+    report.unlink()

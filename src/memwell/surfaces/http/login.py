@@ -12,10 +12,24 @@ from memwell.surfaces.http.security import COOKIE, LOGIN
 router = APIRouter(include_in_schema=False)
 
 _FORM = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>memwell</title>
-<form method="post"><label>Token <input name="token" type="password" autofocus required></label>
-<button>Enter</button></form>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>memwell</title>
+<link rel="stylesheet" href="/static/memwell.css"><link rel="icon" href="/static/memwell.svg">
+</head>
+<body>
+<main>
+<h1>memwell</h1>
+<form method="post">
+<input name="username" autocomplete="username" value="memwell" hidden>
+<label>Token
+<input name="token" type="password" autocomplete="current-password" autofocus required></label>
+<button>Enter</button>
+</form>
 <p>The owner of this memory makes one: <code>memwell serve token add NAME</code></p>
+</main>
+</body>
 </html>
 """
 

@@ -24,7 +24,7 @@ from memwell.surfaces.http.tokens import Tokens
 
 COOKIE = "memwell_token"
 LOGIN = "/login"
-OPEN_TO_ALL = ("/health", LOGIN)
+OPEN_TO_ALL = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
 """What answers without a token: it says nothing private."""
 
 HEADERS = {
