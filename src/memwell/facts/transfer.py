@@ -69,7 +69,7 @@ def exported(keeper: Keeper) -> list[dict[str, Any]]:
     with keeper.store.seen_by(keeper.viewer) as facts:
         found, events = facts.find(Which(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [_plain(fact, events.get(fact.id, ())) for fact in found]
+    return [as_plain(fact, events.get(fact.id, ())) for fact in found]
 
 
 def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -86,7 +86,8 @@ def as_markdown(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+def as_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+    """Return a fact as it is written out."""
     known = asdict(fact)
     return {
         "kind": KIND,
