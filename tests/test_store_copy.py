@@ -29,7 +29,7 @@ AGENTS = ("main", "helper")
 VIEWERS = [("main", "", ""), ("main", "anna", "s1"), ("helper", "ben", ""), ("other", "eve", "s2")]
 QUERIES = [*cases()[::6][:44], "door code", "when is the deploy", "Fact 3", "standup o'clock",
            "tag:cat", "where is the server"]  # fmt: skip
-FACTS = 41
+FACTS = 42
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 SMALL_BATCHES = (
     "import memwell.store.copying as notes, memwell.facts.copying as facts\n"
@@ -79,6 +79,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
         helper.index(EXAMPLES / "projects", embed=False)
         for number in range(7):
             helper.facts.remember(Telling(f"Ben's plot {number} has a pump.", scope="user"))
+        helper.facts.remember(
+            Telling("Fact 1: the deploy is at 1 o'clock.", scope="user")
+        )  # anna's
         helper.search("pump")
         helper.fill()
     return home
@@ -111,6 +114,15 @@ def changes(home: Path, tenant: str = "") -> list[str]:
         return [fact.id for fact in facts.since(0)[0]]
 
 
+def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
+    """What happened to each fact and to those before it."""
+    with opened(home, tenant, user="anna", session="s1") as memory:
+        return [
+            [(event.fact_id, event.at, event.what) for event in memory.facts.history(fact.id)]
+            for fact in memory.facts.find(Which())
+        ]
+
+
 def answers(home: Path, tenant: str = "") -> list[list[tuple[str, str, int, float]]]:
     """What is found, with what scores, by words and by both."""
     with opened(home, tenant, user="anna", session="s1") as memory:
@@ -136,6 +148,7 @@ def test_there_and_back_gives_the_same_export_and_the_same_answers(
     assert there["arrived"]["vectors"] >= there["arrived"]["passages"] > 500
     assert exports(first) == exports(first, tenant) == exports(back)
     assert changes(first) == changes(first, tenant) == changes(back)
+    assert histories(first) == histories(first, tenant) == histories(back)
     with opened(back) as memory:
         assert memory.fill().embedded == 0
         assert all(space.embedded == space.chunks for space in memory.spaces())

@@ -13,10 +13,8 @@ from dataclasses import asdict, dataclass
 
 from memwell.errors import ConfigError
 from memwell.facts.copying import checksum, copy_facts
-from memwell.facts.keeping import Keeper
-from memwell.model import GLOBAL
 from memwell.store.copying import Copying, Progress, Tally, copy_workspaces
-from memwell.store.places import Owner, Place
+from memwell.store.places import Place
 
 Shown = Callable[[str], AbstractContextManager[Progress]]
 """Lends what is told of the progress of a step, by its name."""
@@ -51,11 +49,8 @@ def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bo
     """Copy all of a memory that is not in the target yet, and compare the two."""
     if source.name == target.name:
         raise ConfigError(f"{source.name} is both the source and the target", "Name another target")
-    every = Owner(every=tuple(sorted({(GLOBAL, ""), *source.scopes(), *target.scopes()})))
-    with closing(source.facts) as theirs, closing(target.facts) as ours, shown("facts") as progress:
-        facts = copy_facts(
-            Keeper(theirs, every), Keeper(ours, every), progress, into_existing=into_existing
-        )
+    with closing(source.facts), closing(target.facts), shown("facts") as progress:
+        facts = copy_facts(source, target, progress, into_existing=into_existing)
     there, arrived = Tally(), Tally()
     agents = source.agents()
     for agent in agents:

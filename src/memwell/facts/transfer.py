@@ -166,7 +166,7 @@ def _take(
     known = next(iter(facts.find(Which(ids=(fact.id,), superseded=True))), None)
     if known:
         before = tuple(histories.get(fact.id, ()))
-        if (known, before) == (fact, events) or _last(fact, events) <= _last(known, before):
+        if (known, before) == (fact, events) or latest(fact, events) <= latest(known, before):
             report.unchanged += 1
             return
         if SCOPES.index(fact.scope) > SCOPES.index(known.scope):
@@ -184,7 +184,7 @@ def _take(
         report.added += 1
 
 
-def _last(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
+def latest(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
     """Return when a fact was confirmed, and when anything happened to it, for comparing."""
     confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
     return confirmed, max([confirmed, *(dt.datetime.fromisoformat(one.at) for one in events)])

@@ -23,7 +23,7 @@ _ANY_AGENT = "main"
 
 @dataclass(frozen=True, slots=True)
 class Owner(Viewer):
-    """Who sees every scope that there is."""
+    """Who sees the scopes that are named, whoever they are of."""
 
     every: tuple[tuple[str, str], ...] = ()
 
