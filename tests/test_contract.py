@@ -178,6 +178,11 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
         assert [one.text for one in reader.contained.chunks(["/notes"], "a.md", "/notes")] == [
             "One cat.", "Two dogs.",
         ]  # fmt: skip
+        (whole,) = reader.contained.whole(note - 1, 10)
+        assert (whole.id, whole.workspace, whole.file.path) == (note, "/notes", "a.md")
+        assert (whole.note.names, whole.note.tags) == (("Pets", "Home"), ("Home",))
+        assert whole.chunk_ids == tuple(indexed.chunks(note))
+        assert reader.contained.whole(note, 10) == []
     assert indexed.index.check() == []
 
 
@@ -364,6 +369,12 @@ def test_the_nearest_chunk_is_that_of_the_best_window(indexed: Indexed) -> None:
         assert {key: vector.tolist() for key, vector in first.items()} == {
             one: [0, 1, 0],
             two: [0, 0, 1],
+        }
+        windows = reader.windows(space, [one, two, nothing])
+        assert {key: matrix.tolist() for key, matrix in windows.items()} == {
+            one: [[0, 1, 0]],
+            two: [[0, 0, 1], pytest.approx([0.6, 0.8, 0])],
+            nothing: [],
         }
         assert reader.spaces.coverage(space) == (3, 3)
         assert len(reader.some_vectors(space, 10)) == 3

@@ -17,7 +17,7 @@ LAYERS = [
     {"opened"},
     {"diagnosis", "asking"},
     {"workspaces", "passages", "meaning", "options", "settings_file"},
-    {"chain", "remote"},
+    {"chain", "remote", "copying"},
     {"facts"},
     {"ingest", "search", "evaluate"},
     {"store"},

@@ -69,7 +69,7 @@ def exported(keeper: Keeper) -> list[dict[str, Any]]:
     with keeper.store.seen_by(keeper.viewer) as facts:
         found, events = facts.find(Which(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [_plain(fact, events.get(fact.id, ())) for fact in found]
+    return [as_plain(fact, events.get(fact.id, ())) for fact in found]
 
 
 def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -86,7 +86,8 @@ def as_markdown(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+def as_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+    """Return a fact as it is written out."""
     known = asdict(fact)
     return {
         "kind": KIND,
@@ -165,7 +166,7 @@ def _take(
     known = next(iter(facts.find(Which(ids=(fact.id,), superseded=True))), None)
     if known:
         before = tuple(histories.get(fact.id, ()))
-        if (known, before) == (fact, events) or _last(fact, events) <= _last(known, before):
+        if (known, before) == (fact, events) or latest(fact, events) <= latest(known, before):
             report.unchanged += 1
             return
         if SCOPES.index(fact.scope) > SCOPES.index(known.scope):
@@ -183,7 +184,7 @@ def _take(
         report.added += 1
 
 
-def _last(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
+def latest(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
     """Return when a fact was confirmed, and when anything happened to it, for comparing."""
     confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
     return confirmed, max([confirmed, *(dt.datetime.fromisoformat(one.at) for one in events)])

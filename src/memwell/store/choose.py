@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memwell.store.facts_contract import FactStore, Registry
     from memwell.store.vector_store import Backend
 
-_SCHEMES = ("postgresql://", "postgres://")
+SCHEMES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def in_files(home: Path, agent: str, backend: Backend | None = None) -> Stores:
 
 def on_server(url: str, tenant: str, home: Path, agent: str) -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
-    if not url.startswith(_SCHEMES):
+    if not url.startswith(SCHEMES):
         raise ConfigError(
             "store.url is no address of PostgreSQL",
             "Write it like postgresql://USER@HOST:5432/DATABASE, or leave it empty",

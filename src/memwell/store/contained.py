@@ -10,7 +10,7 @@ import apsw
 
 from memwell.model import Chunk
 from memwell.store.assemble import FACTS
-from memwell.store.contents import ListedNote, Spot, as_chunk, as_spot
+from memwell.store.contents import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
 
 if TYPE_CHECKING:
     from memwell.store.spaces import Space
@@ -44,6 +44,17 @@ class Contained:
         numbers = self._numbers(space, [(at, row[-1]) for at, row in enumerate(rows)])
         return [(as_spot(rows[at][:-1]), vector) for at, vector in numbers]
 
+    def whole(self, after: int, limit: int) -> list[WholeNote]:
+        """Return notes of every workspace with all that is known of them, by id, after one."""
+        rows: Any = self._connection.execute(_WHOLE, (after, limit)).fetchall()
+        return [
+            as_whole(
+                (*row, json.loads(tags), json.loads(links)),
+                self._connection.execute(_PARTS, (row[0],)).fetchall(),
+            )
+            for *row, tags, links in rows
+        ]
+
     def _rows(self, statement: str, roots: Sequence[str], **values: Any) -> list[Any]:
         bound = {"roots": json.dumps([*roots]), "facts": f"{FACTS}*", **values}
         return self._connection.execute(_VISIBLE + statement, bound).fetchall()
@@ -76,4 +87,18 @@ _LANDSCAPE = """
     FROM visible w JOIN notes n ON n.workspace_id = w.id JOIN chunks c ON c.note_id = n.id
     JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space AND v.window = 0
     WHERE v.vector != x'' AND c.id % :step = 0 ORDER BY w.root, n.path, c.seq
+"""
+
+_WHOLE = """
+    SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
+           n.title, n.names, n.date, n.meta,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id),
+           (SELECT json_group_array(target) FROM links WHERE note_id = n.id)
+    FROM notes n JOIN workspaces w ON w.id = n.workspace_id
+    WHERE n.id > ? ORDER BY n.id LIMIT ?
+"""
+
+_PARTS = """
+    SELECT id, text, start_line, end_line, heading, overlap FROM chunks
+    WHERE note_id = ? ORDER BY seq
 """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memwell.model import Chunk
+from memwell.model import Chunk, Note
 from memwell.store.assemble import FACTS
 from memwell.store.contract import Index
+from memwell.store.notes import NoteFile
 
 if TYPE_CHECKING:
     from memwell.store.snapshot import Array
@@ -24,6 +26,17 @@ class ListedNote:
     date: str | None
     tags: tuple[str, ...]
     chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNote:
+    """A note with all that an index knows of it, so that another one can be told."""
+
+    id: int
+    workspace: str
+    file: NoteFile
+    note: Note
+    chunk_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,18 @@ def as_chunk(row: Sequence[Any]) -> Chunk:
     """Return a passage: text, first and last line, heading and overlap."""
     text, start, end, heading, overlap = row
     return Chunk(text, start, end, tuple(filter(None, heading.split("\n"))), overlap)
+
+
+def as_whole(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> WholeNote:
+    """Return a note from its row and those of its chunks, each with its id first."""
+    key, root, *file, title, names, date, meta, tags, links = row
+    called = names.split("\n")
+    note = Note(
+        title, date,
+        tuple(name for name in called if name.casefold() in tags),  # tags are kept case-folded
+        tuple(called), tuple(links), json.loads(meta), tuple(as_chunk(part[1:]) for part in chunks),
+    )  # fmt: skip
+    return WholeNote(key, root, NoteFile(*file), note, tuple(part[0] for part in chunks))
 
 
 def as_spot(row: Sequence[Any]) -> Spot:

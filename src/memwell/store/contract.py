@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note
     from memwell.store.base import Beside, Filters, Match, Word, WordQuery
-    from memwell.store.contents import ListedNote, Spot
+    from memwell.store.contents import ListedNote, Spot, WholeNote
     from memwell.store.notes import NoteFile, Stamp
     from memwell.store.rests import Rest
     from memwell.store.snapshot import Array
@@ -129,6 +129,9 @@ class Contained(Protocol):
 
     def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
         """Return one in `step` passages, each with its vector as little-endian float32."""
+
+    def whole(self, after: int, limit: int) -> list[WholeNote]:
+        """Return notes of every workspace with all that is known of them, by id, after one."""
 
 
 class Spaces(Protocol):
@@ -249,6 +252,9 @@ class Reader(Protocol):
     def vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         """Return the first vector of each chunk that has one."""
 
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
+        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
+
     def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         """Return vectors spread evenly over a space, each with its note."""
 
@@ -286,10 +292,7 @@ class Reader(Protocol):
         """Yield the tokens of a length, each with how many chunks hold it."""
 
     def written(self, token: str, like: str, filters: Filters) -> str | None:
-        """Return a word of the notes that `token` stands for: the index holds only stems.
-
-        None if only notes hold it that may not be looked at.
-        """
+        """Return a word that a stem stands for; None if no note holds it that may be looked at."""
 
 
 class VectorCache(Protocol):

@@ -223,6 +223,15 @@ class Reader:
         rows = self.numbers(space, self.spaces.vectors_of(space, chunk_ids))
         return vectors.cosines(rows, space, vector)
 
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
+        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
+        from memwell.store.spaces import matrices
+
+        rows = self.spaces.windows(space, chunk_ids)
+        empty = [(chunk_id, b"") for chunk_id, stored in rows if stored == b""]
+        read = self.numbers(space, [(chunk_id, stored) for chunk_id, stored in rows if stored])
+        return matrices([*empty, *read], space.dimensions)
+
     def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         """Return vectors spread evenly over a space, each with its note."""
         return self.numbers(space, self.spaces.some_vectors(space, most))

@@ -258,6 +258,18 @@ class Spaces:
         )
         return [*rows]
 
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
+        """Return the vectors that chunks have of their own, in order, empty ones too."""
+        rows = self._connection.execute(
+            """
+            SELECT chunk_id, vector FROM vectors
+            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND window >= 0
+            ORDER BY chunk_id, window
+            """,
+            (json.dumps([*chunk_ids]), space.id),
+        )
+        return [*rows]
+
 
 def lend(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
     """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
@@ -299,6 +311,19 @@ def blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
     if not np.allclose(lengths, 1.0, atol=1e-3):  # also true of NaN and infinity
         raise ValueError("a vector that is not of unit length")
     return [row.astype("<f4").tobytes() for row in matrix] or [b""]
+
+
+def matrices(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:
+    """Return the windows of each chunk, in order, from how they are stored."""
+    import numpy as np
+
+    found: dict[int, list[bytes]] = {}
+    for chunk_id, blob in rows:
+        found.setdefault(chunk_id, []).append(blob)
+    return {
+        chunk_id: np.frombuffer(b"".join(parts), dtype="<f4").reshape(-1, dimensions)
+        for chunk_id, parts in found.items()
+    }
 
 
 def with_headings(title: str, heading: str, text: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk
-from memwell.store.contents import ListedNote, Spot, as_chunk, as_spot
+from memwell.store.contents import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
 from memwell.store.postgres.connect import Session
 from memwell.store.postgres.sql import here
 
@@ -70,6 +70,29 @@ class Contained:
             roots=[*roots], space=space.id, step=step,
         )  # fmt: skip
         return [(as_spot(row[:-1]), little_endian(row[-1])) for row in rows]
+
+    def whole(self, after: int, limit: int) -> list[WholeNote]:
+        """Return notes of every workspace with all that is known of them, by id, after one."""
+        rows = self._session.rows(
+            f"""
+            SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
+                   n.title, n.names, n.date, n.meta, n.tags, n.links
+            FROM notes n JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
+            WHERE {here("n")} AND n.id > %(after)s ORDER BY n.id LIMIT %(limit)s
+            """,
+            after=after, limit=limit,
+        )  # fmt: skip
+        parts = self._session.rows(
+            f"""
+            SELECT c.note_id, c.id, c.text, c.start_line, c.end_line, c.heading, c.overlap
+            FROM chunks c WHERE {here("c")} AND c.note_id = ANY(%(notes)s) ORDER BY c.seq
+            """,
+            notes=[row[0] for row in rows],
+        )
+        chunks: dict[int, list[Sequence[Any]]] = {row[0]: [] for row in rows}
+        for note_id, *part in parts:
+            chunks[note_id].append(part)
+        return [as_whole(row, chunks[row[0]]) for row in rows]
 
 
 _VISIBLE = f"workspaces w JOIN notes n ON {here('n')} AND n.workspace_id = w.id"

@@ -22,6 +22,7 @@ from memwell.store.postgres.words import WordLeg, Words
 from memwell.store.words import WORDS_VERSION
 
 if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
     from memwell.store.snapshot import Array
     from memwell.store.spaces import Space
 
@@ -125,6 +126,10 @@ class Reader:
     def vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         """Return the first vector of each chunk that has one."""
         return self.spaces.first_vectors(space, chunk_ids)
+
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
+        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
+        return self.spaces.windows(space, chunk_ids)
 
     def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         """Return vectors spread evenly over a space, each with its note."""

@@ -20,6 +20,7 @@ from memwell.store.spaces import (
     Space,
     Waiting,
     blobs,
+    matrices,
     with_headings,
 )
 
@@ -229,6 +230,20 @@ class Spaces:
             space=space.id, chunks=[*chunk_ids],
         )  # fmt: skip
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
+
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
+        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
+        rows = self._session.rows(
+            f"""
+            SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
+            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+                AND v.piece >= 0
+            ORDER BY v.chunk_id, v.piece
+            """,
+            space=space.id, chunks=[*chunk_ids],
+        )  # fmt: skip
+        sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
+        return matrices(sent, space.dimensions)
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine of each chunk that has a vector: that of its best window."""

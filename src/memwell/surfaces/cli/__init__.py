@@ -31,6 +31,7 @@ COMMANDS = {
     "ingest-files": "ingesting",
     "export": "transferring",
     "import": "transferring",
+    "store": "storing",
     "backup": "transferring",
     "restore": "transferring",
     "verify": "transferring",
