@@ -15,7 +15,7 @@ from memwell.errors import IndexDatabaseError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.model import Chunk, Context, Hit, Note
+    from memwell.model import Chunk, Context, Hit, Note, Viewer
     from memwell.store.base import Beside, Filters, Match, Word, WordQuery
     from memwell.store.contents import ListedNote, Spot
     from memwell.store.notes import NoteFile, Stamp
@@ -321,6 +321,9 @@ class Index(Protocol):
     @property
     def is_there(self) -> bool:
         """Whether anything can have been indexed yet."""
+
+    def seen_by(self, viewer: Viewer) -> Index:
+        """Return the same index as a viewer reads it: a store may keep facts back itself."""
 
     @property
     def place(self) -> str:

@@ -46,6 +46,7 @@ COMMANDS = {
     "hook": "hooking",
     "serve": "serving",
     "ui": "serving",
+    "store": "storing",
     "completion": "settings",
 }
 
