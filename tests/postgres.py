@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -21,7 +21,8 @@ from typing import Any
 
 import psycopg
 
-from memwell.store.postgres.connect import Server
+from memwell.store.postgres.connect import Server, migrate
+from memwell.store.postgres.roles import role
 
 USER = "memwell"
 NOBODY = 65534
@@ -47,8 +48,8 @@ class Cluster:
             "initdb", "-U", USER, "-A", "trust", "--encoding=UTF8", "--no-locale", "--no-sync"
         )
 
-    def url(self, database: str = "postgres") -> str:
-        return f"postgresql://{USER}@/{database}?host={self.folder}"
+    def url(self, database: str = "postgres", user: str = USER) -> str:
+        return f"postgresql://{user}@/{database}?host={self.folder}"
 
     def start(self) -> None:
         options = {"unix_socket_directories": str(self.folder), **OPTIONS}
@@ -113,6 +114,22 @@ def shared() -> Cluster:
     made = lasting.enter_context(cluster())
     atexit.register(lasting.close)
     return made
+
+
+@cache
+def app_url() -> str:
+    """The address for a role with the rights that memwell needs, whom the rules on rows bind."""
+    return shared().url(user=new_role())
+
+
+def new_role(tenant: str | None = None, scopes: Sequence[str] = ()) -> str:
+    """A role as `memwell store roles` makes them."""
+    with psycopg.connect(shared().url(), autocommit=True) as connection:
+        migrate(connection)
+    name = f"role-{secrets.token_hex(6)}"
+    for statement in role(name, tenant, scopes):
+        shared().execute(statement)
+    return name
 
 
 def new_tenant() -> str:

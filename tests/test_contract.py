@@ -25,7 +25,7 @@ from memwell.store.notes import NoteFile
 from memwell.store.projection import follow, root_of
 from memwell.store.registry import Entry
 from memwell.store.spaces import Space
-from tests.postgres import new_tenant, shared
+from tests.postgres import app_url, new_tenant
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
 LATER = "2026-03-01T00:00:00.000+00:00"
@@ -38,7 +38,7 @@ def opened(kind: str, home: Path) -> Iterator[Stores]:
     if kind == "sqlite":
         made = in_files(home, "main")
     else:
-        made = on_server(shared().url(), new_tenant(), home, "main")
+        made = on_server(app_url(), new_tenant(), home, "main")
     try:
         yield made
     finally:

@@ -22,7 +22,7 @@ from memwell.store.postgres import facts as server_facts
 from memwell.store.postgres.connect import Server, migrate
 from memwell.store.postgres.schema import MIGRATIONS, OF_AN_INDEX, OF_FACTS, PARTITIONS
 from tests.conftest import Write
-from tests.postgres import cluster, new_database, new_tenant, server, shared
+from tests.postgres import app_url, cluster, new_database, new_tenant, server, shared
 from tests.test_cli import run
 
 ANNA = Viewer("anna", "main")
@@ -32,7 +32,7 @@ ANNA = Viewer("anna", "main")
 def tenant(monkeypatch: pytest.MonkeyPatch) -> str:
     """A tenant of the test's own, which every memory that it opens is of."""
     name = new_tenant()
-    monkeypatch.setenv("MEMWELL_STORE_URL", shared().url())
+    monkeypatch.setenv("MEMWELL_STORE_URL", app_url())
     monkeypatch.setenv("MEMWELL_STORE_TENANT", name)
     return name
 
@@ -68,7 +68,7 @@ def test_one_command_can_name_the_server(
     tenant: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MEMWELL_STORE_URL")
-    named = ("--store", shared().url())
+    named = ("--store", app_url())
     assert run(*named, "remember", "The dog is named Rex.", cwd=workspace).returncode == 0
     assert "Rex" in run(*named, "search", "dog", cwd=workspace).stdout
     assert run("search", "dog", cwd=workspace).returncode == 1  # that was for one command
@@ -92,7 +92,7 @@ def test_another_machine_finds_what_one_has_indexed(
 
 def test_no_tenant_sees_another_ones_rows(workspace: Path, write: Write, home: Path) -> None:
     write("cat.md", "The cat is named Miso.\n")
-    url = shared().url()
+    url = app_url()
     one, two = ({"store.url": url, "store.tenant": new_tenant()} for _ in range(2))
     with Memory(settings=one) as mine, Memory(settings=two) as theirs:
         mine.index(workspace)
@@ -255,7 +255,7 @@ def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_
 def test_what_became_of_a_transaction_can_be_learned(home: Path) -> None:
     asked = "SELECT pg_current_xact_id()::text WHERE %(tenant)s != ''"
     lost: list[str] = []
-    with server(shared().url(), new_tenant()) as opened:
+    with server(app_url(), new_tenant()) as opened:
         with opened.writing() as session:
             kept = session.value(asked)
         with pytest.raises(ZeroDivisionError):
@@ -348,7 +348,7 @@ def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_
         thread.start()
     for thread in threads:
         thread.join()
-    index = on_server(shared().url(), tenant, tmp_path, "main").index
+    index = on_server(app_url(), tenant, tmp_path, "main").index
     with index.reading() as reader:
         ((token, _),) = reader.tokens("shared")
         assert (reader.total, reader.rows(token)) == (60, 60)

@@ -19,7 +19,7 @@ from memwell.facts.keeping import Telling
 from memwell.settings import Value
 from memwell.store.choose import on_server
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
-from tests.postgres import new_tenant, shared
+from tests.postgres import app_url, new_tenant
 
 K = 6
 SAME = 0.95
@@ -54,7 +54,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Memory, Mem
     """The example notes and some facts, in files and on a server."""
     home = tmp_path_factory.mktemp("both")
     own: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
-    server: dict[str, Value] = {**own, "store.url": shared().url(), "store.tenant": new_tenant()}
+    server: dict[str, Value] = {**own, "store.url": app_url(), "store.tenant": new_tenant()}
     with (
         Memory(home / "files", settings=own) as files,
         Memory(home / "server", settings=server) as on,
@@ -96,7 +96,7 @@ def test_the_same_quality_on_labelled_sets(name: str, tmp_path: Path, home: Path
     dataset = load_set(shared_set(name))
     dataset = replace(dataset, questions=dataset.questions[:QUESTIONS])
     settings = load(None).but({"embedding.chain": ("test",)})
-    index = on_server(shared().url(), new_tenant(), tmp_path, "main").index
+    index = on_server(app_url(), new_tenant(), tmp_path, "main").index
     found = [
         evaluate_memory(dataset, settings, "hybrid", tmp_path / "cache.db", index=one)
         for one in (None, index)

@@ -118,7 +118,8 @@ def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
     """What happened to each fact and to those before it."""
     with opened(home, tenant, user="anna", session="s1") as memory:
         return [
-            [(event.fact_id, event.at, event.what) for event in memory.facts.history(fact.id)]
+            # Of events of the same millisecond no order is promised.
+            sorted((event.at, event.fact_id, event.what) for event in memory.facts.history(fact.id))
             for fact in memory.facts.find(Which())
         ]
 

@@ -185,7 +185,8 @@ class Memory(Opened):
         from memwell.store.projection import root_of
 
         roots = [entry.root for entry in self._searched()]
-        return Contents(self._index, [*roots, *(root_of(*one) for one in self.viewer.scopes)])
+        index = self._index.seen_by(self.viewer)
+        return Contents(index, [*roots, *(root_of(*one) for one in self.viewer.scopes)])
 
     def get(self, reference: str) -> Passage:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""

@@ -137,8 +137,8 @@ class Opened:
     def _asking(self, passage: str = "") -> Asking:
         self._is_settled  # noqa: B018
         return Asking(
-            self._index, self._workspaces, lambda: self._meaning, self.settings,
-            self.notices.append, self._store, self.viewer, passage,
+            self._index.seen_by(self.viewer), self._workspaces, lambda: self._meaning,
+            self.settings, self.notices.append, self._store, self.viewer, passage,
         )  # fmt: skip
 
     def _entry(self) -> Entry | None:

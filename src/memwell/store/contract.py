@@ -1,7 +1,6 @@
 """What an index is: the verbs that search and sync ask of it, whichever store answers.
 
-What was remembered is kept by a `FactStore`: see facts_contract.py. SQLite's classes are those of
-the same names beside this, PostgreSQL's are in the package postgres.
+SQLite's classes have the same names, PostgreSQL's are in postgres/; facts: facts_contract.py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from memwell.errors import IndexDatabaseError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.model import Chunk, Context, Hit, Note
+    from memwell.model import Chunk, Context, Hit, Note, Viewer
     from memwell.store.base import Beside, Filters, Match, Word, WordQuery
     from memwell.store.contents import ListedNote, Spot, WholeNote
     from memwell.store.notes import NoteFile, Stamp
@@ -324,6 +323,9 @@ class Index(Protocol):
     @property
     def is_there(self) -> bool:
         """Whether anything can have been indexed yet."""
+
+    def seen_by(self, viewer: Viewer) -> Index:
+        """Return the same index as a viewer reads it: a store may keep facts back itself."""
 
     @property
     def place(self) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
 from memwell.errors import MemwellError
-from memwell.model import Context, Hit
+from memwell.model import Context, Hit, Viewer
 from memwell.store import expressions, keyword
 from memwell.store.assemble import as_written
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
@@ -42,6 +42,10 @@ class Index(IndexFile):
         """The backend says how nearest vectors are found; None is the scan."""
         super().__init__(Database(path))
         self.vectors = VectorStores(self.database, backend or Backend())
+
+    def seen_by(self, viewer: Viewer) -> Self:
+        """Return itself: whoever can read the file can read all of it."""
+        return self
 
     @contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Notes]:

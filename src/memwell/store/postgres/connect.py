@@ -11,13 +11,13 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -28,7 +28,7 @@ from memwell.errors import (
     NewerIndexError,
 )
 from memwell.store.contract import WAIT_MS, Interrupted
-from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.schema import EVERYBODYS, MIGRATIONS, SCHEMA
 
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")
@@ -40,8 +40,6 @@ PATIENCE_SECONDS = 60.0
 """How long a server that was there is waited for: a restart takes some seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _LONGEST_TENANT = 200
-_LINES = 10_000
-"""Rows that are sent at a time."""
 _MIGRATING = 0x6D656D77
 """The key of the lock under which migrations run."""
 
@@ -77,16 +75,20 @@ class Server:
         return f"PostgreSQL at {host}:{port}/{self._parts.get('dbname', '')}, tenant {self.tenant}"
 
     @contextmanager
-    def reading(self, agent: str = "") -> Iterator[Session]:
-        """Lend one unchanging state of the database."""
-        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+    def reading(self, agent: str = "", seeing: Sequence[str] = EVERYBODYS) -> Iterator[Session]:
+        """Lend one unchanging state of the database, with the facts of some scopes."""
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_seeing(seeing)}"
+        with self._begun(begin) as connection:
             yield Session(connection, self.tenant, agent)
             connection.execute("ROLLBACK")
 
     @contextmanager
-    def writing(self, agent: str = "", wait_ms: int = WAIT_MS) -> Iterator[Session]:
+    def writing(
+        self, agent: str = "", wait_ms: int = WAIT_MS, seeing: Sequence[str] = EVERYBODYS
+    ) -> Iterator[Session]:
         """Lend a transaction; what it locked it waits for no longer than `wait_ms`."""
-        with self._begun(f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}") as connection:
+        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}; {_seeing(seeing)}"
+        with self._begun(begin) as connection:
             yield Session(connection, self.tenant, agent)
             self._commit(connection)
 
@@ -105,7 +107,8 @@ class Server:
     def rows(self, agent: str, statement: str, **values: Any) -> list[Any]:
         """Run a statement by itself and return its rows; again where that was interrupted.
 
-        Whatever became of it the first time, the second must not change more.
+        It sees nothing that shows a fact. Whatever became of it the first time, the second must
+        not change more.
         """
 
         def once() -> list[Any]:
@@ -157,11 +160,15 @@ class Server:
                 pool = ConnectionPool(
                     make_conninfo(**self._parts),
                     kwargs={"autocommit": True}, min_size=0, max_size=MOST_CONNECTIONS,
-                    configure=_configure, reconnect_timeout=CONNECT_SECONDS, open=False,
+                    configure=self._configure, reconnect_timeout=CONNECT_SECONDS, open=False,
                 )  # fmt: skip
                 pool.open()
                 self._pool, self._was_there = pool, True
             return self._pool
+
+    def _configure(self, connection: Connection) -> None:
+        _configure(connection)
+        connection.execute("SELECT set_config('memwell.tenant', %s, false)", (self.tenant,))
 
     def _connect(self) -> Connection:
         return psycopg.connect(make_conninfo(**self._parts), autocommit=True)
@@ -264,21 +271,11 @@ class Session:
         clean = {name: _storable(value) for name, value in values.items()}
         return self.connection.execute(statement, {**known, **clean})
 
-    def copy(self, into: str, rows: Iterable[Sequence[str]]) -> None:
-        """Write many rows of this tenant and agent, their values as COPY reads them."""
-        own = f"{as_copied(self.tenant)}\t{as_copied(self.agent)}\t"
-        lines = [own + "\t".join(row) + "\n" for row in rows]
-        with self.connection.cursor().copy(f"COPY {into} FROM STDIN") as copy:
-            for start in range(0, len(lines), _LINES):
-                copy.write("".join(lines[start : start + _LINES]))
 
-
-def as_copied(text: str) -> str:
-    """Return a text as COPY reads it."""
-    return text.translate(_ESCAPES)
-
-
-_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+def _seeing(scopes: Sequence[str]) -> str:
+    """Return the statement that tells the database whose facts a transaction may see."""
+    literal = sql.Literal(_storable([*scopes])).as_string(None)
+    return f"SET LOCAL memwell.scopes = {literal}"
 
 
 def migrate(connection: Connection) -> None:

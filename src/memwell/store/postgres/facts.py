@@ -19,7 +19,7 @@ from memwell.store.digests import digest_of
 from memwell.store.facts import COLUMNS, Which, no_such_fact, values_of
 from memwell.store.facts_contract import IdTaken
 from memwell.store.postgres.connect import Server, Session
-from memwell.store.postgres.index import Index
+from memwell.store.postgres.index import Index, owners
 from memwell.store.postgres.sql import Values
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FactStore:
     @contextmanager
     def seen_by(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend one unchanging state, as a viewer sees it."""
-        with self._server.reading() as session:
+        with self._server.reading(seeing=owners(viewer)) as session:
             yield Facts(session, viewer)
 
     @contextmanager
@@ -62,7 +62,7 @@ class FactStore:
 
         So revisions are in the order in which they are committed, and none is passed over.
         """
-        with self._server.writing() as session:
+        with self._server.writing(seeing=owners(viewer)) as session:
             session.run(
                 f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
                 " ON CONFLICT (tenant) DO NOTHING"
@@ -209,6 +209,11 @@ class Facts:
         self._session.run(
             f"UPDATE facts SET {changes} WHERE tenant = {_TENANT} AND id = %(id)s", **row
         )
+        self._session.run(
+            f"UPDATE fact_events SET scope = %(scope)s, target = %(target)s"
+            f" WHERE tenant = {_TENANT} AND fact_id = %(id)s",
+            id=fact.id, scope=fact.scope, target=fact.target,
+        )  # fmt: skip
         self.note(fact.id, at, what, detail)
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
@@ -293,7 +298,7 @@ def _conditions(which: Which, values: Values) -> str:
             found.append(f"f.{name} = {values(value)}")
     if which.folded is not None:
         same = values(which.folded)
-        found.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
+        found.append(f"f.digest = md5({same}) AND f.folded = {same}")
     if which.tag is not None:
         found.append(f"{values(which.tag)} = ANY(f.tags)")
     return " AND ".join([*found, *_in_time(which, values)])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from memwell.model import Viewer
 from memwell.store.contract import WAIT_MS
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
-from memwell.store.postgres.schema import OF_AN_INDEX
+from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import here
 from memwell.store.words import WORDS_VERSION
@@ -35,6 +37,13 @@ class Index:
         self._agent = agent
         self.path = folder / "index.db"
         self.is_there = self.shared = True
+        self._seeing = EVERYBODYS
+
+    def seen_by(self, viewer: Viewer) -> Index:
+        """Return the same index, whose readers see the notes, and of the facts the viewer's."""
+        other = copy(self)
+        other._seeing = owners(viewer)
+        return other
 
     @property
     def place(self) -> str:
@@ -63,7 +72,7 @@ class Index:
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """Lend one unchanging state of the index."""
-        with self._server.reading(self._agent) as session:
+        with self._server.reading(self._agent, self._seeing) as session:
             yield Reader(session)
 
     @contextmanager
@@ -190,3 +199,8 @@ def _ensure_row(session: Session) -> None:
         " VALUES (%(tenant)s, %(agent)s, %(version)s) ON CONFLICT (tenant, agent) DO NOTHING",
         version=WORDS_VERSION,
     )
+
+
+def owners(viewer: Viewer) -> tuple[str, ...]:
+    """Return whose rows a viewer sees besides those of notes, as the column `owner` has it."""
+    return tuple(f"{scope}:{target}" for scope, target in viewer.scopes)

@@ -3,6 +3,10 @@
 The tenant is the first column of every key; what belongs to an index has the agent as its second.
 `owner` says whose a row of an index is: '' for notes, else the scope of the fact that it shows.
 Texts are compared by their bytes, as SQLite does.
+
+Who sees which row is the database's own rule, in the last step: the tenant's, as the setting
+`memwell.tenant` has it, and of the facts those of the scopes in `memwell.scopes`. Where these are
+not set nothing is seen. A partition has no rule, so nobody reads it but through its table.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from collections.abc import Sequence
 
 SCHEMA = "memwell"
 PARTITIONS = 8
+EVERYBODYS: tuple[str, ...] = ("*",)
+"""What stands for all scopes of a tenant: whoever keeps an index up to date must see them."""
 
 _INDEX = """
     CREATE SEQUENCE ids;                -- never used again, as another process may still hold one
@@ -264,7 +270,44 @@ def _partitions(tables: Sequence[str]) -> str:
     )
 
 
+_SCOPES = "current_setting('memwell.scopes', true)"
+_FACT = "scope || ':' || target"
+OWNERS = {
+    **dict.fromkeys(("workspaces", "notes", "chunks", "postings", "vectors"), "owner"),
+    **dict.fromkeys(("facts", "fact_events"), _FACT),
+}
+"""Tables that show facts, and whose a row is."""
+
+# Both could not be used under the rule, or on Citus: a digest that is not kept, and a key that
+# changes what refers to it.
+_BESIDE_THE_RULE = """
+    ALTER TABLE facts ADD COLUMN digest text COLLATE "C"
+        GENERATED ALWAYS AS (md5(folded)) STORED;
+    DROP INDEX facts_by_folded;
+    CREATE INDEX facts_by_digest ON facts (tenant, digest);
+    ALTER TABLE fact_events DROP CONSTRAINT fact_events_tenant_scope_target_fact_id_fkey;
+    ALTER TABLE fact_events ADD FOREIGN KEY (tenant, fact_id) REFERENCES facts (tenant, id)
+        ON DELETE CASCADE;
+"""
+
+
+def _rule(table: str) -> str:
+    """Return who sees which rows of a table. Citus allows no query in it."""
+    seen = "tenant = current_setting('memwell.tenant', true)"
+    if owner := OWNERS.get(table):
+        seen += f" AND ({owner} = '' OR {_SCOPES} = '{{*}}'"
+        seen += f" OR {owner} = ANY (nullif({_SCOPES}, '')::text[]))"
+    return f"CREATE POLICY seen ON {table} USING ({seen});\n" + "".join(
+        f"ALTER TABLE {one} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;\n"
+        for one in (table, *(f"{table}_{number}" for number in range(PARTITIONS)))
+    )
+
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("keep notes, what they are found by, and vectors", _INDEX + _partitions(OF_AN_INDEX)),
     ("keep facts, each with its scope", _FACTS + _partitions(OF_FACTS)),
+    (
+        "let the database itself keep tenants and scopes apart",
+        _BESIDE_THE_RULE + "".join(map(_rule, (*OF_AN_INDEX, *OF_FACTS))),
+    ),
 )

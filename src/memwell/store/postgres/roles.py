@@ -1,0 +1,53 @@
+"""SQL for whoever looks after the server: the role that memwell uses, and tables on Citus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from memwell.store.postgres.schema import OF_AN_INDEX, OF_FACTS, OWNERS, SCHEMA
+
+TABLES = (*OF_AN_INDEX, *OF_FACTS)
+_GLOBAL = "global:"
+
+
+def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the statements that make a role with the rights memwell needs, and no other.
+
+    One that is bound to a tenant (and scopes, like ``user:anna``) sees no other, whatever it sets.
+    """
+    who = _identifier(name)
+    yield f"CREATE ROLE {who} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION;"
+    yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {who};"
+    yield f"GRANT SELECT ON {SCHEMA}.migrations TO {who};"
+    yield f"GRANT USAGE ON SEQUENCE {SCHEMA}.ids TO {who};"
+    for table in TABLES:
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {SCHEMA}.{table} TO {who};"
+    if tenant is not None:
+        for table in TABLES:
+            bound = f"tenant = {_literal(tenant)}"
+            if scopes and table in OWNERS:
+                own = ", ".join(map(_literal, ("", _GLOBAL, *scopes)))
+                bound += f" AND {OWNERS[table]} IN ({own})"
+            yield (
+                f"CREATE POLICY {_identifier(f'bound {name}')} ON {SCHEMA}.{table}"
+                f" AS RESTRICTIVE TO {who} USING ({bound});"
+            )
+
+
+def distributed() -> Iterator[str]:
+    """Yield the statements that spread the tables over Citus by tenant, referred-to ones first."""
+    first, *others = TABLES
+    yield f"SELECT create_distributed_table('{SCHEMA}.{first}', 'tenant');"
+    for table in others:
+        yield (
+            f"SELECT create_distributed_table('{SCHEMA}.{table}', 'tenant',"
+            f" colocate_with => '{SCHEMA}.{first}');"
+        )
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
