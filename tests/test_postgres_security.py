@@ -87,7 +87,7 @@ def changes(
     yield f"UPDATE memwell.{table} SET {column} = {value}"
     names = connection.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'memwell'"
-        " AND table_name = %s AND is_generated = 'NEVER'",
+        " AND table_name = %s",
         (table,),
     ).fetchall()
     own = [name for (name,) in names]
