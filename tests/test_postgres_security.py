@@ -14,12 +14,14 @@ import pytest
 from psycopg import errors, sql
 
 from memwell import Memory
+from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.facts import Which
+from memwell.store.postgres import connect
 from memwell.store.postgres.roles import TABLES
-from memwell.store.postgres.schema import OWNERS, PARTITIONS
+from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS
 from tests.conftest import Write
-from tests.postgres import app_url, new_database, new_role, new_tenant, shared
+from tests.postgres import USER, app_url, new_database, new_role, new_tenant, shared
 from tests.test_cli import run
 
 EVERYBODYS = "{*}"
@@ -87,7 +89,7 @@ def changes(
     yield f"UPDATE memwell.{table} SET {column} = {value}"
     names = connection.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'memwell'"
-        " AND table_name = %s AND is_generated = 'NEVER'",
+        " AND table_name = %s",
         (table,),
     ).fetchall()
     own = [name for (name,) in names]
@@ -191,6 +193,27 @@ def test_a_memory_works_for_a_role_that_is_bound_to_its_user(
         assert memory.seen_by("ben").facts.find(Which(scope="user")) == []
 
 
+def test_a_fact_that_is_promoted_is_seen_with_what_happened_to_it(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": new_tenant()}
+    with Memory(tmp_path, settings=settings, user="anna") as anna:
+        fact = anna.remember("The printer is in the hall.", scope="user").fact
+        ben = anna.seen_by("ben")
+        assert ben.search("printer").hits == ()
+        anna.facts.promote(fact.id, "global")
+        assert [event.what for event in ben.facts.history(fact.id)] == ["added", "promoted"]
+        assert ben.search("printer").hits[0].path == fact.id
+
+
+def test_a_role_without_the_tables_is_told_what_to_do(tmp_path: Path) -> None:
+    url = new_database().replace(f"//{USER}@", f"//{new_role()}@")
+    settings: dict[str, Any] = {"store.url": url}
+    with (
+        pytest.raises(MemwellError, match="memwell store roles"),
+        Memory(tmp_path, settings=settings) as memory,
+    ):
+        memory.search("x")
+
+
 def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": tenants.one}
     for user in ("anna,user:ben", 'x","user:ben', "x'; SET memwell.scopes = '{*}", "\\", "*"):
@@ -248,6 +271,21 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
         assert all(count(connection, table) for table in OWNERS)
         parts = [f"{table}_{number}" for table in TABLES for number in range(PARTITIONS)]
         assert not [part for part in parts if count(connection, part)]
+
+
+def test_a_database_that_was_made_before_gets_the_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database()
+    with monkeypatch.context() as before:
+        before.setattr(connect, "MIGRATIONS", MIGRATIONS[:2])
+        fill(url, "mine", tmp_path)
+    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.facts'::regclass"
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert connection.execute(asked).fetchall() == [(False,)]
+        connect.migrate(connection)
+        assert connection.execute(asked).fetchall() == [(True,)]
+        assert count(connection, "facts") == 3
 
 
 # -- what is printed -------------------------------------------------------------------------------

@@ -221,7 +221,7 @@ class Server:
         except errors.InsufficientPrivilege as error:
             raise IndexDatabaseError(
                 f"{self.place} does not allow that ({_said(error)})",
-                "Have its owner grant the role what it needs",
+                "Run it as the owner of its tables; `memwell store roles` prints what a role needs",
             ) from error
         except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
             raise IndexDatabaseError(

@@ -298,7 +298,7 @@ def _conditions(which: Which, values: Values) -> str:
             found.append(f"f.{name} = {values(value)}")
     if which.folded is not None:
         same = values(which.folded)
-        found.append(f"f.digest = md5({same}) AND f.folded = {same}")
+        found.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
     if which.tag is not None:
         found.append(f"{values(which.tag)} = ANY(f.tags)")
     return " AND ".join([*found, *_in_time(which, values)])

@@ -128,8 +128,9 @@ class Changes:
                 rows.append((one.token, one.chunk_id, one.frequency, length, places, owner))
             total += length
         rows.sort()  # as the index has them: that is quicker
-        for start in range(0, len(rows), _AT_ONCE):
-            self._write(rows[start : start + _AT_ONCE])
+        with self._session.connection.pipeline():  # the next are made ready meanwhile
+            for start in range(0, len(rows), _AT_ONCE):
+                self._write(rows[start : start + _AT_ONCE])
         return total
 
     def _write(self, rows: Sequence[tuple[str, int, float, int, str, str]]) -> None:
