@@ -51,6 +51,7 @@ def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bo
         raise ConfigError(f"{source.name} is both the source and the target", "Name another target")
     with closing(source.facts), closing(target.facts), shown("facts") as progress:
         facts = copy_facts(source, target, progress, into_existing=into_existing)
+    same = {key for key, told in facts.there.items() if facts.arrived.get(key) == told}
     there, arrived = Tally(), Tally()
     agents = source.agents()
     for agent in agents:
@@ -61,8 +62,7 @@ def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bo
             shown(f"notes of {agent}") as progress,
         ):
             copy_workspaces(from_stores.registry, to_stores.registry, there, arrived)
-            known = facts.there.keys() & facts.arrived.keys()
-            Copying(theirs_index, ours_index, known, there, arrived, progress).run()
+            Copying(theirs_index, ours_index, same, there, arrived, progress).run()
     sides = [
         Side(len(lines), checksum(lines), **asdict(tally))
         for lines, tally in ((facts.there, there), (facts.arrived, arrived))

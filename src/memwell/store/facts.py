@@ -202,7 +202,9 @@ class Facts:
                 SELECT ? UNION SELECT f.id FROM facts f JOIN chain ON f.superseded_by = chain.id
             )
             SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e JOIN facts f
-            ON f.id = e.fact_id WHERE e.fact_id IN (SELECT id FROM chain) ORDER BY e.at, e.rowid
+            ON f.id = e.fact_id WHERE e.fact_id IN (SELECT id FROM chain)
+            -- Of one moment, what came before what it replaced: the same in every copy.
+            ORDER BY e.at, e.fact_id DESC, e.rowid
             """,
             (fact_id,),
         )

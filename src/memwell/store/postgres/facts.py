@@ -161,7 +161,7 @@ class Facts:
             SELECT e.fact_id, e.at, e.what, e.detail
             FROM fact_events e JOIN seen f ON f.id = e.fact_id
             WHERE e.tenant = %(tenant)s AND e.fact_id IN (SELECT id FROM chain)
-            ORDER BY e.at, e.number
+            ORDER BY e.at, e.fact_id DESC, e.number
             """,
             id=fact_id,
         )
