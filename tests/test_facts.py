@@ -514,3 +514,6 @@ def test_ids_sort_by_time() -> None:
     ids = [new_id(milliseconds) for milliseconds in (0, 1, 31, 32, 1_770_724_800_000, 2**49)]
     assert ids == sorted(ids)
     assert len({new_id(5) for _ in range(100)}) == 100
+    burst = [new_id(7) for _ in range(100)]
+    assert burst == sorted(burst)
+    assert all(len(one) == 20 for one in (*ids, *burst))

@@ -20,7 +20,7 @@ from memwell.facts.transfer import exported
 from memwell.settings import Value
 from memwell.store.facts import Which
 from tests.conftest import EXAMPLES
-from tests.postgres import new_tenant, shared
+from tests.postgres import app_url, new_tenant, shared
 from tests.test_cli import run
 from tests.test_postgres_same import cases
 
@@ -44,7 +44,7 @@ def opened(
     home: Path, tenant: str = "", agent: str = "main", user: str = "", session: str = ""
 ) -> Iterator[Memory]:
     """A memory in files, or on the server if a tenant is named."""
-    server: dict[str, Value] = {"store.url": shared().url(), "store.tenant": tenant}
+    server: dict[str, Value] = {"store.url": app_url(), "store.tenant": tenant}
     settings = OWN | (server if tenant else {})
     with Memory(home, agent=agent, user=user, session=session, settings=settings) as memory:
         yield memory
@@ -141,8 +141,8 @@ def test_there_and_back_gives_the_same_export_and_the_same_answers(
     first: Path, tmp_path: Path
 ) -> None:
     tenant, back = new_tenant(), tmp_path / "back"
-    there = copied(first, shared().url(), "--tenant", tenant, cwd=tmp_path)
-    again = copied(shared().url(), back, "--tenant", tenant, cwd=tmp_path)
+    there = copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
+    again = copied(app_url(), back, "--tenant", tenant, cwd=tmp_path)
     assert there["arrived"] == again["arrived"]
     assert there["agents"] == sorted(AGENTS)
     assert there["arrived"]["facts"] == FACTS
@@ -166,7 +166,7 @@ def test_what_was_forgotten_is_neither_remembered_nor_found_in_the_copy(
     first: Path, tmp_path: Path
 ) -> None:
     tenant = new_tenant()
-    copied(first, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(tmp_path / "none", tenant, user="anna", session="s1") as memory:
         assert memory.search("moon", kind="fact", mode="words").hits == ()
         assert memory.search("fair", kind="fact", mode="words").hits == ()  # it has expired
@@ -183,11 +183,11 @@ def test_what_was_forgotten_is_neither_remembered_nor_found_in_the_copy(
 
 def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
     tenant = new_tenant()
-    copied(first, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     tables = ("facts", "fact_events", "revisions", "notes", "chunks", "postings", "vectors",
               "spaces", "registered", "workspaces")  # fmt: skip
     before = [rows_of(table, tenant) for table in tables]
-    copied(first, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     assert [rows_of(table, tenant) for table in tables] == before
 
 
@@ -202,7 +202,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
 ) -> None:
     tenant = new_tenant()
     process = subprocess.Popen(
-        [sys.executable, "-c", SMALL_BATCHES, "store", "copy", first, shared().url(),
+        [sys.executable, "-c", SMALL_BATCHES, "store", "copy", first, app_url(),
          "--tenant", tenant], stdout=subprocess.DEVNULL,
     )  # fmt: skip
     last = time.monotonic() + 60
@@ -212,7 +212,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
     process.kill()
     process.wait()
     before = rows_of("facts", tenant), rows_of("notes", tenant)
-    done = copied(first, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    done = copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     assert len(before[0]) < done["there"]["facts"] or len(before[1]) < done["there"]["notes"]
     assert {*before[0]} <= {*rows_of("facts", tenant)}  # not written again
     assert {*before[1]} <= {*rows_of("notes", tenant)}
@@ -226,12 +226,12 @@ def test_what_changed_or_was_forgotten_since_follows(first: Path, tmp_path: Path
         one, two, three = (memory.remember(f"The shed holds {what} today.", scope="global").fact
                            for what in ("rakes", "spades", "hoses"))  # fmt: skip
         memory.search("shed")
-    copied(home, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    copied(home, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(home) as memory:
         memory.forget(one.id)
         memory.supersede(two.id, "The shed holds forks by now.", scope="global")
         memory.facts.reinforce(three.id)
-    copied(home, shared().url(), "--tenant", tenant, cwd=tmp_path)
+    copied(home, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(tmp_path / "none", tenant) as memory:
         assert "rakes" not in str([hit.text for hit in memory.search("shed").hits])
         assert memory.facts.store.unfinished() == {}

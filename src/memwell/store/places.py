@@ -112,8 +112,12 @@ class Tenant:
         return on_server(self._url, self._tenant, self._home, agent)
 
     def _rows(self, statement: str) -> list[Any]:
+        def once() -> list[Any]:
+            with self._server.reading() as session:
+                return session.rows(statement)
+
         try:
-            return self._server.rows("", statement)
+            return self._server.again(once)
         finally:
             self._server.close()
 
