@@ -69,7 +69,7 @@ SECRETS = {
     "stripe restricted": "rk_" + "live_" + noise(24) + " may only read",
     "sendgrid": "Mail: SG" + "." + noise(22, URL_SAFE) + "." + noise(43, URL_SAFE),
     "twilio": "Twilio's key is S" + "K" + noise(32, HEX),
-    "npm": "//registry.npmjs.org/:_authToken=np" + "m_" + noise(36),
+    "npm": "//npm.example/:_authToken=np" + "m_" + noise(36),
     "pypi": "Upload with py" + "pi-" + "AgEIcHlwaS5vcmc" + noise(90, URL_SAFE),
     "hugging face": "gated models need h" + "f_" + noise(34, string.ascii_letters),
     "telegram": "The bot is " + noise(10, "123456789") + ":AA" + noise(33, URL_SAFE),
