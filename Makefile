@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PLAIN  := $(VENV)/.installed-plain
 STAMP  := $(VENV)/.installed
 
 .PHONY: help demo test lint docs torch soak bench clean
@@ -14,13 +15,17 @@ help:
 	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"
 	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
 
-$(STAMP): pyproject.toml
+$(PLAIN): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $(PLAIN)
+
+$(STAMP): $(PLAIN)
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 lint: $(STAMP)

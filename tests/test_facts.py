@@ -425,6 +425,11 @@ def test_recall_is_a_block_with_citations_within_a_budget(memory: Memory, notes:
     few = memory.recall("what does the hamster say, what is the cat called", budget=60)
     assert 0 < len(few.hits) < len(recalled.hits)
     assert memory.recall("zeppelin").block == ""
+    (notes / "long.md").write_text("\n".join(["Nothing of interest."] * 300 + ["The heron eats."]))
+    memory.remember("The heron is grey.")
+    told = memory.recall("what does the heron eat", budget=200)
+    assert "The heron eats." in told.block  # of a long passage the lines that matched
+    assert "The heron is grey." in told.block
     with pytest.raises(MemwellError, match="budget = 0 leaves room for nothing"):
         memory.recall("hamster", budget=0)
 

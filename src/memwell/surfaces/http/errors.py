@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -65,13 +64,14 @@ def explain(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(UnicodeEncodeError, _half_a_character)
-    app.add_exception_handler(OSError, _no_such_name)
     app.add_exception_handler(MemwellError, _went_wrong)
 
 
 def _malformed(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return refusal(400, f"The body is no JSON: {first['ctx']['error']}")
     place = ".".join(str(part) for part in first["loc"][1:])
     printable = place.encode("utf-8", "replace").decode() or None
     said = f"{printable}: {first['msg']}" if printable else str(first["msg"])
@@ -87,12 +87,6 @@ def _refused(_: Request, error: Exception) -> JSONResponse:
 def _half_a_character(_: Request, __: Exception) -> JSONResponse:
     # JSON can escape one half of a pair (\\ud800), which no text that is kept can hold.
     return refusal(400, "The text holds half a character (a lone surrogate)")
-
-
-def _no_such_name(_: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return refusal(404, "No file has a name as long as that", code="not_found")
-    raise error
 
 
 def _went_wrong(_: Request, error: Exception) -> JSONResponse:
