@@ -547,6 +547,7 @@ def test_a_browser_gives_its_token_once(open_page: Open, folder: Path) -> None:
             expect(page.locator("body")).to_contain_text("The chest is in the cellar.")
             page.goto("/map")
             expect(page).to_have_url(re.compile("/map$"))
+            page.close()  # before its server: the map still asks for its points
 
 
 def test_the_evaluation_report_keeps_its_styles(open_page: Open, memory: Memory) -> None:
