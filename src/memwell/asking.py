@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memwell.config import Config, now
 from memwell.errors import MemwellError
 from memwell.ingest.sync import Progress, unwatched
-from memwell.model import Freshness, SearchResult, Viewer
+from memwell.model import SearchResult, Viewer
 from memwell.search.elsewhere import Elsewhere, nowhere
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
@@ -23,7 +23,7 @@ from memwell.store.contract import Index, Reader
 from memwell.store.facts_contract import FactStore
 from memwell.store.projection import follow, root_of
 from memwell.store.registry import Entry
-from memwell.workspaces import Workspaces
+from memwell.workspaces import Scope, Workspaces
 
 if TYPE_CHECKING:
     from memwell.facts.keeping import Telling
@@ -86,11 +86,11 @@ class Asking:
         wanted: Wanted = ANYTHING,
     ) -> SearchResult:  # fmt: skip
         """Find the passages of some workspaces, and the facts, that answer a query."""
-        freshness, within = self._refreshed(options, entries, progress, wanted)
-        result = self._ask(query, options, freshness, within, self._elsewhere(wanted))
+        scope = self._refreshed(options, entries, progress)
+        result = self._ask(query, options, scope, wanted)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, freshness, within, self._elsewhere(wanted))
+            return self._ask(query, options, scope, wanted)
         return result
 
     def search_each(
@@ -100,10 +100,11 @@ class Asking:
         if not many:
             return ()
         most = next((one for one in many if one.mode != WORDS), many[0])
-        freshness, within = self._refreshed(most, entries, unwatched, ANYTHING)
+        scope = self._refreshed(most, entries, unwatched)
         ask = _once(self._leg(most))
         with self.index.reading() as reader:
-            return tuple(search(query, one, reader, freshness, within, ask) for one in many)
+            within = self._within(reader, scope.ids, ANYTHING)
+            return tuple(search(query, one, reader, scope.freshness, within, ask) for one in many)
 
     def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not."""
@@ -121,18 +122,15 @@ class Asking:
                     return why(query, inside, chunks, *asked)
         return Why(query, path, NOT_INDEXED, *_missing(path, entries))
 
-    def _refreshed(
-        self, options: Options, entries: Sequence[Entry], progress: Progress, wanted: Wanted
-    ) -> tuple[Freshness, Filters]:
-        """Bring the index in step; return how fresh it is, and where to search."""
+    def _refreshed(self, options: Options, entries: Sequence[Entry], progress: Progress) -> Scope:
+        """Bring the index in step; return how fresh it is, and which workspaces are searched."""
         self.follow_facts()
         scope = self._workspaces.refreshed(entries, progress)
         self.index.ensure_words()
-        freshness = scope.freshness
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        return freshness, self._within(scope.ids, wanted)
+            return replace(scope, freshness=replace(scope.freshness, unembedded=left))
+        return scope
 
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
@@ -151,12 +149,11 @@ class Asking:
         meaning.catch_up(self._settings["embedding.on_search"])
         scope = telling.scope or self._viewer.narrowest
         root = root_of(scope, dict(self._viewer.scopes).get(scope, ""))
-        visible = self._within(None, Wanted(kind=FACT))
         with self.index.reading() as reader:
             asked = meaning.embedded(telling.text, reader)
             if asked is None or root not in reader.notes.fact_workspaces():
                 return None
-            anything = WordQuery(filters=visible)
+            anything = WordQuery(filters=self._within(reader, None, Wanted(kind=FACT)))
             for match in reader.nearest(asked.space, asked.vector, anything, _NEAR):
                 (hit,) = reader.hits([(match.chunk_id, 0.0)])
                 same = match.score >= least and says_the_same(telling.text, hit.text)
@@ -164,13 +161,12 @@ class Asking:
                     return hit.path
         return None
 
-    def _within(self, notes: tuple[int, ...] | None, wanted: Wanted) -> Filters:
+    def _within(self, reader: Reader, notes: tuple[int, ...] | None, wanted: Wanted) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
         held_at = _moment(wanted.as_of) if wanted.as_of else None
         everywhere = Filters(only=wanted.paths, held_at=held_at)
-        with self.index.reading() as reader:
-            known = reader.notes.fact_workspaces()
-            of_notes = [key for key, *_ in reader.notes.workspaces()]
+        known = reader.notes.fact_workspaces()
+        of_notes = [key for key, *_ in reader.notes.workspaces()]
         if wanted.kind == NOTE or (wanted.kind is None and not known):
             return replace(everywhere, workspaces=notes)
         roots = [root_of(*scope) for scope in self._viewer.scopes]
@@ -182,13 +178,12 @@ class Asking:
             return everywhere  # all there is need not be told apart from the rest
         return replace(everywhere, workspaces=chosen)
 
-    def _ask(
-        self, query: str, options: Options, freshness: Freshness, within: Filters,
-        elsewhere: Elsewhere,
-    ) -> SearchResult:  # fmt: skip
+    def _ask(self, query: str, options: Options, scope: Scope, wanted: Wanted) -> SearchResult:
         with self.index.reading() as reader:
-            leg = self._leg(options)
-            return search(query, options, reader, freshness, within, leg, elsewhere)
+            return search(
+                query, options, reader, scope.freshness, self._within(reader, scope.ids, wanted),
+                self._leg(options), self._elsewhere(wanted),
+            )  # fmt: skip
 
     def _leg(self, options: Options) -> Ask:
         if options.mode == WORDS:

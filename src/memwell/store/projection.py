@@ -27,10 +27,10 @@ def root_of(scope: str, target: str, *, former: bool = False) -> str:
 def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in the index."""
     last = store.revision()
-    with index.reading() as reader:
-        behind = min(reader.notes.followed(root_of(*scope)) for scope in viewer.scopes)
     if not last:
         return
+    with index.reading() as reader:
+        behind = min(reader.notes.followed(root_of(*scope)) for scope in viewer.scopes)
     with store.seen_by(viewer) as facts:
         changed, gone = facts.since(behind) if behind < last else ([], [])
         expired = facts.find(Which(expired_before=now, superseded=True))

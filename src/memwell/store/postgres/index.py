@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell.model import Viewer
@@ -38,6 +39,7 @@ class Index:
         self.path = folder / "index.db"
         self.is_there = self.shared = True
         self._seeing = EVERYBODYS
+        self._words_ready = Event()  # which those share whom `seen_by` returns
 
     def seen_by(self, viewer: Viewer) -> Index:
         """Return the same index, whose readers see the notes, and of the facts the viewer's."""
@@ -117,12 +119,15 @@ class Index:
             spaces.drop(space)
 
     def ensure_words(self) -> bool:
-        """Build what words are found by where it is old."""
-        with self.reading() as reader:
-            if not reader.words_unusable():
-                return True
-        with self.writing():
-            return True
+        """Build what words are found by where it is old; that it is not is asked once."""
+        if not self._words_ready.is_set():
+            with self.reading() as reader:
+                old = reader.words_unusable()
+            if old:
+                with self.writing():
+                    pass
+            self._words_ready.set()
+        return True
 
     def rebuild_words(self) -> None:
         """Throw what words are found by away and build it again from the chunks."""

@@ -76,7 +76,8 @@ class Lexicon:
         texts = [*_texts((*query.any_of, *query.all_of, *query.none_of))]
         texts += [" ".join(camel_parts(normalise(text))) for text in texts]
         tokens = {token for text in texts for token, _ in spoken(text)}
-        self._look_up([token for token in tokens if token not in self._rows])
+        if unknown := [token for token in tokens if token not in self._rows]:
+            self._look_up(unknown)
 
     def _look_up(self, tokens: list[str]) -> None:
         rows = self._session.rows(
