@@ -20,6 +20,7 @@ from bench import (
     queries,
     ranking,
     results,
+    server,
     start,
     sync,
     unanswerable,
@@ -49,6 +50,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "unanswerable": unanswerable.run,
     "diversity": diversity.run,
     "load": load.run,
+    "server": server.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

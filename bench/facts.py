@@ -8,19 +8,16 @@ each word stand in for theirs, as long, and like a model's not as wide in all di
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
+from bench.stand_in import WordSums
 from memwell import Memory
 from memwell.embed.minilm import MiniLM
-from memwell.embed.testing import WordCounts
 from memwell.facts.keeping import Keeper, Telling, folded
 from memwell.settings import Value
 
@@ -69,24 +66,12 @@ def _measured(count: int) -> tuple[float, float]:
     return 1000 * median(remembered), 1000 * median(recalled)
 
 
-class _StandIn(WordCounts):
+class _StandIn(WordSums):
     """Takes the time of the default model for a single text, and adds words up for the vectors."""
 
     def __init__(self) -> None:
-        super().__init__(dimensions=MiniLM.dimensions)
+        super().__init__()
         self._dear = MiniLM()
-        self._widths = np.arange(1, self.dimensions + 1, dtype=np.float32) ** -0.5
-
-    def vector(self, text: str) -> Matrix:
-        """Return the sum of the words' vectors, normalised."""
-        total = np.sum([self._word(word) for word in text.lower().split()], axis=0)
-        whole: Matrix = (total / np.linalg.norm(total))[None]
-        return whole
-
-    @cache  # noqa: B019  (one lives as long as the benchmark)
-    def _word(self, word: str) -> Matrix:
-        chance = np.random.default_rng(zlib.crc32(word.encode()))
-        return chance.standard_normal(self.dimensions, dtype=np.float32) * self._widths
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Return one vector a text."""

@@ -37,8 +37,9 @@ OPTIONS = {
 class Cluster:
     """A server on a socket in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: str) -> None:
         self.folder = folder
+        self._options = {"unix_socket_directories": str(folder), **OPTIONS, **options}
         self._process: subprocess.Popen[bytes] | None = None
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -52,8 +53,8 @@ class Cluster:
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
     def start(self) -> None:
-        options = {"unix_socket_directories": str(self.folder), **OPTIONS}
-        settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        options = [f"{name}={value}" for name, value in self._options.items()]
+        settings = [word for option in options for word in ("-c", option)]
         self._process = subprocess.Popen(
             [_binary("postgres"), "-D", self.folder / "data", *settings],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -93,11 +94,11 @@ def _binary(name: str) -> Path:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(**options: str) -> Iterator[Cluster]:
     """A server for as long as this lasts."""
     folder = Path(tempfile.mkdtemp(prefix="memwell-pg-"))
     try:
-        made = Cluster(folder)
+        made = Cluster(folder, **options)
         made.start()
         try:
             yield made

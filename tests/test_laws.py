@@ -15,6 +15,7 @@ from memwell.model import Hit, SearchResult
 from memwell.search.calibrate import relevance
 from memwell.search.fuse import FUSIONS, MEANING, WORDS, Evidence, Fusion, fuse, fused
 from memwell.search.retrieve import MODES
+from tests.postgres import app_url, new_tenant
 
 WORDS_OF_NOTES = (
     "cat", "dog", "key", "door", "router", "backup", "standup", "garden", "soup", "port", "night",
@@ -26,8 +27,10 @@ QUERIES = st.lists(st.sampled_from([*WORDS_OF_NOTES, "last week", "unheard"]), m
 )
 
 
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def memory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Memory]:
     """Forty notes, dated and not, with copies among them, and a model that counts words."""
     folder = tmp_path_factory.mktemp("laws")
     notes = folder / "notes"
@@ -40,7 +43,9 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEMWELL_CONFIG", str(folder / "config"))
         patch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
-        with Memory(folder / "home") as opened:
+        on_server = request.param == "postgres"
+        own = {"store.url": app_url(), "store.tenant": new_tenant()} if on_server else {}
+        with Memory(folder / "home", settings=own) as opened:
             opened.index(notes)
             yield opened
 

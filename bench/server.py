@@ -1,0 +1,212 @@
+"""What a hybrid search costs on PostgreSQL: 100,000 passages of 200 tenants.
+
+Tenants are not alike: the sizes fall as 1/rank, from 17,000 passages to 85, and whoever has more
+asks more. Compared are the same memory in files, and the SQL that people write by hand: one table
+with a `tsvector` and a `vector`, each with its index, and their ranks fused. The words of a
+question are joined by OR there, since hardly a passage holds all of them. Query vectors are made
+up and cost nothing on either side.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import psycopg
+from tests.postgres import cluster
+
+from bench import corpus, data
+from bench.measure import seconds, temporary_home
+from bench.results import Row, at_least
+from bench.sentences import Collection
+from bench.stand_in import WordSums
+from memwell import Memory
+from memwell.settings import Value
+from memwell.store.postgres.roles import role
+
+_PASSAGES, _TENANTS = 100_000, 200
+_ASKED = 300
+_WARM = 2
+_K = 6
+_SEED = 9
+_PARTS = 20
+_OPTIONS = {"shared_buffers": "1GB", "maintenance_work_mem": "1GB", "max_connections": "500"}
+_ROLE = "memwell_bench"
+_BY_SUMS: dict[str, Value] = {"embedding.chain": ("sums",)}
+
+# By hand: as it stands in many a blog post, with an index for each of its conditions.
+_TABLE = """
+    CREATE TABLE public.by_hand (
+        id bigint PRIMARY KEY, tenant text NOT NULL, content text NOT NULL,
+        words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED,
+        embedding vector(384)
+    );
+    INSERT INTO public.by_hand
+        SELECT c.id, c.tenant, c.text, v.vector FROM memwell.chunks c
+        JOIN memwell.vectors v ON v.tenant = c.tenant AND v.agent = c.agent
+            AND v.chunk_id = c.id AND v.piece = 0;
+    CREATE INDEX ON public.by_hand (tenant);
+    CREATE INDEX ON public.by_hand USING gin (words);
+    CREATE INDEX ON public.by_hand USING hnsw (embedding vector_cosine_ops);
+    ANALYZE
+"""
+_BY_HAND = """
+    WITH by_words AS (
+        SELECT id, rank() OVER (ORDER BY ts_rank_cd(words, query) DESC) AS place
+        FROM public.by_hand, to_tsquery('english', %(words)s) AS query
+        WHERE tenant = %(tenant)s AND words @@ query
+        ORDER BY ts_rank_cd(words, query) DESC LIMIT 20
+    ), by_meaning AS (
+        SELECT id, rank() OVER (ORDER BY embedding <=> %(vector)s::vector) AS place
+        FROM public.by_hand WHERE tenant = %(tenant)s
+        ORDER BY embedding <=> %(vector)s::vector LIMIT 20
+    )
+    SELECT id, content,
+           coalesce(1.0 / (60 + w.place), 0) + coalesce(1.0 / (60 + m.place), 0) AS score
+    FROM by_words w FULL JOIN by_meaning m USING (id) JOIN public.by_hand USING (id)
+    ORDER BY score DESC LIMIT %(k)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenant:
+    name: str
+    size: int
+    source: int
+    """Which set its texts and its questions are of."""
+
+
+def run() -> list[Row]:
+    """Write everything, then ask each question all three ways by turns."""
+    tenants = _tenants()
+    chance = random.Random(_SEED)
+    asked = chance.choices(tenants, [tenant.size for tenant in tenants], k=_ASKED)
+    questions = [[one.text for one in data.labelled_set(name).questions] for name in corpus.SETS]
+    pairs = [(tenant, chance.choice(questions[tenant.source])) for tenant in asked]
+    with temporary_home() as folder, cluster(**_OPTIONS) as server:
+        url = server.url()
+        _write(folder, url, tenants)
+        for statement in role(_ROLE):
+            server.execute(statement)
+        with psycopg.connect(url, autocommit=True) as by_hand, ExitStack() as open_ones:
+            by_hand.execute(_TABLE)
+            ways = _Ways(folder, server.url(user=_ROLE), by_hand, open_ones)
+            taken = _measured(ways, pairs)
+    return _rows(pairs, taken)
+
+
+def _tenants() -> list[_Tenant]:
+    share = _PASSAGES / sum(1 / rank for rank in range(1, _TENANTS + 1))
+    return [
+        _Tenant(f"tenant-{rank:03}", round(share / rank), rank % len(corpus.SETS))
+        for rank in range(1, _TENANTS + 1)
+    ]
+
+
+def _write(folder: Path, url: str, tenants: Sequence[_Tenant]) -> None:
+    """Write each tenant's notes as files, and index them in files and on the server."""
+    chance = random.Random(_SEED)
+    sources = [
+        Collection(document.text for document in data.labelled_set(name).documents)
+        for name in corpus.SETS
+    ]
+    for tenant in tenants:
+        notes = folder / "notes" / tenant.name
+        notes.mkdir(parents=True)
+        for number, start in enumerate(range(0, tenant.size, _PARTS)):
+            parts = range(min(_PARTS, tenant.size - start))
+            texts = [f"## Part {part}\n\n{sources[tenant.source].sample(chance)}" for part in parts]
+            (notes / f"{number:04}.md").write_text("\n\n".join(texts), encoding="utf-8")
+        for memory in (_in_files(folder, tenant), _on_server(folder, url, tenant)):
+            with memory:
+                memory.index(notes)
+
+
+def _in_files(folder: Path, tenant: _Tenant) -> Memory:
+    return Memory(folder / tenant.name, embedders={"sums": WordSums}, settings=_BY_SUMS)
+
+
+def _on_server(folder: Path, url: str, tenant: _Tenant) -> Memory:
+    own: dict[str, Value] = {**_BY_SUMS, "store.url": url, "store.tenant": tenant.name}
+    return Memory(folder / "server", embedders={"sums": WordSums}, settings=own)
+
+
+class _Ways:
+    """The three ways of asking; memories stay open, as those of a service do."""
+
+    def __init__(
+        self, folder: Path, url: str, by_hand: psycopg.Connection[Any], open_ones: ExitStack
+    ) -> None:
+        self._folder = folder
+        self._url = url
+        self._by_hand = by_hand
+        self._open_ones = open_ones
+        self._memories: dict[tuple[str, str], Memory] = {}
+        self._sums = WordSums()
+        self.all = {"server": self.on_server, "files": self.in_files, "by hand": self.by_hand}
+
+    def on_server(self, tenant: _Tenant, question: str) -> int:
+        """Search on PostgreSQL."""
+        return len(self._memory("server", tenant).search(question, k=_K).hits)
+
+    def in_files(self, tenant: _Tenant, question: str) -> int:
+        """Search in files."""
+        return len(self._memory("files", tenant).search(question, k=_K).hits)
+
+    def by_hand(self, tenant: _Tenant, question: str) -> int:
+        """Ask the table that was made by hand."""
+        asked = {
+            "tenant": tenant.name, "k": _K,
+            "words": " | ".join(re.findall(r"\w+", question)),
+            "vector": str(self._sums.embed_query(question)[0].tolist()),
+        }  # fmt: skip
+        return len(self._by_hand.execute(_BY_HAND, asked).fetchall())
+
+    def _memory(self, kind: str, tenant: _Tenant) -> Memory:
+        if (kind, tenant.name) not in self._memories:
+            made = (
+                _on_server(self._folder, self._url, tenant)
+                if kind == "server"
+                else _in_files(self._folder, tenant)
+            )
+            self._memories[kind, tenant.name] = self._open_ones.enter_context(made)
+        return self._memories[kind, tenant.name]
+
+
+def _measured(ways: _Ways, pairs: Sequence[tuple[_Tenant, str]]) -> dict[str, list[float]]:
+    """Return how long each question took each way, by turns, after each was asked before."""
+    taken: dict[str, list[float]] = {name: [] for name in ways.all}
+    for number in range(_WARM + 1):
+        for tenant, question in pairs:
+            for name, ask in ways.all.items():
+                elapsed = seconds(partial(ask, tenant, question))
+                if number == _WARM:
+                    taken[name].append(1000 * elapsed)
+    return taken
+
+
+def _rows(pairs: Sequence[tuple[_Tenant, str]], taken: dict[str, list[float]]) -> list[Row]:
+    sizes = [tenant.size for tenant, _ in pairs]
+    rows = []
+    for title, least, most, target in (
+        ("whoever asks", 0, _PASSAGES, at_least(5)),
+        ("tenants above 5,000 passages", 5_000, _PASSAGES, None),
+        ("tenants of 1,000 to 5,000", 1_000, 5_000, None),
+        ("tenants below 1,000", 0, 1_000, None),
+    ):
+        chosen = [least <= size < most for size in sizes]
+        some = {name: [*compress(found, chosen)] for name, found in taken.items()}
+        ratio = median(some["by hand"]) / median(some["server"])
+        rows.append(Row(f"{title}: by hand / memwell, p50", ratio, "times", target))
+        for name, found in some.items():
+            rows += [Row(f"  {name}, p50 of {len(found)}", median(found), "ms"),
+                     Row(f"  {name}, p99", quantiles(found, n=100)[98], "ms")]  # fmt: skip
+    return rows
