@@ -6,7 +6,7 @@ The copy that the words found wins over one that they did not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from memwell.model import Hit, Trace
@@ -96,8 +96,8 @@ def select(
 def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> list[Chosen]:
     """Return the first passages with different texts; what filters list is listed as it is."""
     chosen: list[Chosen] = []
-    for candidate in candidates:
-        new = _chosen(candidate, candidate.hit or _hit(candidate, reader))
+    for candidate, hit in _with_texts(candidates, wanted + 1, reader):
+        new = _chosen(candidate, hit)
         same = next((one for one in chosen if _is_copy(one, new)), None)
         if same and candidate.parts:
             _collapse(new, into=same)
@@ -108,9 +108,14 @@ def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> l
     return chosen
 
 
-def _hit(candidate: Candidate, reader: Reader) -> Hit:
-    (hit,) = reader.hits([(candidate.chunk_id, candidate.relevance)])
-    return hit
+def _with_texts(
+    candidates: Sequence[Candidate], at_once: int, reader: Reader
+) -> Iterator[tuple[Candidate, Hit]]:
+    """Yield candidates with their passages, read some at a time: a store may be far away."""
+    for start in range(0, len(candidates), at_once):
+        some = candidates[start : start + at_once]
+        read = reader.hits([(one.chunk_id, one.relevance) for one in some if one.hit is None])
+        yield from ((one, one.hit or next(read)) for one in some)
 
 
 def _chosen(candidate: Candidate, hit: Hit) -> Chosen:
