@@ -20,6 +20,7 @@ from bench import (
     queries,
     ranking,
     results,
+    scale,
     server,
     start,
     sync,
@@ -51,6 +52,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "diversity": diversity.run,
     "load": load.run,
     "server": server.run,
+    "scale": scale.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

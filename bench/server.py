@@ -40,7 +40,7 @@ _WARM = 2
 _K = 6
 _SEED = 9
 _PARTS = 20
-_OPTIONS = {"shared_buffers": "1GB", "maintenance_work_mem": "1GB", "max_connections": "500"}
+OPTIONS = {"shared_buffers": "1GB", "maintenance_work_mem": "1GB", "max_connections": "500"}
 _ROLE = "memwell_bench"
 _BY_SUMS: dict[str, Value] = {"embedding.chain": ("sums",)}
 
@@ -79,7 +79,9 @@ _BY_HAND = """
 
 
 @dataclass(frozen=True, slots=True)
-class _Tenant:
+class Tenant:
+    """Who has passages."""
+
     name: str
     size: int
     source: int
@@ -90,15 +92,15 @@ def run() -> list[Row]:
     """Write everything, then ask each question all three ways by turns."""
     chance = random.Random(_SEED)
     tenants = [
-        _Tenant(f"tenant-{number:03}", _SMALL if number else _LARGE, number % len(corpus.SETS))
+        Tenant(f"tenant-{number:03}", _SMALL if number else _LARGE, number % len(corpus.SETS))
         for number in range(_TENANTS)
     ]
     asked = [tenants[0]] * _ASKED + chance.choices(tenants[1 : _FEW + 1], k=_ASKED)
     questions = [[one.text for one in data.labelled_set(name).questions] for name in corpus.SETS]
     pairs = [(tenant, chance.choice(questions[tenant.source])) for tenant in asked]
-    with temporary_home() as folder, cluster(**_OPTIONS) as server:
+    with temporary_home() as folder, cluster(**OPTIONS) as server:
         url = server.url()
-        _write(folder, url, tenants)
+        write(folder, url, tenants)
         for statement in role(_ROLE):
             server.execute(statement)
         with psycopg.connect(url, autocommit=True) as by_hand, ExitStack() as open_ones:
@@ -108,8 +110,8 @@ def run() -> list[Row]:
     return _rows(pairs, taken)
 
 
-def _write(folder: Path, url: str, tenants: Sequence[_Tenant]) -> None:
-    """Write each tenant's notes as files, and index them in files and on the server."""
+def write(folder: Path, url: str, tenants: Sequence[Tenant], *, in_files: bool = True) -> None:
+    """Write each tenant's notes as files, and index them on the server and in files."""
     chance = random.Random(_SEED)
     sources = [
         Collection(document.text for document in data.labelled_set(name).documents)
@@ -122,16 +124,19 @@ def _write(folder: Path, url: str, tenants: Sequence[_Tenant]) -> None:
             parts = range(min(_PARTS, tenant.size - start))
             texts = [f"## Part {part}\n\n{sources[tenant.source].sample(chance)}" for part in parts]
             (notes / f"{number:04}.md").write_text("\n\n".join(texts), encoding="utf-8")
-        for memory in (_in_files(folder, tenant), _on_server(folder, url, tenant)):
-            with memory:
+        with on_server(folder, url, tenant) as memory:
+            memory.index(notes)
+        if in_files:
+            with _in_files(folder, tenant) as memory:
                 memory.index(notes)
 
 
-def _in_files(folder: Path, tenant: _Tenant) -> Memory:
+def _in_files(folder: Path, tenant: Tenant) -> Memory:
     return Memory(folder / tenant.name, embedders={"sums": WordSums}, settings=_BY_SUMS)
 
 
-def _on_server(folder: Path, url: str, tenant: _Tenant) -> Memory:
+def on_server(folder: Path, url: str, tenant: Tenant) -> Memory:
+    """Open the memory of a tenant on a server."""
     own: dict[str, Value] = {**_BY_SUMS, "store.url": url, "store.tenant": tenant.name}
     return Memory(folder / "server", embedders={"sums": WordSums}, settings=own)
 
@@ -150,15 +155,15 @@ class _Ways:
         self._sums = WordSums()
         self.all = {"server": self.on_server, "files": self.in_files, "by hand": self.by_hand}
 
-    def on_server(self, tenant: _Tenant, question: str) -> int:
+    def on_server(self, tenant: Tenant, question: str) -> int:
         """Search on PostgreSQL."""
         return len(self._memory("server", tenant).search(question, k=_K).hits)
 
-    def in_files(self, tenant: _Tenant, question: str) -> int:
+    def in_files(self, tenant: Tenant, question: str) -> int:
         """Search in files."""
         return len(self._memory("files", tenant).search(question, k=_K).hits)
 
-    def by_hand(self, tenant: _Tenant, question: str) -> int:
+    def by_hand(self, tenant: Tenant, question: str) -> int:
         """Ask the table that was made by hand."""
         asked = {
             "tenant": tenant.name, "k": _K,
@@ -167,10 +172,10 @@ class _Ways:
         }  # fmt: skip
         return len(self._by_hand.execute(_BY_HAND, asked).fetchall())
 
-    def _memory(self, kind: str, tenant: _Tenant) -> Memory:
+    def _memory(self, kind: str, tenant: Tenant) -> Memory:
         if (kind, tenant.name) not in self._memories:
             made = (
-                _on_server(self._folder, self._url, tenant)
+                on_server(self._folder, self._url, tenant)
                 if kind == "server"
                 else _in_files(self._folder, tenant)
             )
@@ -178,7 +183,7 @@ class _Ways:
         return self._memories[kind, tenant.name]
 
 
-def _measured(ways: _Ways, pairs: Sequence[tuple[_Tenant, str]]) -> dict[str, list[float]]:
+def _measured(ways: _Ways, pairs: Sequence[tuple[Tenant, str]]) -> dict[str, list[float]]:
     """Return how long each question took each way, by turns, after each was asked before."""
     taken: dict[str, list[float]] = {name: [] for name in ways.all}
     for number in range(_WARM + 1):
@@ -190,7 +195,7 @@ def _measured(ways: _Ways, pairs: Sequence[tuple[_Tenant, str]]) -> dict[str, li
     return taken
 
 
-def _rows(pairs: Sequence[tuple[_Tenant, str]], taken: dict[str, list[float]]) -> list[Row]:
+def _rows(pairs: Sequence[tuple[Tenant, str]], taken: dict[str, list[float]]) -> list[Row]:
     rows = []
     for title, size in (("50,000 passages", _LARGE), ("251 passages", _SMALL)):
         chosen = [tenant.size == size for tenant, _ in pairs]

@@ -74,6 +74,14 @@ class Cluster:
         if self._process:
             self._process.wait()
 
+    def busy_seconds(self) -> float:
+        """How long processors worked for the connections that are open (on Linux)."""
+        assert self._process
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        stats = [Path(f"/proc/{child}/stat").read_text() for child in children.split()]
+        ticks = sum(int(tick) for stat in stats for tick in stat.rsplit(")")[1].split()[11:13])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(statement)
