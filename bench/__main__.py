@@ -23,6 +23,7 @@ from bench import (
     scale,
     server,
     start,
+    stores,
     sync,
     unanswerable,
     vectors,
@@ -52,6 +53,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "diversity": diversity.run,
     "load": load.run,
     "server": server.run,
+    "stores": stores.run,
     "scale": scale.run,
 }
 """Only when named: they take many minutes."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.servers import Act, Handler, Request, Server, serving
+from tests.servers import Act, Handler, Request, Server, serving, without_proxies
 
 PROVIDERS = ("openai", "gemini")
 Set = Callable[..., None]
@@ -37,8 +36,7 @@ def setter(monkeypatch: pytest.MonkeyPatch) -> Set:
 @contextlib.contextmanager
 def configured(provider: str, monkeypatch: pytest.MonkeyPatch, key: str = "") -> Iterator[Server]:
     """A language model that the settings name."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+    without_proxies(monkeypatch)
     with chatting() as server:
         own = {f"llm_{provider}_base_url": server.url, f"llm_{provider}_key": key}
         setter(monkeypatch)(llm_default=f"{provider}:a-model", llm_timeout=5, **own)

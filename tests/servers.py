@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import math
+import os
 import ssl
 import struct
 import threading
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
 
 
 @dataclass
@@ -179,6 +182,12 @@ def dripping(before: bytes) -> Act:
 def unless(bad: Callable[[list[str]], bool], otherwise: Act) -> Act:
     """Answer well unless the texts are bad."""
     return lambda handler, request: (otherwise if bad(request.texts) else well)(handler, request)
+
+
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask servers directly, whatever the environment says."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
 
 
 @contextlib.contextmanager

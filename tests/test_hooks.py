@@ -25,7 +25,7 @@ from memwell.surfaces.hooks.events import read_event
 from memwell.surfaces.hooks.transcript import Mark, messages
 from memwell.surfaces.socket import FILE_NAME, Door, Request, asked
 from tests.llm_servers import chatting
-from tests.servers import silent
+from tests.servers import silent, without_proxies
 
 DATA = Path(__file__).parent / "data" / "hooks"
 SESSION = "7f3c1f0e-5b0a-4d0c-9a55-0d9b6a6f2c11"
@@ -302,8 +302,7 @@ def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
 def test_a_language_model_reads_what_was_said_if_one_is_configured(
     hook: Hook, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+    without_proxies(monkeypatch)
     monkeypatch.setenv("MEMWELL_LLM_DEFAULT", "openai:a-model")
     with chatting() as server:
         monkeypatch.setenv("MEMWELL_LLM_OPENAI_BASE_URL", server.url)

@@ -38,7 +38,7 @@ from memwell.llm.openai import OpenAIChat
 from memwell.llm.prompts import extract_prompt, hyde_prompt
 from memwell.tokens import count_tokens
 from tests.llm_servers import FACT, candidate, chatting, message, refusing, says, sends
-from tests.servers import Act, Server, dripping, hung_up, raw, silent, status
+from tests.servers import Act, Server, dripping, hung_up, raw, silent, status, without_proxies
 
 OTHER_KEY = "sk-of-somebody-else-3X"
 KEY = "sk-not-for-anybodys-eyes-7Q"
@@ -54,8 +54,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+    without_proxies(monkeypatch)
 
 
 @dataclass

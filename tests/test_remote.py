@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import os
 import random
 import shutil
 import socket
@@ -56,6 +55,7 @@ from tests.servers import (
     unless,
     vector,
     well,
+    without_proxies,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def elsewhere() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+    without_proxies(monkeypatch)
 
 
 Make = Callable[..., OpenAI | Gemini]
