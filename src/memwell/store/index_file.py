@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from memwell.store.filesystem import locked, unsafe_for_wal
+from memwell.store.filesystem import unsafe_for_wal
 from memwell.store.sqlite import Database
 
 if TYPE_CHECKING:
@@ -49,10 +48,6 @@ class IndexFile:
     def shared(self) -> bool:
         """Whether other machines write it, too."""
         return False
-
-    def filling(self) -> AbstractContextManager[bool]:
-        """Whether nobody else fills its vectors while this lasts."""
-        return locked(self.path.with_name("filling.lock"), wait=False)
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""

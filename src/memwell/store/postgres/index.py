@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +12,7 @@ from memwell.model import Viewer
 from memwell.store.contract import WAIT_MS
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
+from memwell.store.postgres.leases import leasing
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
 from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
@@ -22,6 +23,7 @@ from memwell.store.words import WORDS_VERSION
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.spaces import Space
+    from memwell.store.spaces_contract import Take
 
 T = TypeVar("T")
 _KEPT = ("registered", "cached")
@@ -88,13 +90,9 @@ class Index:
         with self._server.writing(self._agent, wait_ms) as session:
             yield Rests(session)
 
-    @contextmanager
-    def filling(self) -> Iterator[bool]:
-        """Whether nobody else fills its vectors while this lasts; it goes with the connection."""
-        with self._server.writing(self._agent) as session:
-            asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%(name)s, 0))"
-            name = f"memwell filling {self._server.tenant} {self._agent}"
-            yield bool(session.value(f"{asked} WHERE %(tenant)s != ''", name=name))
+    def filling(self) -> AbstractContextManager[Take]:
+        """Lend what hands out the chunks that wait, to any number of processes."""
+        return leasing(self._server, self._agent)
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
