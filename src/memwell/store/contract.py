@@ -16,6 +16,7 @@ from memwell.errors import IndexDatabaseError
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
+    from memwell.reports import Check
     from memwell.store.base import Beside, Filters, Match, Word, WordQuery
     from memwell.store.contents import ListedNote, Spot, WholeNote
     from memwell.store.notes import NoteFile, Stamp
@@ -298,11 +299,8 @@ class Index(Protocol):
     def check(self) -> list[str]:
         """Look at all of it; return what is wrong."""
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what every `status` should mention."""
-
-    def engine(self) -> tuple[str, str]:
-        """Return the name of what keeps it, and its version."""
+    def checks(self) -> Iterator[Check]:
+        """Look at what keeps it: its version, what it lacks, what every `status` should mention."""
 
     def set_aside(self) -> Path | None:
         """Put a damaged file out of the way and return its new name."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from memwell.errors import MemwellError
 from memwell.model import Viewer
+from memwell.reports import Check
 from memwell.store.contract import WAIT_MS
+from memwell.store.postgres import health
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
 from memwell.store.postgres.leases import leasing
@@ -142,18 +145,12 @@ class Index:
             )
         return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what every `status` should mention."""
-        yield from ()
-
-    def engine(self) -> tuple[str, str]:
-        """Return the name of what keeps it, and its version."""
-        with self._server.reading(self._agent) as session:
-            version, vector = session.row(
-                "SELECT current_setting('server_version'), extversion FROM pg_extension"
-                " WHERE extname = 'vector' AND %(tenant)s != ''"
-            )
-        return "PostgreSQL", f"{version} (pgvector {vector})"
+    def checks(self) -> Iterator[Check]:
+        """Look at the server; what a database lacks is made before, where the role may."""
+        with suppress(MemwellError), self.reading():
+            pass
+        with self._server.as_it_is() as session:
+            yield from health.examine(session)
 
     def set_aside(self) -> Path | None:
         """Nothing: there is no file."""
