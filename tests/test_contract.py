@@ -471,11 +471,23 @@ def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
         assert rests.of("p") is None
 
 
-def test_two_do_not_fill_at_once(stores: Stores) -> None:
-    with stores.index.filling() as first, stores.index.filling() as second:
-        assert (first, second) == (True, False)
-    with stores.index.filling() as again:
-        assert again
+def test_what_one_takes_to_embed_no_other_is_given(indexed: Indexed) -> None:
+    space = indexed.embedded()
+    indexed.put("old.md", "one", "two")
+    indexed.put("new.md", "three")
+    with indexed.index.filling() as first, indexed.index.filling() as second:
+        assert first is not None
+        assert [item.text for item in first(space, 2)] == ["three", "one"]
+        if second is not None:  # a store that hands chunks out to several
+            assert [item.text for item in second(space, 2)] == ["two"]
+            assert first(space, 2) == second(space, 2) == []
+    with indexed.index.filling() as again:
+        assert again is not None
+        (three, one, two) = again(space, 9)
+        indexed.index.put_vectors(space, [(three.chunk_id, rows([1, 0, 0]))])
+    with indexed.index.filling() as last:
+        assert last is not None
+        assert last(space, 9) == [one, two]
 
 
 def test_the_list_of_workspaces(stores: Stores) -> None:

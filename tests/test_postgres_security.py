@@ -44,6 +44,10 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
             values = "'p', 0, 1, false, ''" if agent else "'0', ''"
             names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
             shared().execute(f"INSERT INTO memwell.{table} VALUES ({names}, {values})")
+        shared().execute(
+            "INSERT INTO memwell.leases SELECT tenant, agent, space_id, chunk_id, 'x', now()"
+            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND piece = 0"
+        )
     return made
 
 
@@ -273,19 +277,17 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
         assert not [part for part in parts if count(connection, part)]
 
 
-def test_a_database_that_was_made_before_gets_the_rule(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = new_database()
-    with monkeypatch.context() as before:
-        before.setattr(connect, "MIGRATIONS", MIGRATIONS[:2])
-        fill(url, "mine", tmp_path)
-    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.facts'::regclass"
-    with psycopg.connect(url, autocommit=True) as connection:
+def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.rests'::regclass"
+    with psycopg.connect(new_database(), autocommit=True) as connection:
+        with monkeypatch.context() as before:
+            before.setattr(connect, "MIGRATIONS", MIGRATIONS[:2])
+            connect.migrate(connection)
+        connection.execute("INSERT INTO rests VALUES ('mine', 'main', 'p', 0, 1, false, '')")
         assert connection.execute(asked).fetchall() == [(False,)]
         connect.migrate(connection)
         assert connection.execute(asked).fetchall() == [(True,)]
-        assert count(connection, "facts") == 3
+        assert count(connection, "rests") == 1
 
 
 # -- what is printed -------------------------------------------------------------------------------

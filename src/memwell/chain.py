@@ -12,9 +12,9 @@ from typing import Any
 from memwell.config import Config
 from memwell.embed.base import Embedder, ProviderUnavailable
 from memwell.embed.providers import Factory, make
-from memwell.store.contract import Rests
 from memwell.store.rests import Rest
 from memwell.store.spaces import Space
+from memwell.store.spaces_contract import Rests
 
 _KEEPS_FILES = ("minilm", "gguf")
 

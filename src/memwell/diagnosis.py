@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from memwell import __version__, config
@@ -28,6 +28,7 @@ def status(
             notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
             rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
     wrong = index.check() if deep else []
+    store = tuple(index.checks())
     return Status(
         version=__version__,
         home=str(home),
@@ -39,24 +40,45 @@ def status(
         providers=meaning.providers(),
         spaces=meaning.spaces(),
         workspaces=tuple(rows),
-        warnings=(*index.warnings(), *wrong),
+        store=store,
+        warnings=(*(_told(check) for check in store if not check.ok), *wrong),
         deep={"integrity": wrong or "ok"} if deep else {},
     )
 
 
 def examine(
-    home: Path, index: Index, registry: Registry, meaning: Meaning, place: Path | None
-) -> list[Check]:
-    """Run every check, none of which changes anything a user wrote."""
-    return [
-        *_settings(place),
-        *_home(home),
-        *_engine(index),
-        *_index(index),
-        *_meaning(meaning),
-        *_workspaces(registry),
-        *(Check("warning", False, line) for line in index.warnings()),
-    ]
+    home: Path, index: Index, registry: Registry, meaning: Callable[[], Meaning],
+    place: Path | None,
+) -> list[Check]:  # fmt: skip
+    """Run every check, none of which changes anything a user wrote.
+
+    The settings that `meaning` is made from may be those of a workspace, which the store knows.
+    """
+    return _each_once(
+        [
+            *_settings(place),
+            *_home(home),
+            *_store(index),
+            *_index(index),
+            *_meaning(meaning),
+            *_workspaces(registry),
+        ]
+    )
+
+
+def _each_once(checks: Iterable[Check]) -> list[Check]:
+    """Leave out what fails in words that were said: a server that is not there fails many."""
+    said: set[tuple[str, str]] = set()
+    found = []
+    for check in checks:
+        if check.ok or (check.detail, check.remedy) not in said:
+            found.append(check)
+        said.add((check.detail, check.remedy))
+    return found
+
+
+def _told(check: Check) -> str:
+    return f"{check.detail}. {check.remedy}" if check.remedy else check.detail
 
 
 def _settings(place: Path | None) -> Iterator[Check]:
@@ -81,10 +103,9 @@ def _home(home: Path) -> Iterator[Check]:
         yield Check("home", True, str(home))
 
 
-def _engine(index: Index) -> Iterator[Check]:
+def _store(index: Index) -> Iterator[Check]:
     try:
-        name, version = index.engine()
-        yield Check(name, True, version)
+        yield from index.checks()
     except MemwellError as error:
         yield Check("store", False, error.what, error.remedy)
 
@@ -109,11 +130,11 @@ def _index(index: Index) -> Iterator[Check]:
         yield Check("index", False, error.what, error.remedy)
 
 
-def _meaning(meaning: Meaning) -> Iterator[Check]:
+def _meaning(meaning: Callable[[], Meaning]) -> Iterator[Check]:
     try:
-        for provider in meaning.providers():
+        for provider in meaning().providers():
             yield Check(f"provider {provider.name}", provider.usable, provider.detail)
-        for space in meaning.spaces():
+        for space in meaning().spaces():
             left = space.chunks - space.embedded
             if space.state == "live":
                 detail = f"{space.model}, {left} of {space.chunks} passages wait"
@@ -123,7 +144,12 @@ def _meaning(meaning: Meaning) -> Iterator[Check]:
 
 
 def _workspaces(registry: Registry) -> Iterator[Check]:
-    for entry in registry.entries():
+    try:
+        entries = registry.entries()
+    except MemwellError as error:
+        yield Check("workspaces", False, error.what, error.remedy)
+        return
+    for entry in entries:
         there = entry.path.is_dir()
         remedy = "" if there else f"memwell reset --workspace {entry.root}"
         yield Check(

@@ -37,7 +37,7 @@ from memwell.store.spaces import LIVE, RETIRED, Space
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.contract import VectorCache
+    from memwell.store.spaces_contract import Take, VectorCache
 
 _IMPATIENT_MS = 200
 """How long a search waits to record that a provider failed."""
@@ -86,14 +86,16 @@ class Meaning:
         started = time.perf_counter()
         if not self.chain:
             return FillReport()
-        with self._index.filling() as alone:
-            if not alone:
+        with self._index.filling() as take:
+            if take is None:
                 return FillReport(notes=("Another process is embedding",))
             if again:
                 self._forget_rests()
-            return self._fill(progress, stop or threading.Event(), started)
+            return self._fill(take, progress, stop or threading.Event(), started)
 
-    def _fill(self, progress: Progress, stop: threading.Event, started: float) -> FillReport:
+    def _fill(
+        self, take: Take, progress: Progress, stop: threading.Event, started: float
+    ) -> FillReport:
         from memwell.ingest.fill import fill
 
         notes: list[str] = []
@@ -107,7 +109,7 @@ class Meaning:
                 notes.append(f"{member.name} is left alone for now: {rest.reason}")
                 return FillReport(member.name, space.model, left=self._left(space),
                                   notes=tuple(notes))  # fmt: skip
-            done = fill(self._index, embedder, space, self.cache, progress, stop, _now)
+            done = fill(self._index, take, embedder, space, self.cache, progress, stop, _now)
             if done.stopped_by and not stop.is_set():
                 self._rest(embedder, done.stopped_by, WAIT_MS)
                 notes.append(f"{member.name}: {done.stopped_by}")
@@ -128,12 +130,12 @@ class Meaning:
         """
         waiting = self._unembedded()
         if 0 < waiting <= most:
-            with suppress(MemwellError), self._index.filling() as alone:
-                if alone:
-                    return self._catch_up()
+            with suppress(MemwellError), self._index.filling() as take:
+                if take is not None:
+                    return self._catch_up(take)
         return waiting
 
-    def _catch_up(self) -> int:
+    def _catch_up(self, take: Take) -> int:
         from memwell.ingest.fill import fill
 
         with self._index.reading() as reader:
@@ -148,7 +150,7 @@ class Meaning:
         if embedder.remote or self._resting(embedder):
             return self._left(space)
         done = fill(
-            self._index, embedder, space, self.cache, unwatched, threading.Event(), _now,
+            self._index, take, embedder, space, self.cache, unwatched, threading.Event(), _now,
             in_passing=True,
         )  # fmt: skip
         if done.stopped_by:

@@ -228,7 +228,9 @@ class Memory(Opened):
         from memwell import diagnosis
 
         registry = self._workspaces.registry
-        return diagnosis.examine(self.home, self._index, registry, self._meaning, self._place)
+        return diagnosis.examine(
+            self.home, self._index, registry, lambda: self._meaning, self._place
+        )
 
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which comes back by itself, or forget one workspace; no note goes."""

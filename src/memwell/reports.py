@@ -85,6 +85,8 @@ class Status:
     providers: tuple[ProviderStatus, ...]
     spaces: tuple[SpaceStatus, ...]
     workspaces: tuple[WorkspaceStatus, ...]
+    store: tuple[Check, ...] = ()
+    """What keeps the index, looked at."""
     warnings: tuple[str, ...] = ()
     deep: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,7 +1,8 @@
 """Fill a space: embed the chunks that have no vector in it yet, those of the newest notes first.
 
 Batches are embedded several at a time and written as each comes back, one transaction each:
-killed at any moment, what was written stays, and the next filling goes on from there.
+killed at any moment, what was written stays, and the next filling goes on from there. Where a
+store hands chunks out to several processes, each embeds its own, and waits for the others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from memwell.tokens import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.contract import Index, VectorCache
+    from memwell.store.contract import Index
+    from memwell.store.spaces_contract import Take, VectorCache
 
 _POOL = 1_000
 """Chunks looked up at a time."""
@@ -31,6 +33,8 @@ _MUCH = 1.02
 """How many times as many chunks there must be that the cosine of two is measured again."""
 _SAMPLE = 2_000
 """Vectors that the cosine of two is measured on."""
+_OTHERS_SECONDS = 0.5
+"""How often is looked whether others are done, or leave something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +51,19 @@ class Filled:
 
 
 def fill(
-    index: Index, embedder: Embedder, space: Space, cache: VectorCache,
+    index: Index, take: Take, embedder: Embedder, space: Space, cache: VectorCache,
     progress: Progress, stop: threading.Event, now: Callable[[], str], *, in_passing: bool = False,
 ) -> Filled:  # fmt: skip
     """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
 
-    Where somebody waits for something else, `in_passing`, what vectors have in common is measured
-    again only if much has come since.
+    Where somebody waits for something else, `in_passing`, others are not waited for, and what
+    vectors have in common is measured again only if much has come since.
     """
     index.settle(space)
     with index.reading() as reader:
         space = reader.spaces.named(space.fingerprint) or space
     work = _Filling(index, embedder, space, cache, progress, stop)
-    work.run()
+    work.run(take, alone=in_passing)
     if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
         _measure(index, embedder, space)
     cache.trim()
@@ -89,20 +93,27 @@ class _Filling:
         self.done = Filled()
         self.total = 0
         """Chunks that there are, embedded or not."""
+        self.goal = 0
+        """Chunks that this filling may come to: others take their share."""
 
-    def run(self) -> None:
-        with self.index.reading() as reader:
-            total = reader.spaces.count_waiting(self.space)
-            self.total = reader.total
+    def run(self, take: Take, *, alone: bool) -> None:
+        """Embed what can be taken; unless `alone`, until what others have taken is done, too."""
         while not self.stop.is_set() and self.done.stopped_by is None:
+            pool = take(self.space, _POOL)
             with self.index.reading() as reader:
-                pool = reader.spaces.waiting(self.space, _POOL)
-            if not pool:
+                is_there = reader.spaces.named(self.space.fingerprint) is not None
+                waiting = reader.spaces.count_waiting(self.space) if is_there else 0
+                self.total = reader.total
+            self.goal = self.so_far + waiting
+            if pool:
+                self._fill(pool)
+                self.index.compact(self.space.fingerprint)
+            elif alone or not waiting:
                 return
-            self._fill(pool, total)
-            self.index.compact(self.space.fingerprint)
+            else:
+                self.stop.wait(_OTHERS_SECONDS)
 
-    def _fill(self, pool: Sequence[Waiting], total: int) -> None:
+    def _fill(self, pool: Sequence[Waiting]) -> None:
         known = self.cache.get(
             self.space.fingerprint, self.space.dimensions, [item.text for item in pool]
         )
@@ -111,7 +122,7 @@ class _Filling:
             self._write(cached)
             self.done = replace(self.done, from_cache=self.done.from_cache + len(cached))
         rest = [item for item in pool if item.text not in known]
-        self._tell(total)
+        self._tell()
         batches = [*batched(rest, self.embedder.limits)]
         embed = _Cancellable(self.embedder, self.stop)
         for batch, answer in in_parallel(embed, batches, self.embedder.limits.parallel):
@@ -119,7 +130,7 @@ class _Filling:
                 self.done = replace(self.done, stopped_by=answer)
                 return
             self._keep(batch, answer)
-            self._tell(total)
+            self._tell()
             if self.stop.is_set():
                 return
 
@@ -146,12 +157,15 @@ class _Filling:
         nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
         rows = [(item.chunk_id, matrix) for item, matrix in vectors]
         rows += [(item.chunk_id, nothing) for item in without]
-        self.index.put_vectors(self.space, rows)
+        self.index.again(lambda: self.index.put_vectors(self.space, rows))
         self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
 
-    def _tell(self, total: int) -> None:
-        so_far = self.done.embedded + self.done.from_cache + len(self.done.refused)
-        self.progress(so_far, max(total, so_far))
+    @property
+    def so_far(self) -> int:
+        return self.done.embedded + self.done.from_cache + len(self.done.refused)
+
+    def _tell(self) -> None:
+        self.progress(self.so_far, max(self.goal, self.so_far))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +249,8 @@ def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
     with index.writing_spaces() as spaces:
         if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
             spaces.finished(space, mean, deviation)
-            if space.state == FILLING:
+            now = spaces.named(space.fingerprint)
+            if now and now.state == FILLING:  # not what another process let answer, or retired
                 spaces.go_live(space, at)
 
 

@@ -1,26 +1,28 @@
 """What an index is: the verbs that search and sync ask of it, whichever store answers.
 
-SQLite's classes have the same names, PostgreSQL's are in postgres/; facts: facts_contract.py.
+SQLite's classes have the same names, PostgreSQL's are in postgres/; vector spaces:
+spaces_contract.py, facts: facts_contract.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memwell.errors import IndexDatabaseError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
+    from memwell.reports import Check
     from memwell.store.base import Beside, Filters, Match, Word, WordQuery
     from memwell.store.contents import ListedNote, Spot, WholeNote
     from memwell.store.notes import NoteFile, Stamp
-    from memwell.store.rests import Rest
     from memwell.store.snapshot import Array
-    from memwell.store.spaces import Space, Waiting
+    from memwell.store.spaces import Space
+    from memwell.store.spaces_contract import Rests, Spaces, Take, VectorCache
 
 T = TypeVar("T")
 WAIT_MS = 60_000
@@ -133,71 +135,6 @@ class Contained(Protocol):
         """Return notes of every workspace with all that is known of them, by id, after one."""
 
 
-class Spaces(Protocol):
-    """The vectors of all spaces."""
-
-    def all(self) -> list[Space]:
-        """Return every space: the live one, those being filled, those retired last."""
-
-    def live(self) -> Space | None:
-        """Return the space that answers, if there is one."""
-
-    def named(self, fingerprint: str) -> Space | None:
-        """Return the space of a fingerprint."""
-
-    def open(
-        self, fingerprint: str, provider: str, model: str, dimensions: int,
-        settings: Mapping[str, Any], at: str,
-    ) -> Space:  # fmt: skip
-        """Return the space of a fingerprint to be filled; the first of all is live at once."""
-
-    def go_live(self, space: Space, at: str) -> None:
-        """Let a space answer from now on; the one before is kept, retired."""
-
-    def retire(self, space: Space, at: str) -> None:
-        """Stop filling a space; its vectors are kept."""
-
-    def pin(self, space: Space, chain: str) -> None:
-        """Record that the user chose a space, whatever the chain would choose."""
-
-    def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many there are."""
-
-    def has_vectors(self, space: Space) -> bool:
-        """Whether anything can be found in a space."""
-
-    def count_waiting(self, space: Space) -> int:
-        """Return how many chunks have no vector in a space yet."""
-
-    def waiting(self, space: Space, limit: int) -> list[Waiting]:
-        """Return chunks without a vector in a space, those of the newest notes first."""
-
-    def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        """Record that every chunk there is now has its vectors."""
-
-    def measured(self, space: Space, mean: float, deviation: float) -> None:
-        """Record the cosine that the model gives to a question and an unrelated passage."""
-
-
-class Rests(Protocol):
-    """The list of providers that are left alone."""
-
-    def of(self, provider: str) -> Rest | None:
-        """Return how a provider failed last, if it has not answered since."""
-
-    def failed(
-        self, provider: str, reason: str, now: float,
-        *, unavailable: bool = False, at_least: float = 0.0,
-    ) -> None:  # fmt: skip
-        """Leave a provider alone: twice as long with each failure in a row."""
-
-    def answered(self, provider: str) -> None:
-        """Forget the failures of a provider that answers, or that the user wants tried again."""
-
-    def all_over(self) -> None:
-        """Let every provider be tried again."""
-
-
 class Reader(Protocol):
     """One unchanging state of an index: what a search sees."""
 
@@ -294,25 +231,6 @@ class Reader(Protocol):
         """Return a word that a stem stands for; None if no note holds it that may be looked at."""
 
 
-class VectorCache(Protocol):
-    """Vectors by text, for one agent."""
-
-    def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of those texts that were embedded before."""
-
-    def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        """Keep vectors, or record that they were used again."""
-
-    def forget(self, digests: Iterable[bytes]) -> bool:
-        """Delete the vectors of texts, every trace of them; False while a reader holds some."""
-
-    def trim(self) -> None:
-        """Delete what was not used for longest, where there is too much."""
-
-    def close(self) -> None:
-        """Let go of it."""
-
-
 class Index(Protocol):
     """One agent's notes, chunks, words and vectors."""
 
@@ -351,8 +269,8 @@ class Index(Protocol):
     def writing_rests(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Rests]:
         """Lend the list of providers that are left alone for writing."""
 
-    def filling(self) -> AbstractContextManager[bool]:
-        """Whether nobody else fills its vectors while this lasts."""
+    def filling(self) -> AbstractContextManager[Take | None]:
+        """Lend what hands out the chunks that wait; None where another process has it."""
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
@@ -381,11 +299,8 @@ class Index(Protocol):
     def check(self) -> list[str]:
         """Look at all of it; return what is wrong."""
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what every `status` should mention."""
-
-    def engine(self) -> tuple[str, str]:
-        """Return the name of what keeps it, and its version."""
+    def checks(self) -> Iterator[Check]:
+        """Look at what keeps it: its version, what it lacks, what every `status` should mention."""
 
     def set_aside(self) -> Path | None:
         """Put a damaged file out of the way and return its new name."""

@@ -21,10 +21,11 @@ from memwell.store.spaces import FILLING, RETIRED
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contents import WholeNote
-    from memwell.store.contract import Index, Reader, Spaces
+    from memwell.store.contract import Index, Reader
     from memwell.store.facts_contract import Registry
     from memwell.store.notes import Stamp
     from memwell.store.spaces import Space
+    from memwell.store.spaces_contract import Spaces
 
 AT_ONCE = 200
 """Notes of a transaction."""

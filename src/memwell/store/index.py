@@ -18,6 +18,7 @@ from memwell.model import Context, Hit, Viewer
 from memwell.store import expressions, keyword
 from memwell.store.assemble import as_written
 from memwell.store.base import Beside, Filters, Match, Word, WordQuery
+from memwell.store.filesystem import locked
 from memwell.store.filters import filter_sql
 from memwell.store.index_file import IndexFile
 from memwell.store.keyword import WordsUnavailable
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from memwell.store.contained import Contained
     from memwell.store.rests import Rests
     from memwell.store.snapshot import Array
-    from memwell.store.spaces import Space, Spaces
+    from memwell.store.spaces import Space, Spaces, Waiting
+    from memwell.store.spaces_contract import Take
 
 
 class Index(IndexFile):
@@ -74,6 +76,16 @@ class Index(IndexFile):
 
         with self.database.writing(wait_ms) as connection:
             yield Rests(connection)
+
+    @contextmanager
+    def filling(self) -> Iterator[Take | None]:
+        """Lend what hands out the chunks that wait; None where another process has it."""
+        with locked(self.path.with_name("filling.lock"), wait=False) as alone:
+            yield self._waiting if alone else None
+
+    def _waiting(self, space: Space, limit: int) -> list[Waiting]:
+        with self.reading() as reader:
+            return reader.spaces.waiting(space, limit)
 
     def settle(self, space: Space) -> None:
         """Bring the vectors of a space to where the settings want them."""

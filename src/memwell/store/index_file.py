@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from memwell.store.filesystem import locked, unsafe_for_wal
+from memwell.reports import Check
+from memwell.store.filesystem import unsafe_for_wal
 from memwell.store.sqlite import Database
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ class IndexFile:
         """Whether other machines write it, too."""
         return False
 
-    def filling(self) -> AbstractContextManager[bool]:
-        """Whether nobody else fills its vectors while this lasts."""
-        return locked(self.path.with_name("filling.lock"), wait=False)
-
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
         from memwell.store.cache import VectorCache
@@ -64,18 +60,16 @@ class IndexFile:
         """Run an operation: no server interrupts it."""
         return operation()
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what every `status` should mention."""
+    def checks(self) -> Iterator[Check]:
+        """Look at what keeps it."""
+        yield Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})")
         folder = self.path.parent
         if unsafe := unsafe_for_wal(folder):
-            yield f"{folder} is {unsafe}: set MEMWELL_HOME to a folder on a local disk"
+            local = "set MEMWELL_HOME to a folder on a local disk"
+            yield Check("warning", False, f"{folder} is {unsafe}: {local}")
         for aside in sorted(folder.glob("*.corrupt-????????-??????")):
             kept = "is a damaged index that was set aside"
-            yield f"{aside} {kept}: delete it when you no longer want it"
-
-    def engine(self) -> tuple[str, str]:
-        """Return the name of what keeps it, and its version."""
-        return "SQLite", f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})"
+            yield Check("warning", False, f"{aside} {kept}: delete it when you no longer want it")
 
     def set_aside(self) -> Path | None:
         """Put a damaged file out of the way and return its new name."""

@@ -92,6 +92,12 @@ class Server:
             yield Session(connection, self.tenant, agent)
             self._commit(connection)
 
+    @contextmanager
+    def as_it_is(self) -> Iterator[Session]:
+        """Lend a connection to the database, whatever that lacks: no step is taken."""
+        with self._explained(), self._connect() as connection:
+            yield Session(connection, self.tenant, "")
+
     def again(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where the server interrupted it, for a while."""
         last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
@@ -221,12 +227,13 @@ class Server:
         except errors.InsufficientPrivilege as error:
             raise IndexDatabaseError(
                 f"{self.place} does not allow that ({_said(error)})",
-                "Run it as the owner of its tables; `memwell store roles` prints what a role needs",
+                "Run it as the owner of its tables; `memwell doctor` says what is missing, and"
+                " `memwell store roles` prints what a role needs",
             ) from error
         except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
             raise IndexDatabaseError(
                 f"{self.place} lacks what is needed ({_said(error)})",
-                "Install pgvector on the server",
+                "Install pgvector on the server; `memwell doctor` says what is missing",
             ) from error
         except (psycopg.OperationalError, PoolTimeout) as error:
             raise Interrupted(

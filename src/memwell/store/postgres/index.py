@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
+from memwell.errors import MemwellError
 from memwell.model import Viewer
+from memwell.reports import Check
 from memwell.store.contract import WAIT_MS
+from memwell.store.postgres import health
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
+from memwell.store.postgres.leases import leasing
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
 from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
@@ -23,6 +27,7 @@ from memwell.store.words import WORDS_VERSION
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.spaces import Space
+    from memwell.store.spaces_contract import Take
 
 T = TypeVar("T")
 _KEPT = ("registered", "cached")
@@ -90,13 +95,9 @@ class Index:
         with self._server.writing(self._agent, wait_ms) as session:
             yield Rests(session)
 
-    @contextmanager
-    def filling(self) -> Iterator[bool]:
-        """Whether nobody else fills its vectors while this lasts; it goes with the connection."""
-        with self._server.writing(self._agent) as session:
-            asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%(name)s, 0))"
-            name = f"memwell filling {self._server.tenant} {self._agent}"
-            yield bool(session.value(f"{asked} WHERE %(tenant)s != ''", name=name))
+    def filling(self) -> AbstractContextManager[Take]:
+        """Lend what hands out the chunks that wait, to any number of processes."""
+        return leasing(self._server, self._agent)
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
@@ -149,18 +150,12 @@ class Index:
             )
         return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what every `status` should mention."""
-        yield from ()
-
-    def engine(self) -> tuple[str, str]:
-        """Return the name of what keeps it, and its version."""
-        with self._server.reading(self._agent) as session:
-            version, vector = session.row(
-                "SELECT current_setting('server_version'), extversion FROM pg_extension"
-                " WHERE extname = 'vector' AND %(tenant)s != ''"
-            )
-        return "PostgreSQL", f"{version} (pgvector {vector})"
+    def checks(self) -> Iterator[Check]:
+        """Look at the server; what a database lacks is made before, where the role may."""
+        with suppress(MemwellError), self.reading():
+            pass
+        with self._server.as_it_is() as session:
+            yield from health.examine(session)
 
     def set_aside(self) -> Path | None:
         """Nothing: there is no file."""

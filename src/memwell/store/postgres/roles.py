@@ -7,6 +7,12 @@ from collections.abc import Iterator, Sequence
 from memwell.store.postgres.schema import OF_AN_INDEX, OF_FACTS, OWNERS, SCHEMA
 
 TABLES = (*OF_AN_INDEX, *OF_FACTS)
+RIGHTS = {
+    "migrations": ("SELECT",),
+    "ids": ("USAGE",),
+    **dict.fromkeys(TABLES, ("SELECT", "INSERT", "UPDATE", "DELETE")),
+}
+"""What memwell does with each table, and with the sequence."""
 _GLOBAL = "global:"
 
 
@@ -18,10 +24,9 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
     who = _identifier(name)
     yield f"CREATE ROLE {who} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION;"
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {who};"
-    yield f"GRANT SELECT ON {SCHEMA}.migrations TO {who};"
-    yield f"GRANT USAGE ON SEQUENCE {SCHEMA}.ids TO {who};"
-    for table in TABLES:
-        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {SCHEMA}.{table} TO {who};"
+    for thing, rights in RIGHTS.items():
+        kind = "SEQUENCE " if thing == "ids" else ""
+        yield f"GRANT {', '.join(rights)} ON {kind}{SCHEMA}.{thing} TO {who};"
     if tenant is not None:
         for table in TABLES:
             bound = f"tenant = {_literal(tenant)}"

@@ -4,7 +4,7 @@ The tenant is the first column of every key; what belongs to an index has the ag
 `owner` says whose a row of an index is: '' for notes, else the scope of the fact that it shows.
 Texts are compared by their bytes, as SQLite does.
 
-Who sees which row is the database's own rule, in the last step: the tenant's, as the setting
+Who sees which row is the database's own rule, of `_rule`: the tenant's, as the setting
 `memwell.tenant` has it, and of the facts those of the scopes in `memwell.scopes`. Where these are
 not set nothing is seen. A partition has no rule, so nobody reads it but through its table.
 """
@@ -253,10 +253,29 @@ _FACTS = """
     ) PARTITION BY HASH (tenant);
 """
 
-OF_AN_INDEX = (
+_LEASES = """
+    -- Which chunks a process is embedding, and until when they are its own (see leases.py).
+    CREATE TABLE leases (
+        tenant text COLLATE "C",
+        agent text COLLATE "C",
+        space_id bigint,
+        chunk_id bigint,
+        holder text NOT NULL,
+        until timestamptz NOT NULL,
+        PRIMARY KEY (tenant, agent, space_id, chunk_id),
+        FOREIGN KEY (tenant, agent, chunk_id) REFERENCES chunks (tenant, agent, id)
+            ON DELETE CASCADE,
+        FOREIGN KEY (tenant, agent, space_id) REFERENCES spaces (tenant, agent, id)
+            ON DELETE CASCADE
+    ) PARTITION BY HASH (tenant);
+    CREATE INDEX leases_by_chunk ON leases (tenant, agent, chunk_id);
+"""
+
+_AT_FIRST = (
     "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
     "vectors", "rests", "cached",
 )  # fmt: skip
+OF_AN_INDEX = (*_AT_FIRST, "leases")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
 
 
@@ -299,10 +318,14 @@ def _rule(table: str) -> str:
 
 
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(OF_AN_INDEX)),
+    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(_AT_FIRST)),
     ("keep facts, each with its scope", _FACTS + _partitions(OF_FACTS)),
     (
         "let the database itself keep tenants and scopes apart",
-        _PLAIN_REFERENCE + "".join(map(_rule, (*OF_AN_INDEX, *OF_FACTS))),
+        _PLAIN_REFERENCE + "".join(map(_rule, (*_AT_FIRST, *OF_FACTS))),
+    ),
+    (
+        "let several processes embed at once",
+        _LEASES + _partitions(("leases",)) + _rule("leases"),
     ),
 )

@@ -136,34 +136,35 @@ class Spaces:
 
     def count_waiting(self, space: Space) -> int:
         """Return how many chunks have no vector in a space yet."""
-        statement = f"SELECT count(*) FROM chunks c WHERE {_WAITING}"
-        return int(self._session.value(statement, **_bound(space)))
+        statement = f"SELECT count(*) FROM chunks c WHERE {WAITING}"
+        return int(self._session.value(statement, **bound(space)))
 
-    def waiting(self, space: Space, limit: int) -> list[Waiting]:
-        """Return chunks without a vector in a space, those of the newest notes first."""
+    def waiting(
+        self, space: Space, limit: int, among: Sequence[int] | None = None
+    ) -> list[Waiting]:
+        """Return chunks without a vector in a space (among some), those of newest notes first."""
         rows = self._session.rows(
             f"""
             SELECT c.id, n.meta, c.heading, c.text
-            FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id WHERE {_WAITING}
+            FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
+            WHERE {WAITING} {"" if among is None else "AND c.id = ANY(%(among)s)"}
             ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
             """,
-            **_bound(space), limit=limit,
+            **bound(space), limit=limit, among=among,
         )  # fmt: skip
         return [Waiting(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over.
+
+        Chunks are locked before what hangs on them, as by whoever deletes a note.
+        """
         rows = [
             (chunk_id, number, literal(blob))
             for chunk_id, matrix in windows
             for number, blob in enumerate(blobs(matrix, space.dimensions))
         ]
         chunks = [chunk_id for chunk_id, _, _ in rows]
-        self._session.run(
-            f"DELETE FROM vectors v WHERE {here('v')} AND v.chunk_id = ANY(%(chunks)s)"
-            " AND v.space_id = %(space)s AND v.piece < 0",
-            chunks=chunks, space=space.id,
-        )  # fmt: skip
         self._session.run(
             f"""
             INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
@@ -179,15 +180,26 @@ class Spaces:
             space=space.id, chunks=chunks, pieces=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
         )  # fmt: skip
+        self._session.run(
+            f"""
+            WITH no_longer_lent AS (
+                DELETE FROM vectors v WHERE {here("v")} AND v.space_id = %(space)s
+                    AND v.chunk_id = ANY(%(chunks)s) AND v.piece < 0
+            )
+            DELETE FROM leases l WHERE {here("l")} AND l.space_id = %(space)s
+                AND l.chunk_id = ANY(%(chunks)s)
+            """,
+            space=space.id, chunks=chunks,
+        )  # fmt: skip
 
     def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk there is now has its vectors."""
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
-            WHERE {here("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {_WAITING})
+            WHERE {here("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
-            **_bound(space),
+            **bound(space),
         )  # in one statement: others may write meanwhile
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
@@ -303,14 +315,15 @@ def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
     )  # fmt: skip
 
 
-_WAITING = f"""{here("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
+WAITING = f"""{here("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
         SELECT 1 FROM vectors v
         WHERE {here("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
     )
 """
 
 
-def _bound(space: Space) -> dict[str, int]:
+def bound(space: Space) -> dict[str, int]:
+    """Return the values that `WAITING` names."""
     return {"space": space.id, "complete_to": space.complete_to}
 
 

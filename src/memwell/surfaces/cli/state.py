@@ -22,6 +22,9 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
         return
     click.echo(f"memwell {status.version}, agent {status.agent}")
     click.echo(f"index   {status.index} ({status.bytes / 1e6:.1f} MB)")
+    if len(status.store) > 1:  # a server, of whose parts more than one can be wrong
+        parts = "; ".join(f"{one.name} {one.detail}" for one in status.store if one.ok)
+        click.echo(f"store   {parts}")
     click.echo(f"words   {status.words}")
     click.echo(f"meaning {status.meaning}")
     for provider in status.providers:
