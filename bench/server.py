@@ -32,11 +32,11 @@ from memwell.settings import Value
 from memwell.store.postgres.roles import role
 
 _LARGE, _SMALL, _TENANTS = 50_000, 251, 200
-_ASKED = 200
+_ASKED = 100
 """Questions to the large tenant, and as many to small ones."""
 _FEW = 20
 """Small tenants that are asked: their connections stay open."""
-_WARM = 2
+_WARM = 1
 _K = 6
 _SEED = 9
 _PARTS = 20
@@ -46,6 +46,7 @@ _BY_SUMS: dict[str, Value] = {"embedding.chain": ("sums",)}
 
 # By hand: as it stands in many a blog post, with an index for each of its conditions.
 _TABLE = """
+    ANALYZE;
     CREATE TABLE public.by_hand (
         id bigint PRIMARY KEY, tenant text NOT NULL, content text NOT NULL,
         words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED,

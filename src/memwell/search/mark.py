@@ -42,14 +42,18 @@ class Marker:
         self._tokens = telling
         self._prefixes = tuple(starts)
         self._pairs = {pair for run in runs for pair in pairs(run)}
+        self._initials = {token[:1] for token in (*telling, *starts)}
         self._tokenize = tokenize
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def marks(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the spans of `text` that match, in order and apart from each other."""
         spans: list[tuple[int, int]] = []
         for match in _WORD.finditer(text):
-            for start, end in self._in_word(match.group()):
+            word = match.group()
+            if word not in self._known:
+                self._known[word] = tuple(self._in_word(word))
+            for start, end in self._known[word]:
                 first, last = match.start() + start, match.start() + end
                 if spans and text[spans[-1][1] : first] in _JOINTS:
                     first = spans.pop()[0]
@@ -74,12 +78,12 @@ class Marker:
             start += len(part)
 
     def _matches(self, word: str) -> bool:
-        if word not in self._known:
-            self._known[word] = any(
-                token in self._tokens or token.startswith(self._prefixes)
-                for token, _ in self._tokenize(word)
-            )
-        return self._known[word]
+        if word.isascii() and word[:1].lower() not in self._initials:
+            return False  # a stem begins like its word: most need not be looked at
+        return any(
+            token in self._tokens or token.startswith(self._prefixes)
+            for token, _ in self._tokenize(word)
+        )
 
 
 def _words(nodes: Iterable[Node]) -> Iterator[Word]:
