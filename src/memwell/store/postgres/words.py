@@ -24,6 +24,7 @@ from memwell.store.postgres.tokens import spoken
 
 K1, B = 1.2, 0.75
 """As in FTS5, where they cannot be changed."""
+_SPARSE = 10
 _LEAST_IDF = 1e-6
 """What FTS5 gives to a word in over half of the chunks."""
 
@@ -117,7 +118,10 @@ class _Runner:
         What only scores is looked up for those chunks alone that it could lift among the best.
         """
         values = Values()
-        only = f"AND p.chunk_id = ANY({values([*self._only])})" if self._only else ""
+        # Of most chunks of an index, postings are looked through, not looked up one by one.
+        few = len(self._only) * _SPARSE < self._lexicon.total
+        chunk = "p.chunk_id" if few else "(p.chunk_id + 0)"
+        only = f"AND {chunk} = ANY({values([*self._only])})" if self._only else ""
         base = _Part(selecting, self._lexicon, values, given=True)
         steps = [
             f"hits AS MATERIALIZED ({base.hits(only)})",
@@ -178,8 +182,13 @@ class _Part:
 
     @property
     def condition(self) -> str:
-        """Whether a chunk matches, over its hits."""
-        return _condition(self._sought, self._numbers)
+        """Whether a chunk matches, over its hits: whichever it is, where any will do.
+
+        The plainest questions so are one statement, which the server plans once.
+        """
+        parts = self._sought.parts if isinstance(self._sought, Some) else (self._sought,)
+        plain = all(isinstance(part, Row) for part in parts)
+        return "true" if plain else _condition(self._sought, self._numbers)
 
     @property
     def score(self) -> str:
@@ -192,6 +201,8 @@ class _Part:
                 terms.append(f"CASE WHEN {condition or 'true'} THEN {_summed(number)} ELSE 0 END")
             else:
                 plain.append(number)
+        if len(plain) == len(self._numbers) and not terms:
+            return "sum(h.part)"
         return " + ".join([*terms, *([_summed(", ".join(plain))] if plain else ())])
 
     def hits(self, only: str) -> str:
