@@ -56,15 +56,18 @@ class _Leases:
     def take(self, space: Space, limit: int) -> list[Waiting]:
         """Take chunks that wait in a space and that nobody has."""
         while True:
-            with self._server.writing(self._agent) as session:
-                free, taken = session.row(
-                    _TAKE, **bound(space), limit=min(limit, AT_ONCE), holder=self._holder,
-                    seconds=SECONDS,
-                )  # fmt: skip
-                # Others may have written vectors since that statement began: looked at again.
-                found = Spaces(session).waiting(space, limit, among=taken)
+            free, found = self._server.again(lambda: self._taken(space, min(limit, AT_ONCE)))
             if found or not free:
                 return found
+
+    def _taken(self, space: Space, limit: int) -> tuple[int, list[Waiting]]:
+        """Return how many were free when it was looked, and those that were so still."""
+        with self._server.writing(self._agent) as session:
+            free, taken = session.row(
+                _TAKE, **bound(space), limit=limit, holder=self._holder, seconds=SECONDS
+            )
+            # Others may have written vectors since that statement began: looked at again.
+            return free, Spaces(session).waiting(space, limit, among=taken)
 
     def keep(self, over: threading.Event) -> None:
         """Renew the leases until this is over."""
