@@ -90,9 +90,9 @@ _A_WHILE = "%(seconds)s * interval '1 second'"
 _TAKE = f"""
     WITH free AS (
         SELECT c.id FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
-        WHERE {WAITING} AND NOT EXISTS (
-            SELECT 1 FROM leases l WHERE {here("l")} AND l.space_id = %(space)s
-                AND l.chunk_id = c.id AND l.until > now()
+        WHERE {WAITING} AND c.id NOT IN (
+            SELECT l.chunk_id FROM leases l
+            WHERE {here("l")} AND l.space_id = %(space)s AND l.until > now()
         )
         ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
         FOR NO KEY UPDATE OF c SKIP LOCKED
