@@ -12,7 +12,7 @@ help:
 	@echo "make test   lint, types and tests (a few minutes)"
 	@echo "make docs   write the generated parts of the documentation anew"
 	@echo "make torch  the tests of the provider sentence-transformers, which installs torch"
-	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute"
+	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute, twenty on a server"
 	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
 
 $(PLAIN): pyproject.toml

@@ -131,13 +131,16 @@ def app_url() -> str:
     return shared().url(user=new_role())
 
 
-def new_role(tenant: str | None = None, scopes: Sequence[str] = ()) -> str:
+def new_role(
+    tenant: str | None = None, scopes: Sequence[str] = (), on: Cluster | None = None
+) -> str:
     """A role as `memwell store roles` makes them."""
-    with psycopg.connect(shared().url(), autocommit=True) as connection:
+    on = on or shared()
+    with psycopg.connect(on.url(), autocommit=True) as connection:
         migrate(connection)
     name = f"role-{secrets.token_hex(6)}"
     for statement in role(name, tenant, scopes):
-        shared().execute(statement)
+        on.execute(statement)
     return name
 
 

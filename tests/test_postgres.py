@@ -18,11 +18,12 @@ from memwell.errors import ConfigError, MemwellError, NewerIndexError
 from memwell.model import Viewer
 from memwell.store import postgres
 from memwell.store.choose import on_server
+from memwell.store.postgres import connect
 from memwell.store.postgres import facts as server_facts
-from memwell.store.postgres.connect import Server, migrate
-from memwell.store.postgres.schema import MIGRATIONS, OF_AN_INDEX, OF_FACTS, PARTITIONS
+from memwell.store.postgres.connect import Server, Session, migrate
+from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
 from tests.conftest import Write
-from tests.postgres import app_url, cluster, new_database, new_tenant, server, shared
+from tests.postgres import Cluster, app_url, cluster, new_database, new_tenant, server, shared
 from tests.test_cli import run
 
 ANNA = Viewer("anna", "main")
@@ -150,10 +151,10 @@ def test_every_table_is_partitioned_by_tenant_and_led_by_it_in_every_index() -> 
         ).fetchall()
         parts = connection.execute(
             "SELECT count(*) FROM pg_inherits WHERE inhparent = ANY(%s::regclass[])",
-            ([*OF_AN_INDEX, *OF_FACTS],),
+            ([*TABLES],),
         ).fetchone()
-    assert parts == ((len(OF_AN_INDEX) + len(OF_FACTS)) * PARTITIONS,)
-    assert {table for table, _ in indexes} >= {*OF_AN_INDEX, *OF_FACTS}
+    assert parts == (len(TABLES) * PARTITIONS,)
+    assert {table for table, _ in indexes} >= {*TABLES}
     assert not [definition for _, definition in indexes if "(tenant" not in definition]
 
 
@@ -253,21 +254,70 @@ def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_
 
 
 def test_what_became_of_a_transaction_can_be_learned(home: Path) -> None:
-    asked = "SELECT pg_current_xact_id()::text WHERE %(tenant)s != ''"
-    lost: list[str] = []
+    marks: list[tuple[str, str]] = []
     with server(app_url(), new_tenant()) as opened:
         with opened.writing() as session:
-            kept = session.value(asked)
+            assert opened._mark(session.connection) is None  # nothing was written
+            _write(opened, session, marks)
         with pytest.raises(ZeroDivisionError):
-            _fail_in(opened, lost, asked)
-        assert opened._was_committed(kept)
-        assert not opened._was_committed(lost[0])
+            _fail_in(opened, marks)
+        (kept, number), (lost, other_number) = marks
+        assert opened._was_committed(kept, number)
+        assert not opened._was_committed(lost, other_number)
+        assert not opened._was_committed(lost, number)  # which another got after a crash
+        assert not opened._was_committed(lost, str(2**62))  # which is not known after a crash
 
 
-def _fail_in(opened: Server, lost: list[str], asked: str) -> None:
+def _write(opened: Server, session: Session, marks: list[tuple[str, str]]) -> None:
+    session.run(
+        "INSERT INTO revisions (tenant, last) VALUES (%(tenant)s, 0)"
+        " ON CONFLICT (tenant) DO UPDATE SET last = revisions.last + 1"
+    )
+    mark = opened._mark(session.connection)
+    assert mark
+    marks.append(mark)
+
+
+def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
     with opened.writing() as session:
-        lost.append(session.value(asked))
+        _write(opened, session, marks)
         raise ZeroDivisionError
+
+
+def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> None:
+    marks: list[tuple[str, str]] = []
+    with cluster() as own, server(own.url(), "one") as opened:
+        with pytest.raises(MemwellError):
+            _crash_in(opened, own, marks)
+        own.start()
+        with server(own.url(), "two") as others:
+            number = 0
+            while number < int(marks[0][1]):  # most often it is given out again
+                with others.writing() as session:
+                    _write(others, session, marks)
+                number = int(marks[-1][1])
+        assert not opened._was_committed(*marks[0])
+
+
+def _crash_in(opened: Server, own: Cluster, marks: list[tuple[str, str]]) -> None:
+    with opened.writing() as session:
+        _write(opened, session, marks)
+        own.stop("immediate")
+
+
+def test_marks_of_transactions_are_not_kept_for_ever(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = new_tenant()
+    shared().execute(f"INSERT INTO memwell.commits VALUES ('{tenant}', DEFAULT, '2026-01-01')")
+    with server(app_url(), tenant) as opened, monkeypatch.context() as often:
+        often.setattr(connect, "_TIDYING", 1.0)
+        with opened.writing() as session:
+            _write(opened, session, [])
+    kept = (
+        f"SELECT min(at) > now() - interval '1 hour' FROM memwell.commits WHERE tenant = '{tenant}'"
+    )
+    assert shared().execute(kept) == [(True,)]
 
 
 def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> None:

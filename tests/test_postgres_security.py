@@ -18,8 +18,7 @@ from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.facts import Which
 from memwell.store.postgres import connect
-from memwell.store.postgres.roles import TABLES
-from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS
+from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
 from tests.conftest import Write
 from tests.postgres import USER, app_url, new_database, new_role, new_tenant, shared
 from tests.test_cli import run

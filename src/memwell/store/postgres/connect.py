@@ -42,7 +42,24 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _LONGEST_TENANT = 200
 _MIGRATING = 0x6D656D77
 """The key of the lock under which migrations run."""
+_MARK = """
+    INSERT INTO commits (tenant) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+    RETURNING mark::text, pg_current_xact_id()::text
+"""
+_IS_OVER = """
+    SELECT CASE WHEN %(number)s::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+        THEN pg_xact_status(%(number)s::xid8) IS DISTINCT FROM 'in progress' ELSE true END
+"""
+_TIDYING = 0.01
+"""In how many transactions marks are deleted that nobody looks for any more."""
+_TIDY = """
+    DELETE FROM commits WHERE (tenant, mark) IN (
+        SELECT tenant, mark FROM commits WHERE tenant = %s AND at < now() - interval '1 hour'
+        LIMIT 10000 FOR UPDATE SKIP LOCKED
+    )
+"""
 
+_LOG = logging.getLogger(__name__)
 # What went wrong is in the errors that are raised; nothing is printed.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -104,9 +121,10 @@ class Server:
         while True:
             try:
                 return operation()
-            except Interrupted:
+            except Interrupted as error:
                 if not self._was_there or time.monotonic() > last:
                     raise
+                _LOG.info("trying again: %s", error.what)
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -181,24 +199,35 @@ class Server:
 
     def _commit(self, connection: Connection) -> None:
         """Commit; where the answer is lost, learn what became of it."""
-        found = connection.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
-        transaction = found[0] if found else None
+        mark = self._mark(connection)
         try:
             connection.execute("COMMIT")
         except psycopg.OperationalError as error:
-            if transaction is None or not connection.broken:
+            if mark is None or not connection.broken:
                 raise
-            if not self._was_committed(transaction):
+            if not self._was_committed(*mark):
                 raise Interrupted(f"{self.place} ended a transaction") from error
 
-    def _was_committed(self, transaction: str) -> bool:
+    def _mark(self, connection: Connection) -> tuple[str, str] | None:
+        """Leave a mark in a transaction that wrote; return it, and the transaction's number."""
+        if random.random() < _TIDYING:
+            connection.execute(_TIDY, (self.tenant,))
+        found: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
+        return found
+
+    def _was_committed(self, mark: str, transaction: str) -> bool:
+        """Whether a transaction that is over left its mark.
+
+        Its number says when it is over, no more: what a crash undid may have left no trace, and
+        then another one gets the number.
+        """
         last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
         while time.monotonic() < last:
             with suppress(psycopg.OperationalError), self._connect() as connection:
-                asked = "SELECT pg_xact_status(%s::xid8)"
-                state = connection.execute(asked, (transaction,)).fetchone()
-                if state and state[0] != "in progress":
-                    return bool(state[0] == "committed")
+                self._configure(connection)
+                if connection.execute(_IS_OVER, {"number": transaction}).fetchone() == (True,):
+                    kept = "SELECT 1 FROM commits WHERE tenant = %s AND mark = %s::uuid"
+                    return bool(connection.execute(kept, (self.tenant, mark)).fetchone())
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
         raise IndexDatabaseError(

@@ -56,15 +56,18 @@ class _Leases:
     def take(self, space: Space, limit: int) -> list[Waiting]:
         """Take chunks that wait in a space and that nobody has."""
         while True:
-            with self._server.writing(self._agent) as session:
-                free, taken = session.row(
-                    _TAKE, **bound(space), limit=min(limit, AT_ONCE), holder=self._holder,
-                    seconds=SECONDS,
-                )  # fmt: skip
-                # Others may have written vectors since that statement began: looked at again.
-                found = Spaces(session).waiting(space, limit, among=taken)
+            free, found = self._server.again(lambda: self._taken(space, min(limit, AT_ONCE)))
             if found or not free:
                 return found
+
+    def _taken(self, space: Space, limit: int) -> tuple[int, list[Waiting]]:
+        """Return how many were free when it was looked, and those that were so still."""
+        with self._server.writing(self._agent) as session:
+            free, taken = session.row(
+                _TAKE, **bound(space), limit=limit, holder=self._holder, seconds=SECONDS
+            )
+            # Others may have written vectors since that statement began: looked at again.
+            return free, Spaces(session).waiting(space, limit, among=taken)
 
     def keep(self, over: threading.Event) -> None:
         """Renew the leases until this is over."""
@@ -87,9 +90,9 @@ _A_WHILE = "%(seconds)s * interval '1 second'"
 _TAKE = f"""
     WITH free AS (
         SELECT c.id FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
-        WHERE {WAITING} AND NOT EXISTS (
-            SELECT 1 FROM leases l WHERE {here("l")} AND l.space_id = %(space)s
-                AND l.chunk_id = c.id AND l.until > now()
+        WHERE {WAITING} AND c.id NOT IN (
+            SELECT l.chunk_id FROM leases l
+            WHERE {here("l")} AND l.space_id = %(space)s AND l.until > now()
         )
         ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
         FOR NO KEY UPDATE OF c SKIP LOCKED

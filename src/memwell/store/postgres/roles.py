@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memwell.store.postgres.schema import OF_AN_INDEX, OF_FACTS, OWNERS, SCHEMA
+from memwell.store.postgres.schema import OWNERS, SCHEMA, TABLES
 
-TABLES = (*OF_AN_INDEX, *OF_FACTS)
 RIGHTS = {
     "migrations": ("SELECT",),
     "ids": ("USAGE",),

@@ -271,12 +271,23 @@ _LEASES = """
     CREATE INDEX leases_by_chunk ON leases (tenant, agent, chunk_id);
 """
 
+_COMMITS = """
+    -- What was committed lately: whoever lost the answer looks for the mark that it left.
+    CREATE TABLE commits (
+        tenant text COLLATE "C",
+        mark uuid DEFAULT gen_random_uuid(),
+        at timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (tenant, mark)
+    ) PARTITION BY HASH (tenant);
+"""
+
 _AT_FIRST = (
     "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
     "vectors", "rests", "cached",
 )  # fmt: skip
 OF_AN_INDEX = (*_AT_FIRST, "leases")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
+TABLES = (*OF_AN_INDEX, *OF_FACTS, "commits")
 
 
 def _partitions(tables: Sequence[str]) -> str:
@@ -327,5 +338,9 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     (
         "let several processes embed at once",
         _LEASES + _partitions(("leases",)) + _rule("leases"),
+    ),
+    (
+        "know what was committed though a crash came between",
+        _COMMITS + _partitions(("commits",)) + _rule("commits"),
     ),
 )
