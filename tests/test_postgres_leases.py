@@ -74,7 +74,7 @@ class Shared:
 
     def process(self, seconds: float = 0.0) -> BaseProcess:
         """A process that fills, ready to be started."""
-        return SPAWN.Process(target=_fill, args=(self, seconds))
+        return SPAWN.Process(target=_fill, args=(self, seconds), daemon=True)
 
 
 def _fill(shared: Shared, seconds: float) -> None:

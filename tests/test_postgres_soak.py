@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ class Job:
     url: str
     tenant: str
     folder: Path
-    ends_at: float
+    over: Path
+    """A file that is there when it is time to end."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def work(job: Job) -> None:
     tally: Counter[str] = Counter()
     try:
         with Memory(job.folder / "home", settings=job.settings) as memory:
-            while time.time() < job.ends_at:
+            while not job.over.exists():
                 _turn(job, memory, tally)
     except BaseException:
         job.wrong.write_text(traceback.format_exc())
@@ -122,22 +123,26 @@ def restarted_under_work(
 ) -> Counter[str]:
     """Let processes work while the server is stopped twice; return what they did together."""
     url = own.url(user=new_role(on=own))
-    started, jobs = time.time(), []
+    jobs = []
     for number in range(processes):
         place = folder / str(number)
         place.mkdir()
-        jobs.append(Job(url, f"tenant{number % tenants}", place, started + seconds))
-    workers = [SPAWN.Process(target=work, args=(job,)) for job in jobs]
+        jobs.append(Job(url, f"tenant{number % tenants}", place, folder / "over"))
+    workers = [SPAWN.Process(target=work, args=(job,), daemon=True) for job in jobs]
     for worker in workers:
         worker.start()
-    for share, how in ((1 / 3, "fast"), (2 / 3, "immediate")):
-        time.sleep(max(0.0, started + share * seconds - time.time()))
-        assert all(job.acknowledged.exists() for job in jobs)
+    _wait_until_all_are_at_work(jobs)
+    down = min(DOWN_SECONDS, seconds / 10)
+    for how in ("fast", "immediate"):
+        time.sleep(seconds / 3)
         own.stop(how)
-        time.sleep(min(DOWN_SECONDS, seconds / 10))
+        time.sleep(down)
         own.start()
+    time.sleep(seconds / 3 - 2 * down)
+    jobs[0].over.touch()
+    last = time.monotonic() + PATIENCE_SECONDS
     for worker in workers:
-        worker.join(max(0.0, started + seconds + PATIENCE_SECONDS - time.time()))
+        worker.join(max(0.0, last - time.monotonic()))
     assert [job.wrong.read_text() for job in jobs if job.wrong.exists()] == []
     assert [worker.exitcode for worker in workers] == [0] * processes
     for number in range(tenants):
@@ -148,7 +153,16 @@ def restarted_under_work(
     return together
 
 
-def _verify(own: Cluster, jobs: list[Job]) -> None:
+def _wait_until_all_are_at_work(jobs: Sequence[Job]) -> None:
+    """A server that was never there is not waited for, only one that is gone for a while."""
+    last = time.monotonic() + PATIENCE_SECONDS
+    while not all(job.acknowledged.exists() for job in jobs):
+        assert time.monotonic() < last
+        assert [job.wrong.read_text() for job in jobs if job.wrong.exists()] == []
+        time.sleep(0.05)
+
+
+def _verify(own: Cluster, jobs: Sequence[Job]) -> None:
     """What was acknowledged is there, and nothing else; what is kept twice agrees."""
     acknowledged = [line for job in jobs for line in job.acknowledged.read_text().splitlines()]
     notes = sum(len([*job.folder.glob("notes/*.md")]) for job in jobs)
