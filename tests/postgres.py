@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 
 from memwell.store.postgres.connect import Server, migrate
+from memwell.store.postgres.own import Done, build
 from memwell.store.postgres.roles import role
 
 USER = "memwell"
@@ -142,6 +143,12 @@ def new_database() -> str:
     name = f"test_{secrets.token_hex(6)}"
     shared().execute(f"CREATE DATABASE {name}")
     return shared().url(name)
+
+
+def build_own(tenant: str, smallest: int = 1) -> Done:
+    """Have the owner of the tables build indexes of their own for the agents of a tenant."""
+    with server(shared().url(), tenant) as owner:
+        return build(owner, None, smallest, lambda _: None)
 
 
 @contextmanager
