@@ -21,8 +21,8 @@ from typing import Any
 
 import psycopg
 
+from memwell.store.postgres.building import Done, build
 from memwell.store.postgres.connect import Server, migrate
-from memwell.store.postgres.own import Done, build
 from memwell.store.postgres.roles import role
 
 USER = "memwell"
@@ -145,10 +145,12 @@ def new_database() -> str:
     return shared().url(name)
 
 
-def build_own(tenant: str, smallest: int = 1) -> Done:
-    """Have the owner of the tables build indexes of their own for the agents of a tenant."""
-    with server(shared().url(), tenant) as owner:
-        return build(owner, None, smallest, lambda _: None)
+def build_own(tenant: str, url: str = "") -> Done:
+    """Have the owner of the tables build indexes of their own for all agents of a tenant."""
+    if not url:
+        shared().execute("CREATE EXTENSION IF NOT EXISTS pg_textsearch SCHEMA public")
+    with server(url or shared().url(), tenant) as owner:
+        return build(owner, None, 1, lambda _: None)
 
 
 @contextmanager

@@ -7,20 +7,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from memwell.errors import IndexDatabaseError
 from memwell.model import Chunk, Note, Viewer
+from memwell.search.parse import parse
+from memwell.store import keyword
 from memwell.store.base import Filters, WordQuery
-from memwell.store.choose import on_server
+from memwell.store.choose import in_files, on_server
 from memwell.store.contract import Index
 from memwell.store.notes import NoteFile
 from memwell.store.postgres import own
+from memwell.store.postgres.building import Done
+from memwell.store.postgres.candidates import candidates
 from memwell.store.postgres.connect import Session
 from memwell.store.postgres.filters import filter_sql
+from memwell.store.postgres.index import Index as PostgresIndex
+from memwell.store.postgres.lexicon import Lexicon
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
 from memwell.store.spaces import Space
@@ -101,8 +107,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
     tenant = new_tenant()
     with opened(tmp_path_factory.mktemp("large"), tenant) as indexed:
         made = filled(indexed, tenant)
-        (built,) = build_own(tenant).built
-        assert (built.agent, built.passages) == ("main", PASSAGES)
+        meaning, words = build_own(tenant).built
+        assert (meaning.agent, meaning.passages, words.passages) == ("main", PASSAGES, PASSAGES)
         yield made
 
 
@@ -197,7 +203,7 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
         vectors = clustered(400, 8, seed=9)
         pairs = zip(made.chunks, vectors.reshape(-1, 1, 8), strict=True)
         made.index.put_vectors(other, pairs)
-        assert len(build_own(tenant).built) == 2
+        assert len(build_own(tenant).built) == 3
         with made.index.reading() as reader:
             first, second = reader.spaces.all()
             assert first.place != second.place
@@ -207,7 +213,7 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
         assert made.nearest(vectors[21], Filters())[0] == made.chunks[21]
         made.index.drop_space(first)
         assert build_own(tenant).removed == [first.place]
-        assert build_own(tenant) == own.Done()
+        assert build_own(tenant) == Done()
 
 
 def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
@@ -240,6 +246,151 @@ def partition(tenant: str) -> int:
     return next(n for n in range(8) if shared().execute(asked.format(n, tenant))[0][0])
 
 
+# -- words -----------------------------------------------------------------------------------------
+
+COMMON = 400
+ASKED = [
+    "common words",
+    "common words zebra",
+    "common Äpfel",
+    "下午的会议 common",
+    "common 4711",
+    f"common {'k' * 5000}",
+    "common bm25RankToScore",
+    'common "blue fox"',
+    "common zeb*",
+    "common words -zebra",
+    "zebra AND common",
+    "common path:usual",
+    "common path:rare",
+    "nowhere",
+]
+
+
+@pytest.fixture
+def costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were a hundred times as many: no word is so rare that all of it is looked up."""
+    monkeypatch.setattr(keyword, "_SELECT_ROWS", 0)
+
+
+def with_words(indexed: Indexed) -> Indexed:
+    """Write passages that are much alike, and some that are not."""
+    lines = [f"common words are in {'some of ' * (n % 7)}them, even {n}" for n in range(COMMON)]
+    indexed.put("usual/many.md", *lines)
+    indexed.put("usual/others.md", *(f"something else, {n} times" for n in range(COMMON, 1000)))
+    indexed.put("rare/fox.md", "a common quick blue fox", "a zebra, blue and common")
+    indexed.put("rare/apfel.md", "Die Apfel sind common.", "common: 4711", f"common {'k' * 5000}")
+    indexed.put("rare/zh.md", "下午的会议改到三点 common", heading=["会议"])
+    indexed.put("usual/code.md", "Call `bm25RankToScore`, which is common.")
+    return indexed
+
+
+@pytest.fixture
+def spoken(tmp_path: Path) -> Iterator[Indexed]:
+    """An agent whose words have an index of their own."""
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        assert [built.what for built in build_own(tenant).built] == ["words (bm25)"]
+        yield indexed
+
+
+def scored(indexed: Indexed, asked: str) -> list[tuple[str, int, float]]:
+    """The best passages for words, each with its score."""
+    with indexed.index.reading() as reader:
+        found = [(match.chunk_id, match.score) for match in reader.words(parse(asked).query, 10)]
+        return [(hit.path, hit.start_line, hit.score) for hit in reader.hits(found)]
+
+
+def chosen(index: Index, asked: str) -> list[int]:
+    """The candidates of the index of texts."""
+    with cast("PostgresIndex", index)._server.reading("main") as session:
+        query = parse(asked).query
+        return candidates(session, Lexicon(session), query, 100)
+
+
+def test_words_are_found_as_in_files_with_the_same_scores(
+    spoken: Indexed, tmp_path: Path, costly: None
+) -> None:
+    files = with_words(Indexed(in_files(tmp_path / "files", "main")))
+    by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
+    assert {*by_index} >= {*ASKED[:6], "common path:usual"}
+    for asked in ASKED:
+        server, file = scored(spoken, asked), scored(files, asked)
+        assert [place for *place, _ in server] == [place for *place, _ in file], asked
+        assert [score for *_, score in server] == pytest.approx([score for *_, score in file])
+    files.index.close()
+
+
+def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, costly: None) -> None:
+    assert scored(spoken, "common yak") == scored(spoken, "common")
+    note = spoken.put("new.md", "a common yak")
+    assert chosen(spoken.index, "common yak")
+    assert scored(spoken, "common yak")[0][0] == "new.md"
+    spoken.put("new.md", "a common gnu")
+    assert scored(spoken, "common gnu")[0][0] == "new.md"
+    spoken.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
+    assert scored(spoken, "common okapi")[0][0] == "new.md"
+    spoken.delete(note)
+    for asked in ("common yak", "common gnu", "common okapi"):
+        assert "new.md" not in {path for path, *_ in scored(spoken, asked)}
+    kept = "SELECT count(*) FROM memwell.spoken s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
+    assert shared().execute(f"{kept} AND c.id = s.chunk_id WHERE c.id IS NULL") == [(0,)]
+    spoken.index.rebuild_words()
+    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    shared().execute("VACUUM memwell.spoken")  # until then the index holds what is gone
+    assert chosen(spoken.index, "common zebra")
+    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+
+
+def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
+    costly: None, tmp_path: Path
+) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        build_own(tenant)
+        indexed.index.delete()
+        again = with_words(Indexed(on_server(app_url(), tenant, tmp_path, "main")))
+        assert chosen(again.index, "common zebra") == []
+        assert scored(again, "common zebra")[0][:2] == ("rare/fox.md", 2)
+        done = build_own(tenant)
+        assert (len(done.removed), len(done.built)) == (2, 1)
+        assert chosen(again.index, "common zebra")
+        again.index.close()
+
+
+def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> None:
+    before = spoken.workspace
+    with spoken.index.writing() as notes:
+        spoken.workspace = notes.workspace("facts:user:anna")
+    (secret,) = spoken.chunks(spoken.put("secret", "a common secret zebra"))
+    spoken.workspace = before
+    for name, sees in (("anna", True), ("ben", False)):
+        seen = spoken.index.seen_by(Viewer(name, "main"))
+        with seen.reading() as reader:
+            found = [match.chunk_id for match in reader.words(parse("common zebra").query, 100)]
+        assert (secret in found) == sees
+        assert len(found) == 100
+
+
+def test_a_build_of_words_that_was_interrupted_is_done_again(tmp_path: Path, costly: None) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        with building(tenant) as under_way:
+            indexed.put("new.md", "a common yak, written meanwhile")
+            shared().execute(f"SELECT pg_terminate_backend({under_way.backend()})")
+            under_way.thread.join()
+        assert under_way.error
+        assert chosen(indexed.index, "common yak") == []
+        assert scored(indexed, "common yak")[0][0] == "new.md"
+        done = build_own(tenant)
+        assert (len(done.removed), len(done.built)) == (2, 1)
+        assert chosen(indexed.index, "common yak")
+        assert scored(indexed, "common yak")[0][0] == "new.md"
+
+
 # -- building --------------------------------------------------------------------------------------
 
 
@@ -259,7 +410,7 @@ class Waiting:
 
 @contextmanager
 def building(tenant: str) -> Iterator[Waiting]:
-    """A build that cannot end before this does."""
+    """A build that cannot end before this does: it waits for whoever reads."""
 
     def build() -> None:
         try:
@@ -269,8 +420,8 @@ def building(tenant: str) -> Iterator[Waiting]:
 
     waiting = Waiting([], threading.Thread(target=build))
     with server(shared().url(), tenant) as other:
-        with other.writing("main") as session:
-            session.run("UPDATE vectors SET piece = piece WHERE tenant = %(tenant)s")
+        with other.reading("main") as session:
+            session.run("SELECT 1 FROM chunks WHERE tenant = %(tenant)s")
             waiting.thread.start()
             waiting.backend()
             yield waiting
@@ -306,7 +457,7 @@ def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
         assert made.space().place == ""
         assert made.nearest(made.vectors[3], Filters())[0] == made.chunks[3]
         done = build_own(tenant)
-        assert (len(done.removed), len(done.built)) == (1, 1)
+        assert (len(done.removed), len(done.built)) == (1, 2)
         assert made.space().place == done.removed[0]
 
 

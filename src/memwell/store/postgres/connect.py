@@ -287,6 +287,13 @@ class Session:
         cursor.execute(statement, self._named(statement, values))
         return cursor.fetchall() if cursor.description else []
 
+    def streamed(self, statement: str, at_once: int) -> Iterator[list[Any]]:
+        """Yield the rows of a statement, some at once; it is over before the first are yielded."""
+        with self.connection.cursor("streamed", withhold=True) as cursor:
+            cursor.execute(statement, self._named(statement, {}))
+            while rows := cursor.fetchmany(at_once):
+                yield rows
+
     def _named(self, statement: str, values: dict[str, Any]) -> dict[str, Any]:
         assert "%(tenant)s" in statement, statement
         known = {"tenant": self.tenant, "agent": self.agent}

@@ -253,10 +253,25 @@ _FACTS = """
     ) PARTITION BY HASH (tenant);
 """
 
-OF_AN_INDEX = (
+_SPOKEN = """
+    ALTER TABLE indexes ADD COLUMN said boolean NOT NULL DEFAULT false;  -- whether in `spoken`, too
+
+    -- The tokens of each chunk as one text, for agents so large that an index of texts pays.
+    CREATE TABLE spoken (
+        tenant text COLLATE "C",
+        agent text COLLATE "C",
+        chunk_id bigint,
+        tokens text NOT NULL,           -- as said.py spells them
+        owner text NOT NULL,
+        PRIMARY KEY (tenant, agent, chunk_id)
+    ) PARTITION BY HASH (tenant);
+"""
+
+_FIRST_OF_AN_INDEX = (
     "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
     "vectors", "rests", "cached",
 )  # fmt: skip
+OF_AN_INDEX = (*_FIRST_OF_AN_INDEX, "spoken")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
 
 
@@ -273,7 +288,7 @@ def _partitions(tables: Sequence[str]) -> str:
 _SCOPES = "current_setting('memwell.scopes', true)"
 _FACT = "scope || ':' || target"
 OWNERS = {
-    **dict.fromkeys(("workspaces", "notes", "chunks", "postings", "vectors"), "owner"),
+    **dict.fromkeys(("workspaces", "notes", "chunks", "postings", "vectors", "spoken"), "owner"),
     **dict.fromkeys(("facts", "fact_events"), _FACT),
 }
 """Tables that show facts, and whose a row is."""
@@ -299,10 +314,14 @@ def _rule(table: str) -> str:
 
 
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(OF_AN_INDEX)),
+    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(_FIRST_OF_AN_INDEX)),
     ("keep facts, each with its scope", _FACTS + _partitions(OF_FACTS)),
     (
         "let the database itself keep tenants and scopes apart",
-        _PLAIN_REFERENCE + "".join(map(_rule, (*OF_AN_INDEX, *OF_FACTS))),
+        _PLAIN_REFERENCE + "".join(map(_rule, (*_FIRST_OF_AN_INDEX, *OF_FACTS))),
+    ),
+    (
+        "let large agents have an index of texts",
+        _SPOKEN + _partitions(["spoken"]) + _rule("spoken"),
     ),
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.store.base import Match
 from memwell.store.postgres.connect import Session
-from memwell.store.postgres.own import halved, is_valid, near
+from memwell.store.postgres.own import halved, of_space
 from memwell.store.postgres.sql import here
 from memwell.store.spaces import (
     FILLING,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
-    f" unrelated_deviation, coalesce({is_valid(near('s'))}, '')"
+    f" unrelated_deviation, {of_space('s')}"
 )
 
 

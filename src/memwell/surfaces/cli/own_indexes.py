@@ -10,7 +10,7 @@ import click
 from memwell.surfaces.cli.common import json_option, print_json
 
 if TYPE_CHECKING:
-    from memwell.store.postgres.own import Built
+    from memwell.store.postgres.building import Built
 
 
 @click.command("index")
@@ -31,7 +31,8 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
     from memwell import config
     from memwell.errors import ConfigError
     from memwell.store.choose import server_at
-    from memwell.store.postgres.own import SMALLEST, build
+    from memwell.store.postgres.building import build
+    from memwell.store.postgres.own import SMALLEST
 
     held = config.load(None)
     if not held["store.url"]:
