@@ -465,12 +465,13 @@ def test_the_command_builds_for_large_agents_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = new_tenant()
+    build_own(tenant)  # which has pg_textsearch installed
     monkeypatch.setenv("MEMWELL_STORE_TENANT", tenant)
     with opened(tmp_path, tenant) as indexed:
         made = filled(indexed, tenant, 200)
         monkeypatch.setattr(own, "SMALLEST", 200)
         (warning,) = made.index.warnings()
-        assert "200 passages" in warning
+        assert "200 passages and no index of their own for meaning and words" in warning
         assert "memwell store index" in warning
         refused = run("--store", app_url(), "store", "index", cwd=tmp_path)
         assert refused.returncode == 3
@@ -482,7 +483,9 @@ def test_the_command_builds_for_large_agents_and_says_so(
             "built": [], "removed": [],
         }  # fmt: skip
         done = run(*command, "--smallest", "100", cwd=tmp_path)
-        assert done.stdout.startswith("main: 200 passages, meaning (hnsw) built in ")
+        meaning, words = done.stdout.splitlines()
+        assert meaning.startswith("main: 200 passages, meaning (hnsw) built in ")
+        assert words.startswith("main: 200 passages, words (bm25) built in ")
         assert [*made.index.warnings()] == []
 
 

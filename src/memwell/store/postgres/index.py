@@ -13,7 +13,7 @@ from memwell.store.contract import WAIT_MS
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
 from memwell.store.postgres.notes import Notes
-from memwell.store.postgres.own import lacking_an_index
+from memwell.store.postgres.own import lacking
 from memwell.store.postgres.reader import Reader
 from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
 from memwell.store.postgres.spaces import Spaces
@@ -147,8 +147,8 @@ class Index:
 
     def warnings(self) -> Iterator[str]:
         """Yield what every `status` should mention."""
-        with self.reading() as reader:
-            yield from lacking_an_index(reader.total, reader.spaces.live())
+        with self._server.reading(self._agent) as session:
+            yield from lacking(session, Spaces(session).live())
 
     def engine(self) -> tuple[str, str]:
         """Return the name of what keeps it, and its version."""

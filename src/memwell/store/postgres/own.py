@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memwell.store.postgres.connect import Session
 from memwell.store.postgres.schema import SCHEMA
+from memwell.store.postgres.sql import here
 from memwell.store.spaces import Space
 
 SMALLEST = 20_000
@@ -63,10 +65,19 @@ def halved(vector: str, dimensions: int) -> str:
     return f"({vector}::halfvec({dimensions:d}))"
 
 
-def lacking_an_index(passages: int, live: Space | None) -> Iterator[str]:
+def lacking(session: Session, live: Space | None) -> Iterator[str]:
     """Yield what to do where an agent is large and has no index of its own."""
-    if live and not live.place and passages >= SMALLEST and live.dimensions <= MOST_DIMENSIONS:
+    asked = f"""
+        SELECT i.chunks, {of_words("i")} = '' AND EXISTS (
+            SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch'
+        )
+        FROM indexes i WHERE {here("i")}
+    """
+    passages, words = session.row(asked) or (0, False)
+    meaning = live and not live.place and live.dimensions <= MOST_DIMENSIONS
+    what = [name for name, missing in (("meaning", meaning), ("words", words)) if missing]
+    if what and passages >= SMALLEST:
         yield (
-            f"{passages:,} passages and no index of their own, so that each search compares all:"
-            " `memwell store index`, run as the owner of the tables, builds one"
+            f"{passages:,} passages and no index of their own for {' and '.join(what)}:"
+            " `memwell store index`, run as the owner of the tables, builds it"
         )
