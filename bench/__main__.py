@@ -16,6 +16,7 @@ from bench import (
     load,
     mcp_search,
     memory,
+    own_indexes,
     quality,
     queries,
     ranking,
@@ -49,6 +50,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "unanswerable": unanswerable.run,
     "diversity": diversity.run,
     "load": load.run,
+    "own-indexes": own_indexes.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

@@ -34,6 +34,8 @@ _COLUMNS = (
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
     f" unrelated_deviation, {of_space('s')}"
 )
+_ROWS_A_CHUNK = 4
+"""Of an index that are looked at for each chunk that is wanted."""
 
 
 class Spaces:
@@ -290,28 +292,26 @@ class Spaces:
     def _by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any] | None:
         """Return what the index of a space finds; None if that is less than was asked for.
 
-        It goes on until enough passes the condition. Twice as many rows are taken as chunks are
-        wanted, as a chunk can have several, and then compared by their whole vectors.
+        It goes on until enough passes the condition. More rows are taken than chunks are wanted,
+        as a chunk can have several, and then compared by their whole vectors.
         """
         self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        self._session.connection.execute("SET LOCAL hnsw.ef_search = 200")
-        most = 2 * asked["limit"]
+        self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
+        most = _ROWS_A_CHUNK * asked["limit"]
         size = space.dimensions
         near_to = f"{halved('v.vector', size)} <#> {halved('%(query)s', size)}"
         rows = self._session.literally(
             f"""
             WITH v AS MATERIALIZED (
-                SELECT v.chunk_id, v.vector {allowed}
-                ORDER BY {near_to}
-                LIMIT %(most)s
+                SELECT v.chunk_id, v.vector {allowed} ORDER BY {near_to} LIMIT %(most)s
             )
             SELECT v.chunk_id, {COSINE} AS cosine, (SELECT count(*) FROM v) FROM v
             GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
             """,
             **asked, most=most,
         )  # fmt: skip
-        found = rows[0][-1] if rows else 0
-        return None if found < most else [row[:-1] for row in rows]
+        enough = len(rows) == asked["limit"] and rows[0][-1] == most
+        return [row[:-1] for row in rows] if enough else None
 
 
 COSINE = "max(-(v.vector <#> %(query)s::vector))"
