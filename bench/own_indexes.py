@@ -144,7 +144,8 @@ def _fill(url: str, size: int) -> None:
         migrate(connection)
         for statement in role(APP):
             connection.execute(statement)
-        connection.execute("SET search_path TO memwell, public")
+        connection.execute("SET search_path TO memwell, public; SET statement_timeout TO 0")
+        connection.execute("SET session_replication_role TO replica")  # what is made up fits
         connection.execute(
             f"INSERT INTO indexes VALUES ({_OF}, {WORDS_VERSION}, {size}, {size * LENGTH})"
         )

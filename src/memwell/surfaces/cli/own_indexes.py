@@ -31,8 +31,6 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
     from memwell import config
     from memwell.errors import ConfigError
     from memwell.store.choose import server_at
-    from memwell.store.postgres.building import build
-    from memwell.store.postgres.own import SMALLEST
 
     held = config.load(None)
     if not held["store.url"]:
@@ -40,8 +38,12 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
             "store.url is not set: indexes of their own are for a memory on a server",
             "Name it: memwell --store postgresql://OWNER@HOST/DATABASE store index",
         )
+    server = server_at(held["store.url"], held["store.tenant"])  # says so if the driver is missing
+    from memwell.store.postgres.building import build
+    from memwell.store.postgres.own import SMALLEST
+
     least = smallest or SMALLEST
-    with closing(server_at(held["store.url"], held["store.tenant"])) as server:
+    with closing(server):
         done = build(server, agent, least, (lambda _: None) if as_json else _tell)
     if as_json:
         print_json(done)
