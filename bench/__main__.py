@@ -16,6 +16,7 @@ from bench import (
     load,
     mcp_search,
     memory,
+    own_indexes,
     quality,
     queries,
     ranking,
@@ -55,6 +56,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "server": server.run,
     "stores": stores.run,
     "scale": scale.run,
+    "own-indexes": own_indexes.run,
 }
 """Only when named: they take many minutes."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"

@@ -24,7 +24,7 @@ from bench import corpus, data
 from bench.measure import seconds, temporary_home
 from bench.results import Row
 from bench.server import OPTIONS, Tenant, on_server, write
-from memwell.store.postgres.roles import TABLES
+from memwell.store.postgres.schema import TABLES
 
 Connection = psycopg.Connection[Any]
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import psycopg
 
+from memwell.store.postgres.building import Done, build
 from memwell.store.postgres.connect import Server, migrate
 from memwell.store.postgres.roles import role
 
@@ -154,6 +155,14 @@ def new_database() -> str:
     name = f"test_{secrets.token_hex(6)}"
     shared().execute(f"CREATE DATABASE {name}")
     return shared().url(name)
+
+
+def build_own(tenant: str, url: str = "") -> Done:
+    """Have the owner of the tables build indexes of their own for all agents of a tenant."""
+    if not url:
+        shared().execute("CREATE EXTENSION IF NOT EXISTS pg_textsearch SCHEMA public")
+    with server(url or shared().url(), tenant) as owner:
+        return build(owner, None, 1, lambda _: None)
 
 
 @contextmanager

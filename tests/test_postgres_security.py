@@ -20,7 +20,7 @@ from memwell.store.facts import Which
 from memwell.store.postgres import connect
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
 from tests.conftest import Write
-from tests.postgres import USER, app_url, new_database, new_role, new_tenant, shared
+from tests.postgres import USER, app_url, build_own, new_database, new_role, new_tenant, shared
 from tests.test_cli import run
 
 EVERYBODYS = "{*}"
@@ -39,6 +39,7 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
     made = Tenants(new_tenant(), new_tenant())
     for tenant in (made.one, made.two):
         fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
+        build_own(tenant)
         for agent, table in (("main", "rests"), ("", "unfinished")):
             values = "'p', 0, 1, false, ''" if agent else "'0', ''"
             names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
@@ -264,10 +265,12 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
     url = new_database()
     owner = new_role()
     name = re.findall(r"/(test_\w+)\?", url)[0]
-    shared().execute("CREATE EXTENSION vector", name)
+    for extension in ("vector", "pg_textsearch"):
+        shared().execute(f"CREATE EXTENSION {extension}", name)
     shared().execute(f'ALTER DATABASE {name} OWNER TO "{owner}"')
     url = shared().url(name, owner)
     fill(url, "mine", tmp_path)
+    assert len(build_own("mine", url).built) == 2
     with connected(url=url) as connection:
         assert not [table for table in TABLES if count(connection, table)]
     with connected("mine", EVERYBODYS, url) as connection:

@@ -13,6 +13,7 @@ from memwell.store import facts, index, registry
 if TYPE_CHECKING:
     from memwell.store.contract import Index
     from memwell.store.facts_contract import FactStore, Registry
+    from memwell.store.postgres.connect import Server
     from memwell.store.vector_store import Backend
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -39,6 +40,20 @@ def in_files(home: Path, agent: str, backend: Backend | None = None) -> Stores:
 
 def on_server(url: str, tenant: str, home: Path, agent: str) -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
+    server = server_at(url, tenant)
+    from memwell.store.postgres import beside
+    from memwell.store.postgres import facts as server_facts
+    from memwell.store.postgres import index as server_index
+
+    return Stores(
+        server_index.Index(server, agent, home / "agents" / agent),
+        beside.Registry(server, agent),
+        server_facts.FactStore(server, home),
+    )
+
+
+def server_at(url: str, tenant: str) -> Server:
+    """Return a PostgreSQL server as a tenant uses it; it is not asked yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
             "store.url is no address of PostgreSQL",
@@ -49,13 +64,6 @@ def on_server(url: str, tenant: str, home: Path, agent: str) -> Stores:
             "store.url names PostgreSQL, and its driver is not installed",
             "pip install 'memwell[postgres]'",
         )
-    from memwell.store.postgres import beside, connect
-    from memwell.store.postgres import facts as server_facts
-    from memwell.store.postgres import index as server_index
+    from memwell.store.postgres.connect import Server
 
-    server = connect.Server(url, tenant)
-    return Stores(
-        server_index.Index(server, agent, home / "agents" / agent),
-        beside.Registry(server, agent),
-        server_facts.FactStore(server, home),
-    )
+    return Server(url, tenant)

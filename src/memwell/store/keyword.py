@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -165,8 +165,25 @@ def best(runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int) -> list
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
     ranking = _ranking(query, lexicon)
     found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return [Match(chunk_id, score) for chunk_id, score in ordered[:limit]]
+    return ordered(found, limit)
+
+
+def ordered(found: Mapping[int, float], limit: int) -> list[Match]:
+    """Return chunks with their scores, best first."""
+    best_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
+
+
+def costly(query: WordQuery, lexicon: Lexicon) -> Sequence[Unit]:
+    """Return the words to rank by, where there are too many postings to look all of them up.
+
+    None where something must match or must not: then that selects.
+    """
+    if query.all_of or query.none_of:
+        return ()
+    words = _ranking(query, lexicon)
+    many = sum(word.rows for word in words) > _budget(lexicon.total)
+    return _weighty(words, lexicon.total) if many else ()
 
 
 def scores(runner: Runner, lexicon: Lexicon, query: WordQuery) -> dict[int, float]:

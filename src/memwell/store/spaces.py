@@ -56,7 +56,9 @@ class Space:
     """The cosine of a question and a passage that has nothing to do with it."""
     unrelated_deviation: float | None = None
     place: str = ""
-    """The table of LanceDB that has its vectors; empty: they are here, in `vectors`."""
+    """The table of LanceDB that has its vectors; empty: they are here, in `vectors`.
+
+    On a server, the index of its own that finds them; empty: all are compared."""
 
     @property
     def made_from(self) -> Mapping[str, Any]:

@@ -141,6 +141,16 @@ class Server:
 
         return self.again(once)
 
+    @contextmanager
+    def maintaining(self) -> Iterator[Connection]:
+        """Lend a connection outside of any transaction, on which a statement may take its time."""
+        self._opened()
+        with self._explained(), self._connect() as connection:
+            self._configure(connection)
+            connection.execute("SET statement_timeout TO 0")
+            connection.execute("SELECT set_config('memwell.scopes', '{*}', false)")
+            yield connection
+
     def close(self) -> None:
         """Close every connection; the next use opens new ones."""
         with self._opening:
@@ -312,10 +322,28 @@ class Session:
 
     def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement; it can name the tenant, and must."""
+        return self.connection.execute(statement, self._named(statement, values))
+
+    def literally(self, statement: str, **values: Any) -> list[Any]:
+        """Run a statement with its values written into it, and return its rows.
+
+        Only so can the server see that an index of an agent's own (see own.py) holds the answer.
+        """
+        cursor = psycopg.ClientCursor(self.connection)
+        cursor.execute(statement, self._named(statement, values))
+        return cursor.fetchall() if cursor.description else []
+
+    def streamed(self, statement: str, at_once: int) -> Iterator[list[Any]]:
+        """Yield the rows of a statement, some at once; it is over before the first are yielded."""
+        with self.connection.cursor("streamed", withhold=True) as cursor:
+            cursor.execute(statement, self._named(statement, {}))
+            while rows := cursor.fetchmany(at_once):
+                yield rows
+
+    def _named(self, statement: str, values: dict[str, Any]) -> dict[str, Any]:
         assert "%(tenant)s" in statement, statement
         known = {"tenant": self.tenant, "agent": self.agent}
-        clean = {name: _storable(value) for name, value in values.items()}
-        return self.connection.execute(statement, {**known, **clean})
+        return known | {name: _storable(value) for name, value in values.items()}
 
 
 def _seeing(scopes: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
 from memwell.store.contract import WAIT_MS
-from memwell.store.postgres import health
+from memwell.store.postgres import health, own
 from memwell.store.postgres.beside import Rests, VectorCache
 from memwell.store.postgres.connect import Server, Session
 from memwell.store.postgres.leases import leasing
@@ -152,10 +152,12 @@ class Index:
 
     def checks(self) -> Iterator[Check]:
         """Look at the server; what a database lacks is made before, where the role may."""
-        with suppress(MemwellError), self.reading():
-            pass
+        lacking: list[Check] = []
+        with suppress(MemwellError), self._server.reading(self._agent) as session:
+            lacking = [*own.lacking(session, Spaces(session).live())]
         with self._server.as_it_is() as session:
             yield from health.examine(session)
+        yield from lacking
 
     def set_aside(self) -> Path | None:
         """Nothing: there is no file."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from memwell.store.base import And, Node, Or, WordQuery
 from memwell.store.postgres.connect import Session
+from memwell.store.postgres.own import of_words
 from memwell.store.postgres.postings import matching
 from memwell.store.postgres.sought import Row, read
 from memwell.store.postgres.sql import Values, begins, here
@@ -23,9 +24,16 @@ class Lexicon:
         self._counted: dict[Row, int] = {}
 
     @cached_property
-    def _size(self) -> tuple[int, int]:
-        found = self._session.row(f"SELECT chunks, tokens FROM indexes i WHERE {here('i')}")
-        return found or (0, 0)
+    def _size(self) -> tuple[int, int, str]:
+        found = self._session.row(
+            f"SELECT chunks, tokens, {of_words('i')} FROM indexes i WHERE {here('i')}"
+        )
+        return found or (0, 0, "")
+
+    @property
+    def index(self) -> str:
+        """The name of the index of texts, if the agent has one."""
+        return self._size[2]
 
     @property
     def total(self) -> int:
@@ -35,7 +43,7 @@ class Lexicon:
     @property
     def average(self) -> float:
         """How many tokens a chunk has on average."""
-        chunks, tokens = self._size
+        chunks, tokens, _ = self._size
         return tokens / chunks if chunks and tokens else 1.0
 
     def tokens(self, text: str) -> list[tuple[str, str]]:

@@ -187,7 +187,7 @@ class Notes:
 
     def rebuild_words(self) -> None:
         """Build what words are found by anew, from the chunks."""
-        for table in ("postings", "words"):
+        for table in ("postings", "words", "spoken"):
             self._session.run(f"DELETE FROM {table} t WHERE {here('t')}")
         self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {here('i')}")
         known = f"SELECT n.id, n.owner FROM notes n WHERE {here('n')} ORDER BY n.id"

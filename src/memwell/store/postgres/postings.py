@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from memwell.store.keyword import COLUMN_WEIGHTS, WordRow
 from memwell.store.postgres.connect import Session
+from memwell.store.postgres.said import say, unsay
 from memwell.store.postgres.sought import Row
 from memwell.store.postgres.sql import Values, array, begins, here
-from memwell.store.postgres.tokens import COLUMN_BITS, postings
+from memwell.store.postgres.tokens import COLUMN_BITS, Posting, postings
 
 _AT_ONCE = 10_000
 """Rows that are sent at a time."""
@@ -80,7 +81,8 @@ class Changes:
         if not (self._removed or self._added):
             return
         count: Counter[str] = Counter()
-        tokens = self._take_out(count) + self._take_in(count)
+        new = {key: [*postings(row)] for key, (row, _) in self._added.items()}
+        tokens = self._take_out(count) + self._take_in(count, new)
         changed = sorted((token, rows) for token, rows in count.items() if rows)
         self._session.run(
             """
@@ -95,11 +97,17 @@ class Changes:
             f"DELETE FROM words w WHERE {here('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
             gone=gone,
         )
-        self._session.run(
+        said = self._session.value(
             f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
-            f" WHERE {here('i')}",
+            f" WHERE {here('i')} RETURNING said",
             chunks=len(self._added) - len(self._removed), tokens=tokens,
         )  # fmt: skip
+        if said:
+            unsay(self._session, [*self._removed])
+            say(
+                self._session,
+                {key: [(one.token, one.frequency) for one in some] for key, some in new.items()},
+            )
         self._removed, self._added = {}, {}
 
     def _take_out(self, count: Counter[str]) -> int:
@@ -116,12 +124,12 @@ class Changes:
             )  # fmt: skip
         return -sum({one.chunk_id: one.length for one in gone}.values())
 
-    def _take_in(self, count: Counter[str]) -> int:
+    def _take_in(self, count: Counter[str], new: Mapping[int, Sequence[Posting]]) -> int:
         total = 0
         rows = []
-        for row, owner in self._added.values():
+        for key, (_, owner) in self._added.items():
             length = 0
-            for one in postings(row):
+            for one in new[key]:
                 count[one.token] += 1
                 length = one.length
                 places = f"{{{','.join(map(str, one.places))}}}"

@@ -281,11 +281,25 @@ _COMMITS = """
     ) PARTITION BY HASH (tenant);
 """
 
+_SPOKEN = """
+    ALTER TABLE indexes ADD COLUMN said boolean NOT NULL DEFAULT false;  -- whether in `spoken`, too
+
+    -- The tokens of each chunk as one text, for agents so large that an index of texts pays.
+    CREATE TABLE spoken (
+        tenant text COLLATE "C",
+        agent text COLLATE "C",
+        chunk_id bigint,
+        tokens text NOT NULL,           -- as said.py spells them
+        owner text NOT NULL,
+        PRIMARY KEY (tenant, agent, chunk_id)
+    ) PARTITION BY HASH (tenant);
+"""
+
 _AT_FIRST = (
     "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
     "vectors", "rests", "cached",
 )  # fmt: skip
-OF_AN_INDEX = (*_AT_FIRST, "leases")
+OF_AN_INDEX = (*_AT_FIRST, "leases", "spoken")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
 TABLES = (*OF_AN_INDEX, *OF_FACTS, "commits")
 
@@ -303,7 +317,7 @@ def _partitions(tables: Sequence[str]) -> str:
 _SCOPES = "current_setting('memwell.scopes', true)"
 _FACT = "scope || ':' || target"
 OWNERS = {
-    **dict.fromkeys(("workspaces", "notes", "chunks", "postings", "vectors"), "owner"),
+    **dict.fromkeys(("workspaces", "notes", "chunks", "postings", "vectors", "spoken"), "owner"),
     **dict.fromkeys(("facts", "fact_events"), _FACT),
 }
 """Tables that show facts, and whose a row is."""
@@ -342,5 +356,9 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     (
         "know what was committed though a crash came between",
         _COMMITS + _partitions(("commits",)) + _rule("commits"),
+    ),
+    (
+        "let large agents have an index of texts",
+        _SPOKEN + _partitions(["spoken"]) + _rule("spoken"),
     ),
 )

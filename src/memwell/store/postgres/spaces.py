@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.store.base import Match
 from memwell.store.postgres.connect import Session
+from memwell.store.postgres.own import halved, of_space
 from memwell.store.postgres.sql import here
 from memwell.store.spaces import (
     FILLING,
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
-    " unrelated_deviation"
+    f" unrelated_deviation, {of_space('s')}"
 )
+_ROWS_A_CHUNK = 4
+"""Of an index that are looked at for each chunk that is wanted."""
 
 
 class Spaces:
@@ -272,23 +275,55 @@ class Spaces:
     def nearest(
         self, space: Space, vector: Array, condition: str, values: Mapping[str, Any], limit: int
     ) -> list[Match]:
-        """Return the chunks nearest to a vector, all of them compared, best first.
+        """Return the chunks nearest to a vector, best first.
 
-        The condition is one on the tables ``chunks c`` and ``notes n``.
+        All are compared, unless the space has an index of its own. The condition is one on the
+        tables ``chunks c`` and ``notes n``.
         """
         among = f"""
             JOIN chunks c ON {here("c")} AND c.id = v.chunk_id
             JOIN notes n ON {here("n")} AND n.id = c.note_id
         """
-        rows = self._session.rows(
-            f"""
-            SELECT v.chunk_id, {COSINE} AS cosine FROM vectors v {among if condition else ""}
+        allowed = f"""
+            FROM vectors v {among if condition else ""}
             WHERE {here("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
+        """
+        query = literal(vector.astype("<f4").tobytes())
+        asked = {**values, "space": space.id, "query": query, "limit": limit}
+        rows = self._by_index(space, allowed, asked) if space.place else None
+        if rows is None:
+            rows = self._session.rows(
+                f"""
+                SELECT v.chunk_id, {COSINE} AS cosine {allowed}
+                GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
+                """,
+                **asked,
+            )
+        return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
+
+    def _by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any] | None:
+        """Return what the index of a space finds; None if that is less than was asked for.
+
+        It goes on until enough passes the condition. More rows are taken than chunks are wanted,
+        as a chunk can have several, and then compared by their whole vectors.
+        """
+        self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+        self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
+        most = _ROWS_A_CHUNK * asked["limit"]
+        size = space.dimensions
+        near_to = f"{halved('v.vector', size)} <#> {halved('%(query)s', size)}"
+        rows = self._session.literally(
+            f"""
+            WITH v AS MATERIALIZED (
+                SELECT v.chunk_id, v.vector {allowed} ORDER BY {near_to} LIMIT %(most)s
+            )
+            SELECT v.chunk_id, {COSINE} AS cosine, (SELECT count(*) FROM v) FROM v
             GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
             """,
-            **values, space=space.id, query=literal(vector.astype("<f4").tobytes()), limit=limit,
+            **asked, most=most,
         )  # fmt: skip
-        return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
+        enough = len(rows) == asked["limit"] and rows[0][-1] == most
+        return [row[:-1] for row in rows] if enough else None
 
 
 COSINE = "max(-(v.vector <#> %(query)s::vector))"

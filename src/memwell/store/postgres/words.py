@@ -14,6 +14,7 @@ from memwell.store import keyword
 from memwell.store.base import Match, WordQuery
 from memwell.store.expressions import Unit, joined, required
 from memwell.store.keyword import POOL
+from memwell.store.postgres.candidates import candidates
 from memwell.store.postgres.connect import Session
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.lexicon import Lexicon
@@ -55,6 +56,8 @@ class Words:
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the best matches, best first."""
         self._lexicon.prepare(query)
+        if some := candidates(self._session, self._lexicon, query, max(limit, POOL)):
+            return keyword.ordered(self.scores_of(query, some), limit)
         runner = _Runner(self._session, self._lexicon, query, max(limit, POOL))
         return keyword.best(runner, self._lexicon, query, limit)
 

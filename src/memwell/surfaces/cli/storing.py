@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memwell.surfaces.cli.copying import copy_command
+from memwell.surfaces.cli.own_indexes import index_command
 
 
 @click.group("store")
@@ -13,6 +14,7 @@ def store_command() -> None:
 
 
 store_command.add_command(copy_command)
+store_command.add_command(index_command)
 
 
 @store_command.command("roles")
