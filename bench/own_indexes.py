@@ -24,8 +24,9 @@ from bench.results import Row, at_least
 from memwell.search.parse import parse
 from memwell.store.base import Filters, Match, WordQuery
 from memwell.store.postgres.building import Built, build
-from memwell.store.postgres.connect import Server, migrate
+from memwell.store.postgres.connect import Server
 from memwell.store.postgres.index import Index
+from memwell.store.postgres.migrating import migrate
 from memwell.store.postgres.own import SMALLEST
 from memwell.store.postgres.roles import role
 from memwell.store.words import WORDS_VERSION

@@ -22,7 +22,8 @@ from typing import Any
 import psycopg
 
 from memwell.store.postgres.building import Done, build
-from memwell.store.postgres.connect import Server, migrate
+from memwell.store.postgres.connect import Server
+from memwell.store.postgres.migrating import migrate
 from memwell.store.postgres.roles import role
 
 USER = "memwell"

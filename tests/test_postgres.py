@@ -20,7 +20,8 @@ from memwell.store import postgres
 from memwell.store.choose import on_server
 from memwell.store.postgres import connect
 from memwell.store.postgres import facts as server_facts
-from memwell.store.postgres.connect import Server, Session, migrate
+from memwell.store.postgres.connect import Server, Session
+from memwell.store.postgres.migrating import migrate
 from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
 from tests.conftest import Write
 from tests.postgres import Cluster, app_url, cluster, new_database, new_tenant, server, shared

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from memwell.store.postgres import connect
+from memwell.store.postgres import migrating
 from memwell.store.postgres.schema import MIGRATIONS
 from tests.postgres import USER, app_url, new_database, new_role, new_tenant, shared
 from tests.test_cli import run
@@ -131,8 +131,8 @@ def test_steps_that_were_not_taken_are_told_to_whoever_may_not_take_them(
     url, role = new_database(), new_role()
     with psycopg.connect(url, autocommit=True) as connection:
         with monkeypatch.context() as before:
-            before.setattr(connect, "MIGRATIONS", MIGRATIONS[:-1])
-            connect.migrate(connection)
+            before.setattr(migrating, "MIGRATIONS", MIGRATIONS[:-1])
+            migrating.migrate(connection)
         for what in ("USAGE ON SCHEMA memwell", "SELECT ON memwell.migrations"):
             connection.execute(f'GRANT {what} TO "{role}"')
     checks = doctor(as_role(url, role), workspace)

@@ -17,7 +17,7 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.facts import Which
-from memwell.store.postgres import connect
+from memwell.store.postgres import migrating
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
 from tests.conftest import Write
 from tests.postgres import USER, app_url, build_own, new_database, new_role, new_tenant, shared
@@ -283,11 +283,11 @@ def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.Monke
     asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.rests'::regclass"
     with psycopg.connect(new_database(), autocommit=True) as connection:
         with monkeypatch.context() as before:
-            before.setattr(connect, "MIGRATIONS", MIGRATIONS[:2])
-            connect.migrate(connection)
+            before.setattr(migrating, "MIGRATIONS", MIGRATIONS[:2])
+            migrating.migrate(connection)
         connection.execute("INSERT INTO rests VALUES ('mine', 'main', 'p', 0, 1, false, '')")
         assert connection.execute(asked).fetchall() == [(False,)]
-        connect.migrate(connection)
+        migrating.migrate(connection)
         assert connection.execute(asked).fetchall() == [(True,)]
         assert count(connection, "rests") == 1
 

@@ -1,4 +1,4 @@
-"""One PostgreSQL server: pooled connections, migrations, time-outs, and trying again.
+"""One PostgreSQL server: pooled connections, time-outs, and trying again.
 
 A transaction that the server ended before it was acknowledged leaves nothing, and may be run
 again: `Server.again` does. Where the connection broke while it was being committed, the server
@@ -25,23 +25,19 @@ from memwell.errors import (
     ConfigError,
     DiskFullError,
     IndexDatabaseError,
-    NewerIndexError,
 )
 from memwell.store.contract import WAIT_MS, Interrupted
-from memwell.store.postgres.schema import EVERYBODYS, MIGRATIONS, SCHEMA
+from memwell.store.postgres.migrating import STATEMENT_MS, Connection, configure, migrate
+from memwell.store.postgres.schema import EVERYBODYS
 
-Connection = psycopg.Connection[Any]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
-STATEMENT_MS = 60_000
 MOST_CONNECTIONS = 16
 PATIENCE_SECONDS = 60.0
 """How long a server that was there is waited for: a restart takes some seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _LONGEST_TENANT = 200
-_MIGRATING = 0x6D656D77
-"""The key of the lock under which migrations run."""
 _MARK = """
     INSERT INTO commits (tenant) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL
     RETURNING mark::text, pg_current_xact_id()::text
@@ -201,7 +197,7 @@ class Server:
             return self._pool
 
     def _configure(self, connection: Connection) -> None:
-        _configure(connection)
+        configure(connection)
         connection.execute("SELECT set_config('memwell.tenant', %s, false)", (self.tenant,))
 
     def _connect(self) -> Connection:
@@ -350,53 +346,6 @@ def _seeing(scopes: Sequence[str]) -> str:
     """Return the statement that tells the database whose facts a transaction may see."""
     literal = sql.Literal(_storable([*scopes])).as_string(None)
     return f"SET LOCAL memwell.scopes = {literal}"
-
-
-def migrate(connection: Connection) -> None:
-    """Take the steps that a database lacks, one process at a time."""
-    if _version(connection) == len(MIGRATIONS):
-        return
-    connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATING,))
-    try:
-        # Another process may have taken the steps while this one waited.
-        for number in range(_version(connection), len(MIGRATIONS)):
-            _take_step(connection, number)
-    finally:
-        with suppress(psycopg.Error):
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATING,))
-
-
-def _version(connection: Connection) -> int:
-    """Return how many steps were taken."""
-    found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
-    if not found or found[0] is None:
-        return 0
-    taken = connection.execute(f"SELECT count(*) FROM {SCHEMA}.migrations").fetchone()
-    version = int(taken[0]) if taken else 0
-    if version > len(MIGRATIONS):
-        raise NewerIndexError(
-            f"The database was made by a newer memwell (schema {version}, this one knows"
-            f" {len(MIGRATIONS)})",
-            "Upgrade memwell",
-        )
-    return version
-
-
-def _take_step(connection: Connection, number: int) -> None:
-    name, statements = MIGRATIONS[number]
-    with connection.transaction():
-        if number == 0:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            connection.execute(f"CREATE TABLE {SCHEMA}.migrations (number int, name text)")
-        _configure(connection)
-        connection.execute(statements)
-        connection.execute("INSERT INTO migrations VALUES (%s, %s)", (number + 1, name))
-
-
-def _configure(connection: Connection) -> None:
-    connection.execute(f"SET search_path TO {SCHEMA}, public")
-    connection.execute(f"SET statement_timeout TO {STATEMENT_MS}")
 
 
 def _storable(value: Any) -> Any:

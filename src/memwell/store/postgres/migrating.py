@@ -1,0 +1,65 @@
+"""The steps of schema.py, taken where a database lacks them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from memwell.errors import NewerIndexError
+from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+
+Connection = psycopg.Connection[Any]
+
+STATEMENT_MS = 60_000
+_MIGRATING = 0x6D656D77
+"""The key of the lock under which migrations run."""
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that a database lacks, one process at a time."""
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATING,))
+    try:
+        # Another process may have taken the steps while this one waited.
+        for number in range(_version(connection), len(MIGRATIONS)):
+            _take_step(connection, number)
+    finally:
+        with suppress(psycopg.Error):
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATING,))
+
+
+def _version(connection: Connection) -> int:
+    """Return how many steps were taken."""
+    found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
+    if not found or found[0] is None:
+        return 0
+    taken = connection.execute(f"SELECT count(*) FROM {SCHEMA}.migrations").fetchone()
+    version = int(taken[0]) if taken else 0
+    if version > len(MIGRATIONS):
+        raise NewerIndexError(
+            f"The database was made by a newer memwell (schema {version}, this one knows"
+            f" {len(MIGRATIONS)})",
+            "Upgrade memwell",
+        )
+    return version
+
+
+def _take_step(connection: Connection, number: int) -> None:
+    name, statements = MIGRATIONS[number]
+    with connection.transaction():
+        if number == 0:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            connection.execute(f"CREATE TABLE {SCHEMA}.migrations (number int, name text)")
+        configure(connection)
+        connection.execute(statements)
+        connection.execute("INSERT INTO migrations VALUES (%s, %s)", (number + 1, name))
+
+
+def configure(connection: Connection) -> None:
+    """Tell a connection where the tables are, and how long a statement may take."""
+    connection.execute(f"SET search_path TO {SCHEMA}, public")
+    connection.execute(f"SET statement_timeout TO {STATEMENT_MS}")
