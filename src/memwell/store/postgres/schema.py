@@ -267,11 +267,11 @@ _SPOKEN = """
     ) PARTITION BY HASH (tenant);
 """
 
-_FIRST_OF_AN_INDEX = (
+_AT_FIRST = (
     "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
     "vectors", "rests", "cached",
 )  # fmt: skip
-OF_AN_INDEX = (*_FIRST_OF_AN_INDEX, "spoken")
+OF_AN_INDEX = (*_AT_FIRST, "spoken")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
 
 
@@ -314,11 +314,11 @@ def _rule(table: str) -> str:
 
 
 MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(_FIRST_OF_AN_INDEX)),
+    ("keep notes, what they are found by, and vectors", _INDEX + _partitions(_AT_FIRST)),
     ("keep facts, each with its scope", _FACTS + _partitions(OF_FACTS)),
     (
         "let the database itself keep tenants and scopes apart",
-        _PLAIN_REFERENCE + "".join(map(_rule, (*_FIRST_OF_AN_INDEX, *OF_FACTS))),
+        _PLAIN_REFERENCE + "".join(map(_rule, (*_AT_FIRST, *OF_FACTS))),
     ),
     (
         "let large agents have an index of texts",
