@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ from memwell.store.postgres.lexicon import Lexicon
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
 from memwell.store.spaces import Space
-from tests.postgres import app_url, build_own, new_tenant, server, shared
+from tests.postgres import app_url, build_own, new_database, new_tenant, server, shared
 from tests.test_cli import run, run_json
 from tests.test_contract import Indexed
 
@@ -54,6 +54,7 @@ class Large:
     """An agent with many passages, its vectors in the order of its chunks."""
 
     tenant: str
+    indexed: Indexed
     index: Index
     chunks: list[int]
     vectors: Any
@@ -98,7 +99,7 @@ def filled(indexed: Indexed, tenant: str, passages: int = PASSAGES, seed: int = 
     pairs = zip(chunks, vectors.reshape(-1, 1, DIMENSIONS), strict=True)
     indexed.index.put_vectors(indexed.embedded(dimensions=DIMENSIONS), pairs)
     shared().execute("ANALYZE memwell.vectors, memwell.chunks, memwell.notes")
-    return Large(tenant, indexed.index, chunks, vectors)
+    return Large(tenant, indexed, indexed.index, chunks, vectors)
 
 
 @pytest.fixture(scope="module")
@@ -183,15 +184,11 @@ def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large)
 
 def test_what_is_deleted_or_new_is_seen_at_once(large: Large) -> None:
     space, query = large.space(), clustered(1, DIMENSIONS, seed=5)[0]
-    indexed = Indexed.__new__(Indexed)
-    indexed.index, indexed.read = large.index, 0
-    with large.index.writing() as notes:
-        indexed.workspace = notes.workspace("/notes")
-    note = indexed.put("new.md", "something new")
-    (chunk,) = indexed.chunks(note)
+    note = large.indexed.put("new.md", "something new")
+    (chunk,) = large.indexed.chunks(note)
     large.index.put_vectors(space, [(chunk, query.reshape(1, -1))])
     assert large.nearest(query, Filters())[0] == chunk
-    indexed.delete(note)
+    large.indexed.delete(note)
     assert chunk not in large.nearest(query, Filters())
 
 
@@ -246,7 +243,7 @@ def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
         for tenant in tenants:
             build_own(tenant)
         seen = {
-            name: Large(tenants[0], made.index.seen_by(Viewer(name, "main")), [], None)
+            name: replace(made, index=made.index.seen_by(Viewer(name, "main")))
             for name in ("anna", "ben")
         }
         assert secret in seen["anna"].nearest(query, Filters())
@@ -374,6 +371,18 @@ def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
         assert (len(done.removed), len(done.built)) == (2, 1)
         assert chosen(again.index, "common zebra")
         again.index.close()
+
+
+def test_without_pg_textsearch_words_are_looked_up_in_postings(
+    tmp_path: Path, costly: None
+) -> None:
+    url = new_database()
+    stores = on_server(url, "mine", tmp_path, "main")
+    indexed = with_words(Indexed(stores))
+    assert build_own("mine", url) == Done()
+    assert chosen(indexed.index, "common zebra") == []
+    assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    stores.index.close()
 
 
 def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> None:
