@@ -3,8 +3,9 @@
 One tenant has half of them, the others share the rest alike. Compared are the same memory in
 files, and the SQL that people write by hand: one table with a `tsvector` and a `vector`, each with
 its index, and their ranks fused. The words of a question are joined by OR there, since hardly a
-passage holds all of them. Query vectors are made up and cost nothing on either side. In the end the
-large tenant gets indexes of its own, and is asked again.
+passage holds all of them. Query vectors are made up and cost nothing on either side; as they say
+little, no hit is dropped for being irrelevant. In the end the large tenant gets indexes of its own,
+and is asked again.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ def run() -> list[Row]:
             server.execute(statement)
         with psycopg.connect(url, autocommit=True) as by_hand, ExitStack() as open_ones:
             by_hand.execute(_TABLE)
+            by_hand.execute("VACUUM ANALYZE")  # which the server would do while it is asked
             ways = _Ways(folder, server.url(user=_ROLE), by_hand, open_ones)
             taken = _measured(ways.all, pairs)
             by_hand.execute("CREATE EXTENSION pg_textsearch")
@@ -171,11 +173,11 @@ class _Ways:
 
     def on_server(self, tenant: Tenant, question: str) -> int:
         """Search on PostgreSQL."""
-        return len(self._memory("server", tenant).search(question, k=_K).hits)
+        return len(self._memory("server", tenant).search(question, k=_K, min_score=0).hits)
 
     def in_files(self, tenant: Tenant, question: str) -> int:
         """Search in files."""
-        return len(self._memory("files", tenant).search(question, k=_K).hits)
+        return len(self._memory("files", tenant).search(question, k=_K, min_score=0).hits)
 
     def by_hand(self, tenant: Tenant, question: str) -> int:
         """Ask the table that was made by hand."""
