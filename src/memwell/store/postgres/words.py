@@ -159,9 +159,10 @@ class _Runner:
             f"more AS (SELECT h.chunk_id, {more.score} AS score FROM added h GROUP BY h.chunk_id)",
         ]
         return (
-            f"WITH {', '.join(steps)}"
-            " SELECT chunk_id, near.score + coalesce(more.score, 0) AS score"
-            f" FROM near LEFT JOIN more USING (chunk_id) {best}"
+            # Not joined: how many there are is not known beforehand, and loops would be chosen.
+            f"WITH {', '.join(steps)} SELECT chunk_id, sum(score) AS score FROM"
+            " (SELECT * FROM near UNION ALL SELECT * FROM more) AS parts"
+            f" GROUP BY chunk_id {best}"
         ), values
 
 
