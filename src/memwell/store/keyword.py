@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,9 +36,6 @@ _SELECT_ROWS = 2_000
 _SELECT_SHARE = 0.03
 _EXACT_RANK = 10
 _WIDEN = 4
-
-
-Chosen = Callable[[], dict[int, float]]
 
 
 class WordsUnavailable(Exception):
@@ -163,18 +160,18 @@ class Runner(Protocol):
         """Score the chunks that `selecting` matches by it and by the words that only score."""
 
 
-def best(
-    runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int, chosen: Chosen = dict
-) -> list[Match]:
-    """Return the best matches of a query, best first.
-
-    `chosen` may know the scores of the best by another way, where rare words do not find them.
-    """
+def best(runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int) -> list[Match]:
+    """Return the best matches of a query, best first."""
     must = joined("AND", (required(node, lexicon) for node in query.all_of))
     ranking = _ranking(query, lexicon)
-    found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total, chosen)
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return [Match(chunk_id, score) for chunk_id, score in ordered[:limit]]
+    found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
+    return ordered(found, limit)
+
+
+def ordered(found: Mapping[int, float], limit: int) -> list[Match]:
+    """Return chunks with their scores, best first."""
+    best_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
 
 
 def costly(query: WordQuery, lexicon: Lexicon) -> Sequence[Unit]:
@@ -247,7 +244,7 @@ def _budget(total: int) -> float:
     return max(_SELECT_ROWS, _SELECT_SHARE * total)
 
 
-def _ranked(runner: Runner, words: Sequence[Unit], total: int, chosen: Chosen) -> dict[int, float]:
+def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
     """Rank chunks by the sum of their words' BM25, without looking at every chunk with "the".
 
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
@@ -262,8 +259,6 @@ def _ranked(runner: Runner, words: Sequence[Unit], total: int, chosen: Chosen) -
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
         if not scoring or _settled(found, scoring, total):
             return found
-        if best_ones := chosen():
-            return best_ones
         budget = max(budget * _WIDEN, sum(word.rows for word in weighty[: len(selecting) + 1]))
 
 

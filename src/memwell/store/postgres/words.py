@@ -56,14 +56,10 @@ class Words:
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the best matches, best first."""
         self._lexicon.prepare(query)
-        most = max(limit, POOL)
-        runner = _Runner(self._session, self._lexicon, query, most)
-
-        def chosen() -> dict[int, float]:
-            some = candidates(self._session, self._lexicon, query, most)
-            return self.scores_of(query, some) if some else {}
-
-        return keyword.best(runner, self._lexicon, query, limit, chosen)
+        if some := candidates(self._session, self._lexicon, query, max(limit, POOL)):
+            return keyword.ordered(self.scores_of(query, some), limit)
+        runner = _Runner(self._session, self._lexicon, query, max(limit, POOL))
+        return keyword.best(runner, self._lexicon, query, limit)
 
     def scores_of(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Return the scores of those of some chunks that match, as `search` would give them."""
