@@ -112,13 +112,17 @@ def test_what_only_a_file_can_be_asked_says_what_to_do_instead(tenant: str) -> N
         _ = memory.facts.store.database
 
 
+def index_three(memory: Memory, workspace: Path, write: Write) -> None:
+    for number in range(3):
+        write(f"{number}.md", f"Note {number} has a word{number}.\n")
+    memory.index(workspace)
+
+
 def test_an_index_of_an_older_version_of_words_is_built_anew(
     tenant: str, workspace: Path, write: Write
 ) -> None:
-    for number in range(3):
-        write(f"{number}.md", f"Note {number} has a word{number}.\n")
     with Memory() as memory:
-        memory.index(workspace)
+        index_three(memory, workspace, write)
         shared().execute(f"UPDATE memwell.indexes SET words_version = 0 WHERE tenant = '{tenant}'")
         shared().execute(f"DELETE FROM memwell.postings WHERE tenant = '{tenant}'")
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
@@ -128,10 +132,8 @@ def test_an_index_of_an_older_version_of_words_is_built_anew(
 def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
     tenant: str, workspace: Path, write: Write
 ) -> None:
-    for number in range(3):
-        write(f"{number}.md", f"Note {number} has a word{number}.\n")
     with Memory() as memory:
-        memory.index(workspace)
+        index_three(memory, workspace, write)
         memory.remember("The dog is named Rex.", scope="global")
         memory.kept_index.delete()
         with memory.kept_index.reading() as reader:

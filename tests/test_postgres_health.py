@@ -62,7 +62,7 @@ def test_all_is_well_for_a_role_with_the_rights_it_needs(workspace: Path) -> Non
 def test_a_superuser_is_told_that_the_rules_do_not_bind_it(workspace: Path) -> None:
     checks = doctor(shared().url(), workspace)
     assert failed(checks) == ["role"]
-    assert "memwell store roles --role memwell | psql" in checks["role"]["remedy"]
+    assert "memwell store roles --role NAME | psql" in checks["role"]["remedy"]
     status = run("--store", shared().url(), "status", cwd=workspace)
     assert (status.returncode, "do not bind it" in status.stderr) == (0, True)
 

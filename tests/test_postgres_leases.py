@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -176,15 +177,24 @@ def test_a_process_that_takes_long_keeps_what_it_has(
     assert sorted(texts_in(agent.log)) == sorted(texts)
 
 
-def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
-    agent: Shared, workspace: Path, write: Write
-) -> None:
-    index(agent, workspace, write, 5)
+@contextmanager
+def held_up(agent: Shared) -> Iterator[BaseProcess]:
+    """A process that embeds, and comes no further while this lasts."""
     barred(agent.log).touch()
     at_work = agent.process()
     at_work.start()
     until(lambda: texts_in(agent.log))
-    with agent.opened() as memory:
+    yield at_work
+    barred(agent.log).unlink()
+    at_work.join(30)
+    assert at_work.exitcode == 0
+
+
+def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
+    agent: Shared, workspace: Path, write: Write
+) -> None:
+    index(agent, workspace, write, 5)
+    with held_up(agent) as at_work, agent.opened() as memory:
         for number in range(5):
             write(f"{number}.md", f"passage {number}, written anew\n")
         before = time.monotonic()
@@ -192,9 +202,7 @@ def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
         assert time.monotonic() - before < 5
         assert at_work.is_alive()
         assert memory.spaces()[0].embedded == 0
-        barred(agent.log).unlink()
-        at_work.join(30)
-        assert at_work.exitcode == 0
+    with agent.opened() as memory:
         assert texts_in(agent.log)[-1].endswith("written anew")
         (space,) = memory.spaces()
         assert (space.embedded, space.chunks) == (5, 5)
@@ -224,15 +232,8 @@ def test_a_search_does_not_wait_for_what_another_process_embeds(
     agent: Shared, workspace: Path, write: Write
 ) -> None:
     index(agent, workspace, write, 5)
-    barred(agent.log).touch()
-    at_work = agent.process()
-    at_work.start()
-    until(lambda: texts_in(agent.log))
-    with agent.opened() as memory:
+    with held_up(agent), agent.opened() as memory:
         result = memory.search("passage 3")
         assert result.hits
         assert result.freshness.unembedded == 5
         assert len(texts_in(agent.log)) == 5
-    barred(agent.log).unlink()
-    at_work.join(30)
-    assert at_work.exitcode == 0

@@ -13,6 +13,7 @@ from functools import partial
 
 from memwell.errors import IndexDatabaseError
 from memwell.store.postgres.connect import Server, Session
+from memwell.store.postgres.health import OLDEST_PGVECTOR, numbers
 from memwell.store.postgres.own import (
     MOST_DIMENSIONS,
     begins_with,
@@ -27,8 +28,6 @@ from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.sql import here
 from memwell.store.spaces import RETIRED
 
-_LEAST_PGVECTOR = (0, 8)
-"""The first that goes on searching an index until enough passes the filters."""
 _AT_ONCE = 1_000
 """Chunks whose texts are written while no other writes."""
 
@@ -98,7 +97,7 @@ def _as_owner(session: Session, place: str) -> None:
             f"{place} lets only the owner of its tables build indexes: {owner}, not {role}",
             f"Run it as {owner}: memwell --store postgresql://{owner}@HOST/DATABASE store index",
         )
-    if tuple(map(int, version.split(".")[:2])) < _LEAST_PGVECTOR:
+    if numbers(version) < OLDEST_PGVECTOR:
         raise IndexDatabaseError(
             f"{place} has pgvector {version}, whose indexes lose hits where one filters",
             "Install pgvector 0.8 or newer, then ALTER EXTENSION vector UPDATE",

@@ -113,16 +113,14 @@ class Server:
 
     def again(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where the server interrupted it, for a while."""
-        last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
-        while True:
+        for is_last in _tries():
             try:
                 return operation()
             except Interrupted as error:
-                if not self._was_there or time.monotonic() > last:
+                if is_last or not self._was_there:
                     raise
                 _LOG.info("trying again: %s", error.what)
-            time.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise AssertionError("the last try either returns or raises")
 
     def rows(self, agent: str, statement: str, **values: Any) -> list[Any]:
         """Run a statement by itself and return its rows; again where that was interrupted.
@@ -227,15 +225,12 @@ class Server:
         Its number says when it is over, no more: what a crash undid may have left no trace, and
         then another one gets the number.
         """
-        last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
-        while time.monotonic() < last:
+        for _ in _tries():
             with suppress(psycopg.OperationalError), self._connect() as connection:
                 self._configure(connection)
                 if connection.execute(_IS_OVER, {"number": transaction}).fetchone() == (True,):
                     kept = "SELECT 1 FROM commits WHERE tenant = %s AND mark = %s::uuid"
                     return bool(connection.execute(kept, (self.tenant, mark)).fetchone())
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
         raise IndexDatabaseError(
             f"{self.place} was lost while it wrote: whether that is kept is not known",
             "Look whether it is there when the server is back",
@@ -275,6 +270,16 @@ class Server:
                 f"{self.place} cannot be reached ({_said(error)})",
                 "See whether the server runs, and check store.url",
             ) from error
+
+
+def _tries() -> Iterator[bool]:
+    """Yield for each try whether it is the last, with a longer pause after each."""
+    last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
+    while time.monotonic() < last:
+        yield False
+        time.sleep(pause * random.uniform(0.5, 1.5))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+    yield True
 
 
 def _give_back(pool: ConnectionPool[Connection], connection: Connection) -> None:

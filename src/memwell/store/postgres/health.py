@@ -14,7 +14,7 @@ from memwell.store.postgres.roles import RIGHTS
 from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
 
 _OLDEST_SERVER = 16
-_OLDEST_PGVECTOR = (0, 8)
+OLDEST_PGVECTOR = (0, 8)
 """The first that goes on searching an index until enough is found."""
 _MOST_CONNECTIONS = 0.9
 """Of those that the server allows."""
@@ -39,12 +39,12 @@ def _server(session: Session) -> Check:
 
 def _pgvector(session: Session) -> Check:
     available, created = _extension(session, "vector")
-    if created and _numbers(created) >= _OLDEST_PGVECTOR:
+    if created and numbers(created) >= OLDEST_PGVECTOR:
         return Check("pgvector", True, created)
-    wanted = ".".join(map(str, _OLDEST_PGVECTOR))
+    wanted = ".".join(map(str, OLDEST_PGVECTOR))
     todo = "ALTER EXTENSION vector UPDATE" if created else "CREATE EXTENSION vector SCHEMA public"
     remedy = f'Run `{todo}` in "{_asked(session, "current_database()")}", as a superuser'
-    if not available or _numbers(available) < _OLDEST_PGVECTOR:
+    if not available or numbers(available) < OLDEST_PGVECTOR:
         remedy = f"Install pgvector {wanted} or newer on the server. {remedy}"
     is_not = f"{created}, older than {wanted}" if created else "not created in this database"
     return Check("pgvector", False, is_not, remedy)
@@ -119,8 +119,8 @@ def _role(session: Session) -> Check:
     if not exempt:
         return Check("role", True, f"{name}, bound by the rules on rows")
     detail = f"{name} is a superuser or has BYPASSRLS: the rules on rows do not bind it"
-    remedy = "`memwell store roles --role memwell | psql …` makes one that they bind"
-    return Check("role", False, detail, f"{remedy}; name it in store.url")
+    remedy = "`memwell store roles --role NAME | psql …` makes one that they bind"
+    return Check("role", False, detail, f"{remedy}; name that in store.url")
 
 
 def _connections(session: Session) -> Check:
@@ -147,5 +147,6 @@ def _asked(session: Session, what: str, **values: str) -> Any:
     return session.value(f"SELECT {what} WHERE %(tenant)s != ''", **values)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as it is compared."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
