@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +20,11 @@ from memwell.store.base import Filters, WordQuery
 from memwell.store.choose import in_files, on_server
 from memwell.store.contract import Index
 from memwell.store.notes import NoteFile
-from memwell.store.postgres import own
+from memwell.store.postgres import own, words
 from memwell.store.postgres.building import Done
 from memwell.store.postgres.candidates import candidates
 from memwell.store.postgres.connect import Session
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.index import Index as PostgresIndex
-from memwell.store.postgres.lexicon import Lexicon
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
 from memwell.store.spaces import Space
@@ -308,18 +306,35 @@ def spoken(tmp_path: Path) -> Iterator[Indexed]:
         yield indexed
 
 
-def scored(indexed: Indexed, asked: str) -> list[tuple[str, int, float]]:
+Scored = tuple[str, int, float]
+"""A passage by its path and first line, and its score."""
+
+
+def scored(indexed: Indexed, asked: str) -> list[Scored]:
     """The best passages for words, each with its score."""
     with indexed.index.reading() as reader:
         found = [(match.chunk_id, match.score) for match in reader.words(parse(asked).query, 10)]
         return [(hit.path, hit.start_line, hit.score) for hit in reader.hits(found)]
 
 
+def assert_same(found: Sequence[Scored], expected: Sequence[Scored]) -> None:
+    """The same passages in the same order, with the same scores but for rounding."""
+    assert [place for *place, _ in found] == [place for *place, _ in expected]
+    assert [score for *_, score in found] == pytest.approx([score for *_, score in expected])
+
+
 def chosen(index: Index, asked: str) -> list[int]:
-    """The candidates of the index of texts."""
-    with cast("PostgresIndex", index)._server.reading("main") as session:
-        query = parse(asked).query
-        return candidates(session, Lexicon(session), query, 100)
+    """What the index of texts gives a search; nothing where it is not asked."""
+    given: list[list[int]] = []
+
+    def noted(*arguments: Any) -> list[int]:
+        given.append(candidates(*arguments))
+        return given[-1]
+
+    with pytest.MonkeyPatch.context() as patch, index.reading() as reader:
+        patch.setattr(words, "candidates", noted)
+        reader.words(parse(asked).query, 10)
+    return [chunk for some in given for chunk in some]
 
 
 def test_words_are_found_as_in_files_with_the_same_scores(
@@ -329,10 +344,19 @@ def test_words_are_found_as_in_files_with_the_same_scores(
     by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
     assert {*by_index} >= {*ASKED[:6], "common path:usual"}
     for asked in ASKED:
-        server, file = scored(spoken, asked), scored(files, asked)
-        assert [place for *place, _ in server] == [place for *place, _ in file], asked
-        assert [score for *_, score in server] == pytest.approx([score for *_, score in file])
+        assert_same(scored(spoken, asked), scored(files, asked))
     files.index.close()
+
+
+def test_rare_words_that_settle_it_need_no_index(
+    spoken: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
+    everything = scored(spoken, "seldom common")
+    for most_postings, used in ((150, False), (100, True)):
+        monkeypatch.setattr(keyword, "_SELECT_ROWS", most_postings)
+        assert bool(chosen(spoken.index, "seldom common")) == used
+        assert_same(scored(spoken, "seldom common"), everything)
 
 
 def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, costly: None) -> None:

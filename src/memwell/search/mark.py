@@ -61,6 +61,8 @@ class Marker:
         return tuple(spans)
 
     def _in_word(self, word: str) -> Iterator[tuple[int, int]]:
+        if word.isascii() and word[1:].islower() and word[0].lower() not in self._initials:
+            return  # a stem begins like its word: most need not be looked at
         if unspaced_runs(word):
             for start in range(len(word)):
                 if word[start : start + 2] in self._pairs:
@@ -78,8 +80,6 @@ class Marker:
             start += len(part)
 
     def _matches(self, word: str) -> bool:
-        if word.isascii() and word[:1].lower() not in self._initials:
-            return False  # a stem begins like its word: most need not be looked at
         return any(
             token in self._tokens or token.startswith(self._prefixes)
             for token, _ in self._tokenize(word)

@@ -159,6 +159,9 @@ class Runner(Protocol):
     def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
         """Score the chunks that `selecting` matches by it and by the words that only score."""
 
+    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+        """Score the best chunks for words by an index that finds them, or none without one."""
+
 
 def best(runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int) -> list[Match]:
     """Return the best matches of a query, best first."""
@@ -172,18 +175,6 @@ def ordered(found: Mapping[int, float], limit: int) -> list[Match]:
     """Return chunks with their scores, best first."""
     best_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
-
-
-def costly(query: WordQuery, lexicon: Lexicon) -> Sequence[Unit]:
-    """Return the words to rank by, where there are too many postings to look all of them up.
-
-    None where something must match or must not: then that selects.
-    """
-    if query.all_of or query.none_of:
-        return ()
-    words = _ranking(query, lexicon)
-    many = sum(word.rows for word in words) > _budget(lexicon.total)
-    return _weighty(words, lexicon.total) if many else ()
 
 
 def scores(runner: Runner, lexicon: Lexicon, query: WordQuery) -> dict[int, float]:
@@ -250,12 +241,17 @@ def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, floa
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
     to the score of what was selected. A chunk of common words alone is missed, so the choice
     stands only if such a chunk could hardly matter: if the tenth best score is at least what a
-    chunk of average length would get that holds each common word once. Otherwise more words
-    select, and so on, until all do.
+    chunk of average length would get that holds each common word once. Otherwise an index that
+    finds the best is asked; where there is none, more words select, and so on, until all do.
     """
     budget, weighty = _budget(total), _weighty(words, total)
+    is_asked = False
     while True:
         selecting, scoring = _split(weighty, budget)
+        if not is_asked and sum(word.rows for word in selecting) > _budget(total):
+            if found := runner.best_of(weighty):
+                return found
+            is_asked = True
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
         if not scoring or _settled(found, scoring, total):
             return found
@@ -323,6 +319,10 @@ class _Runner:
             for chunk_id, score in self._scores(f"({selecting} AND {adding})").items():
                 found[chunk_id] = max(score, found.get(chunk_id, 0.0))
         return found
+
+    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+        """Return none: FTS5 looks at every chunk that holds any of the words."""
+        return {}
 
     def _scores(self, expression: str) -> dict[int, float]:
         if self.unwanted:

@@ -1,13 +1,16 @@
 """Where a large agent's words are looked for: pg_textsearch chooses, postings score.
 
-A query in plain words takes its candidates from the index of texts instead of from the postings of
-its common words. Their scores are worked out as ever, so that they stay the same.
+A query in plain words whose rare words don't settle it takes its candidates from the index of
+texts instead of from the postings of its common words. Their scores are worked out as ever, so that
+they stay the same.
 """
 
 from __future__ import annotations
 
-from memwell.store import keyword
+from collections.abc import Sequence
+
 from memwell.store.base import WordQuery
+from memwell.store.expressions import Unit
 from memwell.store.postgres.connect import Session
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.lexicon import Lexicon
@@ -22,12 +25,13 @@ _SPARE_OF_FILTERS = 2
 """And for each of these, where filters may take some away."""
 
 
-def candidates(session: Session, lexicon: Lexicon, query: WordQuery, wanted: int) -> list[int]:
+def candidates(
+    session: Session, lexicon: Lexicon, query: WordQuery, words: Sequence[Unit], wanted: int
+) -> list[int]:
     """Return chunks among which the best are; none where postings have to be asked."""
-    words = keyword.costly(query, lexicon) if lexicon.index else ()
     sought = [read(word.expression, spoken) for word in words]
     tokens = [token for one in sought for token in _plain(one)]
-    if not sought or len(tokens) < len(sought):
+    if not lexicon.index or query.none_of or len(tokens) < len(sought):
         return []
     most = _SPARE * wanted
     values = Values(index=lexicon.index, text=" ".join(map(spelled, tokens)), most=most)

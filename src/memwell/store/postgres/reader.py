@@ -142,8 +142,12 @@ class Reader:
         rows = self._session.rows(
             f"""
             SELECT c.id, o.id, length(c.text), length(o.text)
-            FROM chunks c JOIN chunks o ON {here("o")} AND o.note_id = c.note_id
-                AND o.seq IN (c.seq - 1, c.seq + 1)
+            FROM chunks c CROSS JOIN LATERAL (
+                SELECT o.id, o.seq, o.text FROM chunks o
+                WHERE {here("o")} AND o.note_id = c.note_id
+                    AND o.seq = ANY(ARRAY[c.seq - 1, c.seq + 1])
+                OFFSET 0  -- looked up one by one, however long the note is
+            ) AS o
             WHERE {here("c")} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
             """,
             ids=[*chunk_ids],

@@ -35,7 +35,7 @@ _COLUMNS = (
     f" unrelated_deviation, {of_space('s')}"
 )
 _ROWS_A_CHUNK = 4
-"""Of an index that are looked at for each chunk that is wanted."""
+"""That are looked at for each chunk that is wanted."""
 
 
 class Spaces:
@@ -264,7 +264,7 @@ class Spaces:
         """Return the cosine of each chunk that has a vector: that of its best window."""
         rows = self._session.rows(
             f"""
-            SELECT v.chunk_id, {COSINE} FROM vectors v
+            SELECT v.chunk_id, max({COSINE}) FROM vectors v
             WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL GROUP BY v.chunk_id
             """,
@@ -289,44 +289,45 @@ class Spaces:
             WHERE {here("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
         query = literal(vector.astype("<f4").tobytes())
-        asked = {**values, "space": space.id, "query": query, "limit": limit}
-        rows = self._by_index(space, allowed, asked) if space.place else None
-        if rows is None:
-            rows = self._session.rows(
-                f"""
-                SELECT v.chunk_id, {COSINE} AS cosine {allowed}
-                GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
-                """,
-                **asked,
-            )
-        return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
+        most = _ROWS_A_CHUNK * limit
+        asked = {**values, "space": space.id, "query": query, "limit": limit, "most": most}
+        rows = self._by_index(space, allowed, asked) if space.place else []
+        if not (rows and len(rows) == limit and rows[0][-1] == most):
+            rows = self._compared(allowed, asked)
+        return [Match(chunk_id, cosine) for chunk_id, cosine, _ in rows]
 
-    def _by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any] | None:
-        """Return what the index of a space finds; None if that is less than was asked for.
-
-        It goes on until enough passes the condition. More rows are taken than chunks are wanted,
-        as a chunk can have several, and then compared by their whole vectors.
-        """
+    def _by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
+        """Return what the index of a space finds: it goes on until enough passes the condition."""
         self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
         self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
-        most = _ROWS_A_CHUNK * asked["limit"]
         size = space.dimensions
         near_to = f"{halved('v.vector', size)} <#> {halved('%(query)s', size)}"
-        rows = self._session.literally(
-            f"""
-            WITH v AS MATERIALIZED (
-                SELECT v.chunk_id, v.vector {allowed} ORDER BY {near_to} LIMIT %(most)s
-            )
-            SELECT v.chunk_id, {COSINE} AS cosine, (SELECT count(*) FROM v) FROM v
-            GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
-            """,
-            **asked, most=most,
-        )  # fmt: skip
-        enough = len(rows) == asked["limit"] and rows[0][-1] == most
-        return [row[:-1] for row in rows] if enough else None
+        return self._session.literally(_best(allowed, near_to), **asked)
+
+    def _compared(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
+        """Return the nearest of all, of more rows where some chunks have very many."""
+        while True:
+            rows = self._session.rows(_best(allowed, "cosine DESC, v.chunk_id"), **asked)
+            if len(rows) == asked["limit"] or not rows or rows[0][-1] < asked["most"]:
+                return rows
+            asked = {**asked, "most": asked["most"] * _ROWS_A_CHUNK}
 
 
-COSINE = "max(-(v.vector <#> %(query)s::vector))"
+def _best(allowed: str, order: str) -> str:
+    """Return the statement for the best chunks among the first rows of an order, and how many.
+
+    More rows are taken than chunks are wanted, as a chunk can have several.
+    """
+    return f"""
+        WITH v AS MATERIALIZED (
+            SELECT v.chunk_id, {COSINE} AS cosine {allowed} ORDER BY {order} LIMIT %(most)s
+        )
+        SELECT v.chunk_id, max(v.cosine) AS cosine, (SELECT count(*) FROM v) FROM v
+        GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
+    """
+
+
+COSINE = "-(v.vector <#> %(query)s::vector)"
 """Of vectors of unit length the inner product, which pgvector gives the other way round."""
 
 

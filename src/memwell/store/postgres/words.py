@@ -25,7 +25,8 @@ from memwell.store.postgres.tokens import spoken
 
 K1, B = 1.2, 0.75
 """As in FTS5, where they cannot be changed."""
-_SPARSE = 10
+_LOOKUP = 10
+"""Postings that are looked through in the time in which one is looked up."""
 _LEAST_IDF = 1e-6
 """What FTS5 gives to a word in over half of the chunks."""
 
@@ -56,8 +57,6 @@ class Words:
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the best matches, best first."""
         self._lexicon.prepare(query)
-        if some := candidates(self._session, self._lexicon, query, max(limit, POOL)):
-            return keyword.ordered(self.scores_of(query, some), limit)
         runner = _Runner(self._session, self._lexicon, query, max(limit, POOL))
         return keyword.best(runner, self._lexicon, query, limit)
 
@@ -115,17 +114,23 @@ class _Runner:
         )
         return dict(self._session.rows(statement, **values))
 
+    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+        """Score the best chunks for words by the agent's index of texts, if it has one."""
+        some = candidates(self._session, self._lexicon, self._query, words, self._limit)
+        if not some:
+            return {}
+        only = _Runner(self._session, self._lexicon, self._query, len(some), some)
+        return only.run(joined("OR", (word.expression for word in words)))
+
     def _statement(self, selecting: Sought, scoring: Sequence[Sought]) -> tuple[str, Values]:
         """Return the statement for the best chunks, each with its score.
 
         What only scores is looked up for those chunks alone that it could lift among the best.
         """
         values = Values()
-        # Of most chunks of an index, postings are looked through, not looked up one by one.
-        few = len(self._only) * _SPARSE < self._lexicon.total
-        chunk = "p.chunk_id" if few else "(p.chunk_id + 0)"
-        only = f"AND {chunk} = ANY({values([*self._only])})" if self._only else ""
         base = _Part(selecting, self._lexicon, values, given=True)
+        chunk = base.chunk(len(self._only))
+        only = f"AND {chunk} = ANY({values([*self._only])})" if self._only else ""
         steps = [
             f"hits AS MATERIALIZED ({base.hits(only)})",
             f"chosen AS (SELECT h.chunk_id, {base.score} AS score FROM hits h"
@@ -147,11 +152,12 @@ class _Runner:
         if not scoring:
             return f"WITH {', '.join(steps)} SELECT chunk_id, score FROM {found} {best}", values
         more = _Part(Some(tuple(scoring)), self._lexicon, values)
+        near = f"AND {more.chunk(base.rows)} IN (SELECT chunk_id FROM near)"
         last = f"SELECT score FROM {found} ORDER BY score DESC OFFSET {values(self._limit - 1)}"
         steps += [
             f"near AS MATERIALIZED (SELECT * FROM {found} WHERE score + {values(more.most)}"
             f" >= coalesce(({last} LIMIT 1), 0))",
-            f"added AS ({more.hits('AND p.chunk_id IN (SELECT chunk_id FROM near)')})",
+            f"added AS ({more.hits(near)})",
             f"more AS (SELECT h.chunk_id, {more.score} AS score FROM added h GROUP BY h.chunk_id)",
         ]
         return (
@@ -172,12 +178,19 @@ class _Part:
         self._values = values
         self._average = lexicon.average
         self._numbers = {row: number for number, row in enumerate(dict.fromkeys(rows_in(sought)))}
+        counts = {row: lexicon.count(row) for row in self._numbers}
         self._idf = {
-            row: max(_LEAST_IDF, keyword.idf(lexicon.count(row), lexicon.total))
-            for row in self._numbers
+            row: max(_LEAST_IDF, keyword.idf(count, lexicon.total)) for row, count in counts.items()
         }
+        self.rows = sum(counts.values())
+        """How often a chunk holds one of its rows of tokens."""
         self._sought = sought
         self._given = given
+
+    def chunk(self, chunks: int) -> str:
+        """Return what to choose so many chunks by: postings of few are looked up one by one."""
+        few = chunks * len(self._numbers) * _LOOKUP < self.rows
+        return "p.chunk_id" if few else "(p.chunk_id + 0)"
 
     @property
     def most(self) -> float:
