@@ -351,7 +351,7 @@ def test_the_vocabulary_and_what_a_token_stands_for(indexed: Indexed) -> None:
 def test_a_chunk_with_very_many_near_windows_leaves_room_for_others(indexed: Indexed) -> None:
     space = indexed.embedded()
     long, *others = indexed.chunks(indexed.put("a.md", *(f"part {n}" for n in range(15))))
-    near, less_near = rows(*([1, 0, 0],) * 200), rows([0.6, 0.8, 0])
+    near, less_near = rows(*[[1.0, 0, 0]] * 200), rows([0.6, 0.8, 0])
     indexed.index.put_vectors(space, [(long, near), *((other, less_near) for other in others)])
     assert indexed.nearest(space, [1, 0, 0]) == [long, *others[:9]]
 
