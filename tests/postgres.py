@@ -39,7 +39,7 @@ OPTIONS = {
 class Cluster:
     """A server on a socket in a folder of its own."""
 
-    def __init__(self, folder: Path, **options: str) -> None:
+    def __init__(self, folder: Path, follows: Cluster | None = None, **options: str) -> None:
         self.folder = folder
         self._options = {"unix_socket_directories": str(folder), **OPTIONS, **options}
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,6 +47,9 @@ class Cluster:
         if os.geteuid() == 0:
             os.chown(folder, NOBODY, NOBODY)
             self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        if follows:
+            self._run("pg_basebackup", "-d", follows.url(), "-R", "-c", "fast", "--no-sync")
+            return
         self._run(
             "initdb", "-U", USER, "-A", "trust", "--encoding=UTF8", "--no-locale", "--no-sync"
         )
@@ -104,11 +107,11 @@ def _binary(name: str) -> Path:
 
 
 @contextmanager
-def cluster(**options: str) -> Iterator[Cluster]:
+def cluster(follows: Cluster | None = None, **options: str) -> Iterator[Cluster]:
     """A server for as long as this lasts."""
     folder = Path(tempfile.mkdtemp(prefix="memwell-pg-"))
     try:
-        made = Cluster(folder, **options)
+        made = Cluster(folder, follows, **options)
         made.start()
         try:
             yield made

@@ -348,12 +348,12 @@ def test_words_are_found_as_in_files_with_the_same_scores(
     files.index.close()
 
 
-def test_rare_words_that_settle_it_need_no_index(
+def test_words_with_few_postings_need_no_index(
     spoken: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
     everything = scored(spoken, "seldom common")
-    for most_postings, used in ((150, False), (100, True)):
+    for most_postings, used in ((700, False), (600, True)):
         monkeypatch.setattr(keyword, "_SELECT_ROWS", most_postings)
         assert bool(chosen(spoken.index, "seldom common")) == used
         assert_same(scored(spoken, "seldom common"), everything)

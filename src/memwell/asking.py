@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.config import Config, now
-from memwell.errors import MemwellError
+from memwell.errors import HomeError, MemwellError, ReadOnlyError
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import SearchResult, Viewer
 from memwell.search.elsewhere import Elsewhere, nowhere
@@ -124,13 +124,25 @@ class Asking:
 
     def _refreshed(self, options: Options, entries: Sequence[Entry], progress: Progress) -> Scope:
         """Bring the index in step; return how fresh it is, and which workspaces are searched."""
-        self.follow_facts()
+        behind = self._why_behind()
         scope = self._workspaces.refreshed(entries, progress)
+        freshness = scope.freshness
+        if behind and behind not in freshness.note:
+            note = "; ".join(filter(None, (freshness.note, behind)))
+            freshness = replace(freshness, note=note)
         self.index.ensure_words()
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
-            return replace(scope, freshness=replace(scope.freshness, unembedded=left))
-        return scope
+            freshness = replace(freshness, unembedded=left)
+        return replace(scope, freshness=freshness)
+
+    def _why_behind(self) -> str:
+        """Bring the facts up to date; return why that cannot be, where nothing can be written."""
+        try:
+            self.follow_facts()
+        except (HomeError, ReadOnlyError) as error:  # the search answers from what it has
+            return error.what
+        return ""
 
     def follow_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""

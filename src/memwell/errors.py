@@ -6,8 +6,9 @@ MemwellError                    anything that went wrong; the message ends with 
 ├── HomeError                   the home folder cannot be read or written
 │   └── DiskFullError           there is no room left for the index
 └── IndexDatabaseError          the index cannot be used as it is
-├── NewerIndexError         it was written by a newer memwell
-└── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
+    ├── NewerIndexError         it was written by a newer memwell
+    ├── ReadOnlyError           it can be read, but not written
+    └── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class IndexDatabaseError(MemwellError):
 
 class NewerIndexError(IndexDatabaseError):
     """The index was written by a newer memwell."""
+
+
+class ReadOnlyError(IndexDatabaseError):
+    """The index can only be read: its server follows another one, say."""
 
 
 class CorruptIndexError(IndexDatabaseError):

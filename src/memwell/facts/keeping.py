@@ -11,11 +11,12 @@ import datetime as dt
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memwell.errors import MemwellError
+from memwell.errors import HomeError, MemwellError, ReadOnlyError
 from memwell.facts.guard import junk, redacted, secrets
 from memwell.facts.lifetimes import (
     LIFETIMES,
@@ -157,10 +158,14 @@ class Keeper:
 
     @_repeatable
     def was_read(self, ids: Sequence[str]) -> None:
-        """Begin the lives of facts anew that reading renews, where much of them is over."""
+        """Begin the lives of facts anew that reading renews, where much of them is over.
+
+        Where nothing can be written they live on as they are.
+        """
         due = [fact for fact in self.find(Which(ids=tuple(ids))) if self._is_due(fact)]
         if due:
-            with self.store.changed_by(self.viewer) as facts:
+            only_read = suppress(HomeError, ReadOnlyError)
+            with only_read, self.store.changed_by(self.viewer) as facts:
                 for fact in due:
                     ends = self._end(fact.decay_class)
                     renewed = replace(facts.get(fact.id), expires_at=ends)

@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import apsw
 
-from memwell.store.base import Match, WordQuery
+from memwell.store.base import Match, Node, WordQuery
 from memwell.store.contract import Lexicon
 from memwell.store.expressions import Unit, joined, required, units, unknown_words
 from memwell.store.filters import filter_sql
@@ -215,9 +216,16 @@ def restricted(
     return matching(must) if must else None, matching(unwanted) if unwanted else []
 
 
+_RANKING: WeakKeyDictionary[Lexicon, dict[Sequence[Node], list[Unit]]] = WeakKeyDictionary()
+
+
 def _ranking(query: WordQuery, lexicon: Lexicon) -> list[Unit]:
-    """Return the words to rank by, rarest first."""
-    return sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)[:MOST_UNITS]
+    """Return the words to rank by, rarest first; worked out once in a state of an index."""
+    known = _RANKING.setdefault(lexicon, {})
+    if query.any_of not in known:
+        ranking = sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)
+        known[query.any_of] = ranking[:MOST_UNITS]
+    return known[query.any_of]
 
 
 def _weighty(words: Sequence[Unit], total: int) -> Sequence[Unit]:
@@ -241,17 +249,14 @@ def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, floa
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
     to the score of what was selected. A chunk of common words alone is missed, so the choice
     stands only if such a chunk could hardly matter: if the tenth best score is at least what a
-    chunk of average length would get that holds each common word once. Otherwise an index that
-    finds the best is asked; where there is none, more words select, and so on, until all do.
+    chunk of average length would get that holds each common word once. Otherwise more words
+    select, and so on, until all do. An index that finds the best by itself spares all this.
     """
     budget, weighty = _budget(total), _weighty(words, total)
-    is_asked = False
+    if sum(word.rows for word in words) > budget and (best_ones := runner.best_of(weighty)):
+        return best_ones
     while True:
         selecting, scoring = _split(weighty, budget)
-        if not is_asked and sum(word.rows for word in selecting) > _budget(total):
-            if found := runner.best_of(weighty):
-                return found
-            is_asked = True
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
         if not scoring or _settled(found, scoring, total):
             return found

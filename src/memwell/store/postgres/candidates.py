@@ -1,8 +1,7 @@
 """Where a large agent's words are looked for: pg_textsearch chooses, postings score.
 
-A query in plain words whose rare words don't settle it takes its candidates from the index of
-texts instead of from the postings of its common words. Their scores are worked out as ever, so that
-they stay the same.
+A query in plain words takes its candidates from the index of texts instead of from the postings of
+its common words. Their scores are worked out as ever, so that they stay the same.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from memwell.errors import (
     ConfigError,
     DiskFullError,
     IndexDatabaseError,
+    ReadOnlyError,
 )
 from memwell.store.contract import WAIT_MS, Interrupted
 from memwell.store.postgres.migrating import STATEMENT_MS, Connection, configure, migrate
@@ -254,6 +255,11 @@ class Server:
             ) from error
         except errors.DiskFull as error:
             raise DiskFullError(f"{self.place} has no room left", "Free some disk space") from error
+        except errors.ReadOnlySqlTransaction as error:
+            raise ReadOnlyError(
+                f"{self.place} can only be read",
+                "For what writes, name the server that it follows in store.url",
+            ) from error
         except errors.InsufficientPrivilege as error:
             raise IndexDatabaseError(
                 f"{self.place} does not allow that ({_said(error)})",

@@ -34,7 +34,9 @@ def _server(session: Session) -> Check:
     version = _asked(session, "current_setting('server_version')")
     recent = int(version.split(".")[0]) >= _OLDEST_SERVER
     wanted = f"Use PostgreSQL {_OLDEST_SERVER} or newer"
-    return Check("PostgreSQL", recent, version, "" if recent else wanted)
+    follows = _asked(session, "pg_is_in_recovery()")
+    said = f"{version}, which follows another server and can only be read" if follows else version
+    return Check("PostgreSQL", recent, said, "" if recent else wanted)
 
 
 def _pgvector(session: Session) -> Check:
