@@ -5,7 +5,7 @@ files, and the SQL that people write by hand: one table with a `tsvector` and a 
 its index, and their ranks fused. The words of a question are joined by OR there, since hardly a
 passage holds all of them. Query vectors are made up and cost nothing on either side; as they say
 little, no hit is dropped for being irrelevant. In the end the large tenant gets indexes of its own,
-and is asked again.
+and is asked again, by turns with the SQL by hand.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def run() -> list[Row]:
             by_hand.execute("CREATE EXTENSION pg_textsearch")
             with closing(Server(url, tenants[0].name)) as owner:
                 build(owner, None, SMALLEST, lambda built: None)
-            large = {"server, own indexes": ways.on_server}
+            large = {"server, own indexes": ways.on_server, "by hand, again": ways.by_hand}
             taken |= _measured(large, pairs[:_ASKED])
     return _rows(pairs, taken)
 
@@ -219,9 +219,9 @@ def _rows(pairs: Sequence[tuple[Tenant, str]], taken: dict[str, list[float]]) ->
         chosen = [tenant.size == size for tenant, _ in pairs]
         all_ways = {name: [*compress(found, chosen)] for name, found in taken.items()}
         some = {name: found for name, found in all_ways.items() if found}
-        for name in ("server", "server, own indexes"):
+        for name, other in (("server", "by hand"), ("server, own indexes", "by hand, again")):
             if name in some:
-                ratio = sum(some["by hand"]) / sum(some[name])
+                ratio = sum(some[other]) / sum(some[name])
                 row = f"tenant of {title}: by hand / {name}"
                 rows.append(Row(row, ratio, "times", at_least(5)))
         for name, found in some.items():

@@ -398,12 +398,15 @@ def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
 
 
 def test_without_pg_textsearch_words_are_looked_up_in_postings(
-    tmp_path: Path, costly: None
+    tmp_path: Path, costly: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = new_database()
     stores = on_server(url, "mine", tmp_path, "main")
     indexed = with_words(Indexed(stores))
-    assert build_own("mine", url) == Done()
+    assert build_own("mine", url) == Done(wordless=["main"])
+    monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
+    done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
+    assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
     assert chosen(indexed.index, "common zebra") == []
     assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
     stores.index.close()

@@ -48,16 +48,18 @@ class Done:
 
     built: list[Built] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    wordless: list[str] = field(default_factory=list)
+    """Large agents without an index for words, as the database lacks pg_textsearch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """An index that a large agent lacks, and what builds it."""
+    """An index that a large agent lacks, and what builds it; None where nothing can."""
 
     agent: str
     passages: int
     what: str
-    make: Callable[[Session], None]
+    make: Callable[[Session], None] | None
 
 
 def build(server: Server, agent: str | None, smallest: int, tell: Callable[[Built], None]) -> Done:
@@ -74,7 +76,11 @@ def build(server: Server, agent: str | None, smallest: int, tell: Callable[[Buil
             _drop(session, name, over_all=over_all)
             done.removed.append(name)
         for lacking in (*_spaces(session, smallest), *_words(session, smallest)):
-            if agent in (None, lacking.agent):
+            if agent not in (None, lacking.agent):
+                continue
+            if lacking.make is None:
+                done.wordless.append(lacking.agent)
+            else:
                 begun = time.monotonic()
                 lacking.make(Session(connection, server.tenant, lacking.agent))
                 seconds = round(time.monotonic() - begun, 1)
@@ -188,18 +194,20 @@ def _build_space(name: str, space: int, dimensions: int, partition: str, session
 
 
 def _words(session: Session, smallest: int) -> Iterator[_Lacking]:
-    """Yield what large agents lack, if the server has pg_textsearch."""
+    """Yield what large agents lack; without pg_textsearch it cannot be built."""
     rows = session.rows(
         f"""
-        SELECT w.agent, w.chunks, {said("w")} FROM indexes w
+        SELECT w.agent, w.chunks, {said("w")},
+               EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch')
+        FROM indexes w
         WHERE w.tenant = %(tenant)s AND w.chunks >= %(smallest)s AND {of_words("w")} = ''
-            AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch')
         ORDER BY w.agent
         """,
         smallest=smallest,
     )
-    for agent, passages, name in rows:
-        yield _Lacking(agent, passages, "words (bm25)", partial(_build_words, name))
+    for agent, passages, name, possible in rows:
+        make = partial(_build_words, name) if possible else None
+        yield _Lacking(agent, passages, "words (bm25)", make)
 
 
 def _build_words(name: str, session: Session) -> None:

@@ -50,7 +50,12 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
         return
     for name in done.removed:
         click.echo(f"{name} removed: nothing uses it")
-    if not done.built:
+    if done.wordless:
+        click.echo(
+            f"{', '.join(done.wordless)}: no index for words, as the database lacks pg_textsearch."
+            " Optional: CREATE EXTENSION pg_textsearch, as a superuser, then this again"
+        )
+    elif not done.built:
         click.echo(f"Nothing to build: no agent of {least:,} passages or more lacks an index.")
 
 
