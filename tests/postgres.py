@@ -39,7 +39,7 @@ OPTIONS = {
 class Cluster:
     """A server on a socket in a folder of its own."""
 
-    def __init__(self, folder: Path, follows: Cluster | None = None, **options: str) -> None:
+    def __init__(self, folder: Path, follows: Cluster | None = None, /, **options: str) -> None:
         self.folder = folder
         self._options = {"unix_socket_directories": str(folder), **OPTIONS, **options}
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,7 +107,7 @@ def _binary(name: str) -> Path:
 
 
 @contextmanager
-def cluster(follows: Cluster | None = None, **options: str) -> Iterator[Cluster]:
+def cluster(follows: Cluster | None = None, /, **options: str) -> Iterator[Cluster]:
     """A server for as long as this lasts."""
     folder = Path(tempfile.mkdtemp(prefix="memwell-pg-"))
     try:

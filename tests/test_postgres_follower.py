@@ -47,7 +47,7 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
-    with cluster() as first, cluster(follows=first) as follower:
+    with cluster() as first, cluster(first) as follower:
         yield Pair(first, follower, tmp_path)
 
 

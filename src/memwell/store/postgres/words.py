@@ -25,6 +25,8 @@ from memwell.store.postgres.tokens import spoken
 
 K1, B = 1.2, 0.75
 """As in FTS5, where they cannot be changed."""
+_SPARSE = 10
+"""Of so many chunks one is few: their postings are looked up one by one."""
 _LOOKUP = 10
 """Postings that are looked through in the time in which one is looked up."""
 _LEAST_IDF = 1e-6
@@ -129,7 +131,7 @@ class _Runner:
         """
         values = Values()
         base = _Part(selecting, self._lexicon, values, given=True)
-        chunk = base.chunk(len(self._only))
+        chunk = _chunk(few=len(self._only) * _SPARSE < self._lexicon.total)
         only = f"AND {chunk} = ANY({values([*self._only])})" if self._only else ""
         steps = [
             f"hits AS MATERIALIZED ({base.hits(only)})",
@@ -152,7 +154,8 @@ class _Runner:
         if not scoring:
             return f"WITH {', '.join(steps)} SELECT chunk_id, score FROM {found} {best}", values
         more = _Part(Some(tuple(scoring)), self._lexicon, values)
-        near = f"AND {more.chunk(base.rows)} IN (SELECT chunk_id FROM near)"
+        chunk = _chunk(few=base.rows * len(scoring) * _LOOKUP < more.rows)
+        near = f"AND {chunk} IN (SELECT chunk_id FROM near)"
         last = f"SELECT score FROM {found} ORDER BY score DESC OFFSET {values(self._limit - 1)}"
         steps += [
             f"near AS MATERIALIZED (SELECT * FROM {found} WHERE score + {values(more.most)}"
@@ -186,11 +189,6 @@ class _Part:
         """How often a chunk holds one of its rows of tokens."""
         self._sought = sought
         self._given = given
-
-    def chunk(self, chunks: int) -> str:
-        """Return what to choose so many chunks by: postings of few are looked up one by one."""
-        few = chunks * len(self._numbers) * _LOOKUP < self.rows
-        return "p.chunk_id" if few else "(p.chunk_id + 0)"
 
     @property
     def most(self) -> float:
@@ -258,6 +256,11 @@ class _Part:
     def _bm25(self, idf: str, frequency: str, length: str) -> str:
         norm = f"({1 - B} + {B} * {length} / {self._values(self._average)}::float8)"
         return f"{idf} * ({frequency} * {K1 + 1}) / ({frequency} + {K1} * {norm}) AS part"
+
+
+def _chunk(*, few: bool) -> str:
+    """Return what to choose chunks by: postings of few are looked up, else looked through."""
+    return "p.chunk_id" if few else "(p.chunk_id + 0)"
 
 
 def _summed(numbers: str) -> str:
