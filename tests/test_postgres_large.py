@@ -532,7 +532,7 @@ def test_the_command_builds_for_large_agents_and_says_so(
         small = run(*command, cwd=tmp_path)
         assert small.stdout.startswith("Nothing to build")
         assert run_json(*command, "--smallest", "100", "--agent", "other", cwd=tmp_path) == {
-            "built": [], "removed": [],
+            "built": [], "removed": [], "wordless": [],
         }  # fmt: skip
         done = run(*command, "--smallest", "100", cwd=tmp_path)
         meaning, words = done.stdout.splitlines()
