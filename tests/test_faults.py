@@ -187,6 +187,7 @@ def test_a_read_only_home_refuses_to_index_and_still_answers(
     write("a.md", "apple\n")
     with Memory() as memory:
         memory.index(workspace)
+        memory.remember("Pears are green.")  # which the index does not hold yet
     folder = index_file(home).parent
     for path in (*folder.iterdir(), folder):
         path.chmod(0o500 if path.is_dir() else 0o400)
