@@ -12,6 +12,7 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import ReadOnlyError
+from memwell.facts.keeping import Telling
 from memwell.settings import Value
 from memwell.store.facts import Which
 from tests.postgres import Cluster, cluster, new_role
@@ -59,10 +60,10 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
     (notes / "fox.md").write_text("The quick fox jumps over the fence.\n")
     with pair.first() as memory:
         memory.index(notes)
-        memory.remember("The fox is called Robin.", decay_class="active")
         expected = memory.search("quick fox")
+        memory.remember("The fox is called Robin.", decay_class="active")
     with pair.follower() as memory:
-        found = memory.search("quick fox")
+        found = memory.search("quick fox", kind="note")
         assert [hit.text for hit in found.hits] == [hit.text for hit in expected.hits]
         assert found.freshness.note == ""
         monkeypatch.setenv("MEMWELL_NOW", f"{dt.date.today() + dt.timedelta(days=5)}")
@@ -70,10 +71,10 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
         monkeypatch.delenv("MEMWELL_NOW")
 
     with pair.first() as memory:
-        memory.remember("The hedgehog is called Mecki.")
+        memory.facts.remember(Telling("The hedgehog is called Mecki."))  # not in the index yet
     (notes / "new.md").write_text("A hedgehog came by.\n")
     with pair.follower() as memory:
-        found = memory.search("quick fox")  # from what it has
+        found = memory.search("quick fox", kind="note")  # from what it has
         assert [hit.text for hit in found.hits] == [hit.text for hit in expected.hits]
         assert "can only be read" in found.freshness.note
         for write in (

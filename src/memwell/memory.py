@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,13 +139,20 @@ class Memory(Opened):
         telling = Telling(text, **details)
         if near := self._mended(lambda: self._asking().near_fact(telling)):
             return self.facts.reinforce(near)
-        return self.facts.remember(telling)
+        return self._shown(self.facts.remember(telling))
 
     def supersede(self, old: str, text: str, **details: Any) -> Remembered:
         """Keep a fact in place of the one with the id `old`, which is no longer held true."""
         from memwell.facts.keeping import Telling
 
-        return self.facts.supersede(old, Telling(text, **details))
+        return self._shown(self.facts.supersede(old, Telling(text, **details)))
+
+    def _shown(self, told: Remembered) -> Remembered:
+        """Take what was told into an index that others read, of whom some cannot write it."""
+        if self._index.shared:
+            with suppress(MemwellError):  # then the next search does
+                self._asking().follow_facts()
+        return told
 
     def forget(self, *ids: str) -> Forgotten:
         """Remove facts, and their texts from every file of the home."""
