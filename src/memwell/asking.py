@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.config import Config, now
-from memwell.errors import HomeError, MemwellError, ReadOnlyError
+from memwell.errors import UNWRITABLE, MemwellError
 from memwell.ingest.sync import Progress, unwatched
 from memwell.model import SearchResult, Viewer
 from memwell.search.elsewhere import Elsewhere, nowhere
@@ -140,7 +140,7 @@ class Asking:
         """Bring the facts up to date; return why that cannot be, where nothing can be written."""
         try:
             self.follow_facts()
-        except (HomeError, ReadOnlyError) as error:  # the search answers from what it has
+        except UNWRITABLE as error:  # the search answers from what it has
             return error.what
         return ""
 

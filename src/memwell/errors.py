@@ -53,3 +53,7 @@ class ReadOnlyError(IndexDatabaseError):
 
 class CorruptIndexError(IndexDatabaseError):
     """The index is damaged; `Memory` sets it aside and rebuilds it."""
+
+
+UNWRITABLE = (HomeError, ReadOnlyError)
+"""What is raised where nothing can be written; much can still be read then."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memwell.errors import HomeError, MemwellError, ReadOnlyError
+from memwell.errors import UNWRITABLE, MemwellError
 from memwell.facts.guard import junk, redacted, secrets
 from memwell.facts.lifetimes import (
     LIFETIMES,
@@ -164,8 +164,7 @@ class Keeper:
         """
         due = [fact for fact in self.find(Which(ids=tuple(ids))) if self._is_due(fact)]
         if due:
-            only_read = suppress(HomeError, ReadOnlyError)
-            with only_read, self.store.changed_by(self.viewer) as facts:
+            with suppress(*UNWRITABLE), self.store.changed_by(self.viewer) as facts:
                 for fact in due:
                     ends = self._end(fact.decay_class)
                     renewed = replace(facts.get(fact.id), expires_at=ends)

@@ -28,9 +28,10 @@ def candidates(
     session: Session, lexicon: Lexicon, query: WordQuery, words: Sequence[Unit], wanted: int
 ) -> list[int]:
     """Return chunks among which the best are; none where postings have to be asked."""
-    sought = [read(word.expression, spoken) for word in words]
-    tokens = [token for one in sought for token in _plain(one)]
-    if not lexicon.index or query.none_of or len(tokens) < len(sought):
+    if not lexicon.index or query.none_of:
+        return []
+    tokens = [token for word in words for token in _plain(read(word.expression, spoken))]
+    if len(tokens) < len(words):
         return []
     most = _SPARE * wanted
     values = Values(index=lexicon.index, text=" ".join(map(spelled, tokens)), most=most)

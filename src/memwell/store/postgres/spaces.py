@@ -35,7 +35,7 @@ _COLUMNS = (
     f" unrelated_deviation, {of_space('s')}"
 )
 _ROWS_A_CHUNK = 4
-"""That are looked at for each chunk that is wanted."""
+"""Rows that are looked at for each chunk that is wanted."""
 
 
 class Spaces:
