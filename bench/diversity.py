@@ -53,10 +53,10 @@ def run() -> list[Row]:
     return [
         row
         for metric in (_ANY, _ALL, _ALL_SHOWN, _PASSAGES)
-        for row in _rows(metric, {
-            way: fmean(one[metric] for one in found) for way, found in measured.items()
-        })
-    ]  # fmt: skip
+        for row in _rows(
+            metric, {way: fmean(one[metric] for one in found) for way, found in measured.items()}
+        )
+    ]
 
 
 def _answers(notes: Indexed, question: Question, options: Options) -> Iterator[tuple[str, _Hits]]:
@@ -85,8 +85,9 @@ def _rows(metric: str, of_ways: Mapping[str, float]) -> Iterator[Row]:
     unit = "" if metric == _PASSAGES else "recall@10"
     yield Row(f"{metric}, {_OFF}", of_ways[_OFF], unit)
     if metric != _PASSAGES:
-        yield Row("  less that of the order as it is", of_ways[_OFF] - of_ways[_AS_IT_IS], "",
-                  at_least(0))  # fmt: skip
+        yield Row(
+            "  less that of the order as it is", of_ways[_OFF] - of_ways[_AS_IT_IS], "", at_least(0)
+        )
     for way, figure in of_ways.items():
         if way != _OFF:
             yield Row(f"  {way}", figure, unit)

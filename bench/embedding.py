@@ -50,12 +50,17 @@ def run() -> list[Row]:
     speeds = {name: median(taken[name] for taken in rounds) for name in ways}
     detail = {name: [taken[name] for taken in rounds] for name in ways}
     return [
-        Row("embedding, memwell / sentence-transformers",
-            speeds["memwell"] / speeds["sentence-transformers"], "times", at_least(1), detail),
+        Row(
+            "embedding, memwell / sentence-transformers",
+            speeds["memwell"] / speeds["sentence-transformers"],
+            "times",
+            at_least(1),
+            detail,
+        ),
         Row("  memwell", speeds["memwell"], "1/s"),
         Row("  sentence-transformers", speeds["sentence-transformers"], "1/s"),
         Row("  greatest difference of a number", float(difference.max()), ""),
-    ]  # fmt: skip
+    ]
 
 
 def _texts() -> list[str]:

@@ -64,9 +64,7 @@ def _measured(command: str, event: bytes) -> list[float]:
 
 
 def _timed(command: list[str], told: bytes) -> list[float]:
-    call = partial(
-        subprocess.run, command, input=told, stdout=subprocess.DEVNULL, check=True
-    )  # fmt: skip
+    call = partial(subprocess.run, command, input=told, stdout=subprocess.DEVNULL, check=True)
     call()  # the first one writes the bytecode that the others load
     return sorted(seconds(call) for _ in range(_ROUNDS))
 

@@ -91,8 +91,9 @@ def _server(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         memory.index(notes)
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "serve", "--port", "0", "--workspace", str(notes)],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     try:
         yield process, process.stderr.readline().split()[3].removeprefix("http://")

@@ -27,12 +27,14 @@ def temporary_home(chain: str = "") -> Iterator[Path]:
     """
     before = {name: value for name, value in os.environ.items() if name.startswith("MEMWELL_")}
     with tempfile.TemporaryDirectory(prefix="memwell-bench-") as folder:
-        _replace_settings({
-            "MEMWELL_HOME": f"{folder}/home",
-            "MEMWELL_CONFIG": f"{folder}/config",
-            "MEMWELL_EMBEDDING_CHAIN": chain,
-            **{name: value for name, value in before.items() if name == VARIABLE},
-        })  # fmt: skip
+        _replace_settings(
+            {
+                "MEMWELL_HOME": f"{folder}/home",
+                "MEMWELL_CONFIG": f"{folder}/config",
+                "MEMWELL_EMBEDDING_CHAIN": chain,
+                **{name: value for name, value in before.items() if name == VARIABLE},
+            }
+        )
         try:
             yield Path(folder)
         finally:

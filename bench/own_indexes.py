@@ -58,8 +58,10 @@ def _measured(size: int) -> Iterator[Row]:
                 " pg_relation_size(oid) / 1e6 FROM pg_class WHERE relkind = 'i'"
                 " AND relname ~ '^(near|said)_'"
             )
-            texts = server.execute("SELECT sum(pg_total_relation_size(oid)) / 1e6 FROM pg_class"
-                                   " WHERE relname ~ '^spoken_.$'")  # fmt: skip
+            texts = server.execute(
+                "SELECT sum(pg_total_relation_size(oid)) / 1e6 FROM pg_class"
+                " WHERE relname ~ '^spoken_.$'"
+            )
             after = {name: _timed(ask, asked) for name, ask, asked in _questions(index)}
         for name, (ms, found) in before.items():
             yield Row(f"{size:,}: {name}, without", ms, "ms")

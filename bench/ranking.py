@@ -77,12 +77,14 @@ def run() -> list[Row]:
                 in_memory = _FromMemory(index, reader, [*retrieval.evidence[0].scores])
                 lengths = [len(hit.text) for hit in in_memory.passages.values()]
                 with patch.object(pipeline, "_retrieve", lambda *_: retrieval):
-                    times = _times({
-                        _ALL: lambda: _ordered(retrieval, in_memory),
-                        _READ: lambda: _ordered(retrieval, reader),
-                        _DEFAULT: lambda: _ordered(retrieval, in_memory, _NOT_DIVERSE),
-                        **_steps(retrieval, in_memory),
-                    })  # fmt: skip
+                    times = _times(
+                        {
+                            _ALL: lambda: _ordered(retrieval, in_memory),
+                            _READ: lambda: _ordered(retrieval, reader),
+                            _DEFAULT: lambda: _ordered(retrieval, in_memory, _NOT_DIVERSE),
+                            **_steps(retrieval, in_memory),
+                        }
+                    )
         finally:
             index.close()
     typical = {name: median(taken) for name, taken in times.items()}

@@ -182,10 +182,11 @@ class _Ways:
     def by_hand(self, tenant: Tenant, question: str) -> int:
         """Ask the table that was made by hand."""
         asked = {
-            "tenant": tenant.name, "k": _K,
+            "tenant": tenant.name,
+            "k": _K,
             "words": " | ".join(re.findall(r"\w+", question)),
             "vector": str(self._sums.embed_query(question)[0].tolist()),
-        }  # fmt: skip
+        }
         return len(self._by_hand.execute(_BY_HAND, asked).fetchall())
 
     def _memory(self, kind: str, tenant: Tenant) -> Memory:

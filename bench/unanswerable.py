@@ -23,9 +23,15 @@ from memwell.options import search_options
 from memwell.search.pipeline import Options
 
 SETS = (
-    "anthropic-docs", "cranfield", "medline", "locomo-turn-a", "scifact", "cosqa-code", "xquad-en",
+    "anthropic-docs",
+    "cranfield",
+    "medline",
+    "locomo-turn-a",
+    "scifact",
+    "cosqa-code",
+    "xquad-en",
     "locomo-session-a",
-)  # fmt: skip
+)
 _SEED = 5
 _OWN = 150
 _FOREIGN = 40

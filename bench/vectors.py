@@ -67,8 +67,9 @@ def _measured(count: int) -> list[Row]:
                 times[name] += [seconds(partial(way, query)) for query in few]
         recall = {
             name: float(np.mean([len({*way(q)} & {*plain(q)}) / _K for q in queries]))
-            for name, way in ways.items() if name in ("memwell", "lancedb")
-        }  # fmt: skip
+            for name, way in ways.items()
+            if name in ("memwell", "lancedb")
+        }
         first = _first_query(index, queries[0]) if count == 100_000 else None
         for opened, _ in ((index, space), *others):
             opened.close()
@@ -76,22 +77,34 @@ def _measured(count: int) -> list[Row]:
     detail = {name: [1000 * second for second in taken] for name, taken in times.items()}
     faster = at_least(5) if count >= 100_000 else None
     result = [
-        Row(f"vec0 / memwell, {count:,} vectors", typical["vec0"] / typical["memwell"], "times",
-            faster, detail),
-        Row(f"memwell / numpy, {count:,} vectors", typical["memwell"] / typical["numpy"], "times",
-            at_most(1)),
+        Row(
+            f"vec0 / memwell, {count:,} vectors",
+            typical["vec0"] / typical["memwell"],
+            "times",
+            faster,
+            detail,
+        ),
+        Row(
+            f"memwell / numpy, {count:,} vectors",
+            typical["memwell"] / typical["numpy"],
+            "times",
+            at_most(1),
+        ),
         Row("  memwell", 1000 * typical["memwell"], "ms"),
         Row("  numpy", 1000 * typical["numpy"], "ms"),
         Row("  vec0", 1000 * typical["vec0"], "ms"),
         Row("  recall@10 against exact", recall["memwell"], "", at_least(0.99)),
-    ]  # fmt: skip
+    ]
     if "lancedb" in typical:
         result += [
-            Row(f"lancedb / memwell, {count:,} vectors", typical["lancedb"] / typical["memwell"],
-                "times"),
+            Row(
+                f"lancedb / memwell, {count:,} vectors",
+                typical["lancedb"] / typical["memwell"],
+                "times",
+            ),
             Row("  lancedb", 1000 * typical["lancedb"], "ms"),
             Row("  recall@10 of lancedb against exact", recall["lancedb"], ""),
-        ]  # fmt: skip
+        ]
     if first is not None:
         result.append(
             Row("first query of a new process, 100,000 vectors", first, "s", at_most(0.3))

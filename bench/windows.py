@@ -51,7 +51,10 @@ def _ndcg(name: str, mode: str, provider: str) -> float:
         "MEMWELL_EMBEDDING_CACHE_MB": "2000",
     }
     result = evaluate_memory(
-        data.labelled_set(name), config.load(None, environment), mode, CACHE,
+        data.labelled_set(name),
+        config.load(None, environment),
+        mode,
+        CACHE,
         embedders={"cut-off": CutOff},
-    )  # fmt: skip
+    )
     return result.overall["ndcg@10"]

@@ -73,14 +73,23 @@ def run(command: str, folder: Path, model: str) -> str:
     if command == "make demo":
         command = "bash examples/demo.sh memwell"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    home = {"MEMWELL_HOME": str(folder / ".home"), "MEMWELL_CONFIG": str(folder / ".config"),
-            "MEMWELL_NOW": "2026-02-10", "MEMWELL_LLM_OPENAI_BASE_URL": model}  # fmt: skip
+    home = {
+        "MEMWELL_HOME": str(folder / ".home"),
+        "MEMWELL_CONFIG": str(folder / ".config"),
+        "MEMWELL_NOW": "2026-02-10",
+        "MEMWELL_LLM_OPENAI_BASE_URL": model,
+    }
     others = {name: value for name, value in os.environ.items() if not name.startswith("MEMWELL_")}
     done = subprocess.run(
         ["bash", "-c", command],
-        cwd=folder, env={**others, **home, "PATH": path}, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8",
-    )  # fmt: skip
+        cwd=folder,
+        env={**others, **home, "PATH": path},
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    )
     told = done.stdout.replace(str(folder), PLACE).replace(model.split("/")[2], MODEL)
     return _SIZE.sub("(1.5 MB)", _TIME.sub("2026-02-10T09:30:00+00:00", told))
 

@@ -19,9 +19,14 @@ class Faulty(WordCounts):
     """Counts words until told to fail, and counts what it is asked for: notes and searches."""
 
     def __init__(
-        self, model: str = "words", dimensions: int = 64, *, remote: bool = False,
-        batch_texts: int = 256, seconds: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        model: str = "words",
+        dimensions: int = 64,
+        *,
+        remote: bool = False,
+        batch_texts: int = 256,
+        seconds: float = 0.0,
+    ) -> None:
         super().__init__(model, dimensions)
         self.remote = remote
         self.limits = Limits(texts=batch_texts, parallel=2)

@@ -99,8 +99,11 @@ def served(home: Path, folder: Path, *options: str, **settings: str) -> Iterator
     """Run `memwell serve` in a folder, until the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "serve", "--port", "0", *options],
-        cwd=folder, env=environment(home, **settings), stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment(home, **settings),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     try:
         line = process.stderr.readline()

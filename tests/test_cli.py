@@ -21,8 +21,13 @@ from tests.conftest import EXAMPLES, Write
 def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "memwell", *arguments],
-        cwd=cwd, capture_output=True, text=True, input=stdin, encoding="utf-8", check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 def run_json(*arguments: str, cwd: Path) -> Any:
@@ -65,10 +70,12 @@ def test_json_has_the_keys_of_the_contract(notes: Path) -> None:
     assert set(hit) >= {
         *("path", "workspace", "start_line", "end_line", "score", "relevance", "text", "kind"),
         *("title", "heading", "date", "tags", "marks"),
-    }  # fmt: skip
+    }
     assert (hit["path"], hit["workspace"], hit["start_line"], hit["end_line"]) == (
-        *("MEMORY.md", str(notes)), 1, 3,
-    )  # fmt: skip
+        *("MEMORY.md", str(notes)),
+        1,
+        3,
+    )
     assert hit["kind"] == "note"
     assert 0 < hit["score"] <= 1
     assert set(result) == {"query", "hits", "legs", "freshness", "suggestions", "notices"}
@@ -229,8 +236,11 @@ def test_progress_is_shown_on_a_terminal_only(workspace: Path, write: Write) -> 
     reader, writer = pty.openpty()
     shown = subprocess.run(
         [sys.executable, "-m", "memwell", "index", "."],
-        cwd=workspace, stderr=writer, stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
+        cwd=workspace,
+        stderr=writer,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     os.close(writer)
     assert b"indexing" in os.read(reader, 10_000)
     os.close(reader)
@@ -242,9 +252,12 @@ def test_progress_is_shown_on_a_terminal_only(workspace: Path, write: Write) -> 
 def test_colour_on_a_terminal(notes: Path) -> None:
     reader, writer = pty.openpty()
     subprocess.run(
-        [sys.executable, "-m", "memwell", "search", "cat"], cwd=notes, stdout=writer, check=True,
+        [sys.executable, "-m", "memwell", "search", "cat"],
+        cwd=notes,
+        stdout=writer,
+        check=True,
         env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
+    )
     os.close(writer)
     shown = os.read(reader, 10_000).decode()
     os.close(reader)
@@ -255,8 +268,11 @@ def test_colour_on_a_terminal(notes: Path) -> None:
 def test_watch_tells_what_it_takes_in_and_stops_when_told(notes: Path, write: Write) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "watch", "--json"],
-        cwd=notes, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=notes,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     assert process.stderr.readline() == "Watching; stop with Ctrl-C.\n"
     time.sleep(1)
@@ -406,8 +422,10 @@ def test_status_and_doctor_say_how_meaning_is(
     status = run("status", cwd=embedded)
     assert "gguf: " in status.stderr
     assert run_json("status", cwd=embedded)["providers"][1] == {
-        "name": "test", "usable": True, "detail": "words",
-    }  # fmt: skip
+        "name": "test",
+        "usable": True,
+        "detail": "words",
+    }
     found = run("doctor", cwd=embedded)
     assert found.returncode == 1
     assert "FAIL provider gguf" in found.stdout
@@ -422,9 +440,13 @@ def test_embedding_progress_is_shown_on_a_terminal_with_its_rate(
         write(f"{number}.md", f"number {number}")
     controller, terminal = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "memwell", "index", "."], cwd=workspace, stdout=subprocess.PIPE,
-        stderr=terminal, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "memwell", "index", "."],
+        cwd=workspace,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        text=True,
+        check=True,
+    )
     os.close(terminal)
     shown = os.read(controller, 100_000).decode()
     os.close(controller)

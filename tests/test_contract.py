@@ -69,9 +69,14 @@ class Indexed:
             for number, text in enumerate(texts, 1)
         )
         note = Note(
-            known.get("title", ""), known.get("date"), tuple(known.get("tags", ())),
-            tuple(known.get("aliases", ())), (), known.get("meta", {}), chunks,
-        )  # fmt: skip
+            known.get("title", ""),
+            known.get("date"),
+            tuple(known.get("tags", ())),
+            tuple(known.get("aliases", ())),
+            (),
+            known.get("meta", {}),
+            chunks,
+        )
         file = NoteFile(path, len(texts), self.read, self.read, known.get("hash", path), "r")
         with self.index.writing() as notes:
             return notes.put(self.workspace, file, note, moved_from=moved_from)[0]
@@ -176,8 +181,9 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
         (listed,) = reader.contained.notes(["/notes"], None)
         assert (listed.path, listed.tags, listed.chunks) == ("a.md", ("home",), 2)
         assert [one.text for one in reader.contained.chunks(["/notes"], "a.md", "/notes")] == [
-            "One cat.", "Two dogs.",
-        ]  # fmt: skip
+            "One cat.",
+            "Two dogs.",
+        ]
         (whole,) = reader.contained.whole(note - 1, 10)
         assert (whole.id, whole.workspace, whole.file.path) == (note, "/notes", "a.md")
         assert (whole.note.names, whole.note.tags) == (("Pets", "Home"), ("Home",))
@@ -264,7 +270,7 @@ def test_what_no_database_likes_is_kept_as_far_as_it_can_be(indexed: Indexed) ->
         ("cat after:2026-01-31", {"memory/2026-01-31.md"}),
         ("cat before:2026-01-31", {"Projects/Zoo.md"}),
     ],
-)  # fmt: skip
+)
 def test_filters_are_inside_the_query(filtered: Indexed, query: str, expected: set[str]) -> None:
     assert {*filtered.found(query)} == expected
     parsed = parse(query).query
@@ -314,7 +320,7 @@ def test_filters_of_a_caller(indexed: Indexed) -> None:
         ("heading title", ["config.md"]),
         ("nothing at all", []),
     ],
-)  # fmt: skip
+)
 def test_words_are_found_as_people_write_them(
     words: Indexed, query: str, expected: list[str]
 ) -> None:
@@ -455,8 +461,9 @@ def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
     cache.put("model", [("one", rows([1, 2], [3, 4])), ("two", rows([5, 6]))])
     found = cache.get("model", 2, ["one", "two", "three"])
     assert {text: vectors.tolist() for text, vectors in found.items()} == {
-        "one": [[1, 2], [3, 4]], "two": [[5, 6]],
-    }  # fmt: skip
+        "one": [[1, 2], [3, 4]],
+        "two": [[5, 6]],
+    }
     assert cache.get("other", 2, ["one"]) == {}
     assert cache.forget([digest_of("one")])
     assert [*cache.get("model", 2, ["one", "two"])] == ["two"]
@@ -472,8 +479,11 @@ def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
         rest = reader.rests.of("p")
         assert rest is not None
         assert (rest.until, rest.failures, bool(rest.unavailable), rest.reason) == (
-            160.0, 2, True, "down again",
-        )  # fmt: skip
+            160.0,
+            2,
+            True,
+            "down again",
+        )
     with stores.index.writing_rests() as rests:
         rests.answered("p")
         assert rests.of("p") is None
@@ -527,8 +537,11 @@ def test_facts_are_added_reinforced_superseded_and_remember_their_history(stores
     assert [fact.text for fact in kept.find(Which())] == ["Standup is at 9."]
     assert kept.get(old.id).superseded_by == done.fact.id
     assert [event.what for event in kept.history(done.fact.id)] == [
-        "added", "reinforced", "added", "superseded",
-    ]  # fmt: skip
+        "added",
+        "reinforced",
+        "added",
+        "superseded",
+    ]
     assert [fact.id for fact in kept.find(Which(as_of="2026-02-10T13:00"))] == [old.id]
     assert [fact.id for fact in kept.find(Which(tag="team", superseded=True))] == [old.id]
 

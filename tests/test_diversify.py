@@ -123,8 +123,10 @@ def test_clusters_through_the_pipeline(
         hits = memory.search("configured omada router", diversity="cluster").hits
     (first, *_) = hits
     assert {first.path, *(place.partition(":")[0] for place in first.also)} >= {
-        "0.md", "1.md", "2.md",
-    }  # fmt: skip
+        "0.md",
+        "1.md",
+        "2.md",
+    }
     assert {"3.md", "4.md"} <= {hit.path for hit in hits}
 
 

@@ -87,9 +87,14 @@ def test_it_is_not_asked_what_only_the_index_can_tell(
     ],
 )
 def test_where_it_fails_the_index_answers_alone(
-    memory: Memory, notes: Path, store: str, monkeypatch: pytest.MonkeyPatch, setting: str,
-    value: str, reason: str,
-) -> None:  # fmt: skip
+    memory: Memory,
+    notes: Path,
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    value: str,
+    reason: str,
+) -> None:
     memory.index(notes)
     monkeypatch.setenv(f"MEMWELL_REMOTE_{setting}", value)
     with socket.create_server(("127.0.0.1", 0)) as silent:

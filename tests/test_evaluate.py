@@ -454,7 +454,7 @@ def test_eval_compares_reports_and_fails(notes: Path) -> None:
         *("eval", "cases.jsonl", "--compare", "search.min_score=1", "--html", "r.html"),
         *("--fail-under", "recall=0.9", "--fail-under", "hit@10=0.1", "--run", "run.tsv", "--json"),
         cwd=notes,
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (1, "recall@10 = 0.667 is below 0.9\n")
     compared = json.loads(done.stdout)["comparison"]
     assert compared["settings"] == "search.min_score=1"

@@ -132,9 +132,31 @@ def test_markup_is_gone_and_code_stays() -> None:
 
 
 PIECES = st.sampled_from(
-    ["# ", "\n", "\n\n", "- ", "  - ", "1. ", "| a | b |\n|---|---|\n", "| c | d |\n", "```", "```sh\n", "$ ls\n",
-     "**T**: ", "`ls -l`", "Run `make x` to build it. ", "A x is a y. ", "[ ] ", "---\n", "> ", "# a\n", ":", "=", "~~"]
-)  # fmt: skip
+    [
+        "# ",
+        "\n",
+        "\n\n",
+        "- ",
+        "  - ",
+        "1. ",
+        "| a | b |\n|---|---|\n",
+        "| c | d |\n",
+        "```",
+        "```sh\n",
+        "$ ls\n",
+        "**T**: ",
+        "`ls -l`",
+        "Run `make x` to build it. ",
+        "A x is a y. ",
+        "[ ] ",
+        "---\n",
+        "> ",
+        "# a\n",
+        ":",
+        "=",
+        "~~",
+    ]
+)
 
 
 @given(st.lists(st.one_of(st.text(max_size=20), PIECES)).map("".join))

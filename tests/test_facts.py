@@ -98,8 +98,9 @@ def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
     again = keeper(store).supersede(black.id, Telling("The cat is grey."))  # it is so again
     assert (again.outcome, again.fact.id != cat.id) == ("superseded", True)
     assert sorted(texts(keeper(store).find(Which(scope="user")))) == [
-        "The cat is grey.", "The dog is brown.",
-    ]  # fmt: skip
+        "The cat is grey.",
+        "The dog is brown.",
+    ]
 
 
 def test_junk_and_secrets_are_refused_with_the_reason(store: FactStore) -> None:
@@ -275,8 +276,17 @@ def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
     reading = re.findall(r"FROM (\w+)", source.replace("DELETE FROM", ""))
     # In `_visible` the rows themselves; elsewhere what it lends, tags, events and counters.
     assert reading.count("fact_rows") == 1
-    assert {*reading} <= {"fact_rows", "facts", "fact_tags", "fact_events", "forgotten",
-                          "revisions", "chain", "unfinished", "copies"}  # fmt: skip
+    assert {*reading} <= {
+        "fact_rows",
+        "facts",
+        "fact_tags",
+        "fact_events",
+        "forgotten",
+        "revisions",
+        "chain",
+        "unfinished",
+        "copies",
+    }
 
 
 # -- found by a search -----------------------------------------------------------------------------
@@ -453,11 +463,14 @@ with Memory() as memory:
 def four_that_remember(home: Path) -> list[subprocess.Popen[str]]:
     return [
         subprocess.Popen(
-            [sys.executable, "-c", _REMEMBERING, str(child)], stdout=subprocess.PIPE,
-            cwd=REPOSITORY, env={**os.environ, "MEMWELL_HOME": str(home)}, text=True,
+            [sys.executable, "-c", _REMEMBERING, str(child)],
+            stdout=subprocess.PIPE,
+            cwd=REPOSITORY,
+            env={**os.environ, "MEMWELL_HOME": str(home)},
+            text=True,
         )
         for child in range(4)
-    ]  # fmt: skip
+    ]
 
 
 def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(

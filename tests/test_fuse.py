@@ -231,10 +231,13 @@ def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) ->
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("search.vector_weight", "-1"), ("search.text_weight", "nan"), ("search.rrf_k", "-1"),
-        ("search.fusion", "magic"), ("search.normaliser", "none"),
+        ("search.vector_weight", "-1"),
+        ("search.text_weight", "nan"),
+        ("search.rrf_k", "-1"),
+        ("search.fusion", "magic"),
+        ("search.normaliser", "none"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_make_no_sense_are_named(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

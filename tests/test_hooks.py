@@ -66,9 +66,14 @@ def command(*options: str) -> list[str]:
 
 def run(*options: str, told: str = "", **environment: str) -> Done:
     return subprocess.run(
-        command(*options), input=told, capture_output=True, text=True, timeout=60, check=False,
+        command(*options),
+        input=told,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
 
 
 def context(done: Done) -> str:
@@ -291,9 +296,11 @@ def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
     with chatting() as server:
         server.usually = silent
         for name, value in (
-            ("SEARCH_HYDE_ENABLED", "true"), ("LLM_DEFAULT", "openai:a-model"),
-            ("LLM_OPENAI_BASE_URL", server.url), ("EMBEDDING_CHAIN", "test"),
-        ):  # fmt: skip
+            ("SEARCH_HYDE_ENABLED", "true"),
+            ("LLM_DEFAULT", "openai:a-model"),
+            ("LLM_OPENAI_BASE_URL", server.url),
+            ("EMBEDDING_CHAIN", "test"),
+        ):
             monkeypatch.setenv(f"MEMWELL_{name}", value)
         told = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
     assert "14:15" in context(told)
@@ -351,8 +358,14 @@ def test_a_transcript_that_became_shorter_is_read_from_its_beginning(tmp_path: P
 
 def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
-    odd = [None, 5, "user", {"type": "user"}, {"type": "user", "message": "user"},
-           {"type": "user", "message": {"content": [None, {"type": "text", "text": 5}]}}]  # fmt: skip
+    odd = [
+        None,
+        5,
+        "user",
+        {"type": "user"},
+        {"type": "user", "message": "user"},
+        {"type": "user", "message": {"content": [None, {"type": "text", "text": 5}]}},
+    ]
     file.write_bytes(lines(*odd) + b'"user" \xff\n' + b'["user"' * 100_000)
     assert [one.text for one in messages(file, Mark())] == [""]
 

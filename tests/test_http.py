@@ -132,7 +132,9 @@ def test_metrics_count_what_was_answered(server: Server) -> None:
     server.ask("GET", "/api/facts/nonesuch")
     server.ask("GET", '/"}%0a')
     lines = server.ask("GET", "/metrics").body.decode().splitlines()
-    figures = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}  # fmt: skip
+    figures = {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"
+    }
     assert figures['memwell_requests_total{method="POST",route="/api/search",status="200"}'] >= 1
     unknown = 'memwell_requests_total{method="GET",route="/api/facts/{fact_id}",status="404"}'
     assert figures[unknown] >= 1
@@ -150,9 +152,12 @@ def test_a_port_that_is_taken_is_told(server: Server, tmp_path: Path) -> None:
     port = server.address.rpartition(":")[2]
     done = subprocess.run(
         [sys.executable, "-m", "memwell", "serve", "--port", port],
-        cwd=tmp_path, env=environment(tmp_path / "home"), capture_output=True, text=True,
+        cwd=tmp_path,
+        env=environment(tmp_path / "home"),
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 3
     assert "Choose another --port" in done.stderr
 
@@ -161,8 +166,11 @@ def test_tokens_are_made_listed_and_removed_by_commands(tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         return subprocess.run(
             [sys.executable, "-m", "memwell", "serve", "token", *arguments],
-            env=environment(tmp_path / "home"), capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            env=environment(tmp_path / "home"),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     token = run("add", "laptop", "--user", "anna").strip()
     assert len(token) == 43  # 32 random bytes

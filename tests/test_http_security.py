@@ -100,8 +100,11 @@ def test_a_token_decides_whose_facts_are_seen(anna: Server, ben: Server) -> None
         ("POST", "/api/supersede", {"old": fact["id"], "text": "The key is gone from there."}),
     ):
         refused = ben.ask(method, path, body)
-        unknown = ben.ask(method, path.replace(fact["id"], "nonesuch"), body and json.loads(
-            json.dumps(body).replace(fact["id"], "nonesuch")))  # fmt: skip
+        unknown = ben.ask(
+            method,
+            path.replace(fact["id"], "nonesuch"),
+            body and json.loads(json.dumps(body).replace(fact["id"], "nonesuch")),
+        )
         assert refused.status == 404
         assert refused.error.replace(fact["id"], "nonesuch") == unknown.error
     assert anna.get("/api/facts")["facts"] == [fact]
@@ -178,9 +181,13 @@ def test_a_browser_is_asked_for_its_token_once(anna: Server) -> None:
 def test_beyond_loopback_it_does_not_listen_without_a_token(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "memwell", "serve", "--host", "0.0.0.0", "--port", "0"]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment(tmp_path / "home"), capture_output=True, text=True,
+        command,
+        cwd=tmp_path,
+        env=environment(tmp_path / "home"),
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 3
     assert "memwell serve token add" in done.stderr
 
@@ -261,10 +268,20 @@ def test_every_answer_carries_the_headers_that_keep_browsers_safe(anyone: Server
 
 @pytest.mark.parametrize(
     "reference",
-    ["../outside.md", "..%2foutside.md", "%2e%2e/outside.md", "memory/../../outside.md#L1",
-     "....//outside.md", "..\\outside.md", "/etc/passwd", "~/.ssh/id_rsa", "outside.md%00.md",
-     "../home/tokens.json", "file:///etc/passwd"],
-)  # fmt: skip
+    [
+        "../outside.md",
+        "..%2foutside.md",
+        "%2e%2e/outside.md",
+        "memory/../../outside.md#L1",
+        "....//outside.md",
+        "..\\outside.md",
+        "/etc/passwd",
+        "~/.ssh/id_rsa",
+        "outside.md%00.md",
+        "../home/tokens.json",
+        "file:///etc/passwd",
+    ],
+)
 def test_no_path_leads_out_of_the_workspace(anna: Server, place: Path, reference: str) -> None:
     outside = str(place / "outside.md")
     for path in (reference, outside):
@@ -302,11 +319,26 @@ def test_no_id_leads_to_another_file(anna: Server, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"", b"null", b"[]", b'"text"', b"\xff\xfe{}", b'{"query": "\xc3\x28"}',
-     b'{"query": 1}', b'{"query": ["a"]}', b'{"query": null}', b'{"query": "x", "k": "many"}',
-     b'{"query": "x", "k": 1e400}', b'{"query": "x", "k": 0}', b'{"query": "x", "k": 1001}',
-     b'{"query": "x", "min_score": NaN}', b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000],
-)  # fmt: skip
+    [
+        b"{",
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"\xff\xfe{}",
+        b'{"query": "\xc3\x28"}',
+        b'{"query": 1}',
+        b'{"query": ["a"]}',
+        b'{"query": null}',
+        b'{"query": "x", "k": "many"}',
+        b'{"query": "x", "k": 1e400}',
+        b'{"query": "x", "k": 0}',
+        b'{"query": "x", "k": 1001}',
+        b'{"query": "x", "min_score": NaN}',
+        b"[" * 100_000,
+        b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+    ],
+)
 def test_what_is_not_understood_is_refused(anyone: Server, body: bytes) -> None:
     for path in ("/api/search", "/v1/vector_stores/vs_x/search"):
         refused = anyone.ask("POST", path, raw=body)

@@ -63,8 +63,12 @@ def recalled(workspace: Path, question: str = QUESTION) -> tuple[list[str], list
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "memwell", *arguments],
-        cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 def test_a_hypothetical_answer_adds_what_the_query_misses_and_loses_nothing(
@@ -88,7 +92,7 @@ def test_a_hypothetical_answer_adds_what_the_query_misses_and_loses_nothing(
 
 def test_a_hypothetical_answer_can_replace_the_query(
     notes: Path, server: Server, setting: Set
-) -> None:  # fmt: skip
+) -> None:
     setting(search_hyde_enabled="true", search_hyde_mode="replace", search_mode="meaning")
     server.usually = says(MADE_UP)
     assert recalled(notes)[0] == ["kitchen.md"]
@@ -210,7 +214,7 @@ def test_what_is_sent_is_logged_without_a_key(
 
 def test_a_log_that_cannot_be_written_is_said_once_and_costs_nothing(
     notes: Path, server: Server, setting: Set, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     setting(search_hyde_enabled="true", llm_log=tmp_path / "gone" / "llm.jsonl")
     server.usually = says(MADE_UP)
     with Memory(near=notes) as memory:
@@ -223,7 +227,7 @@ def test_a_log_that_cannot_be_written_is_said_once_and_costs_nothing(
 
 def test_what_a_message_holds_of_secrets_is_not_sent(
     notes: Path, server: Server, setting: Set
-) -> None:  # fmt: skip
+) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     setting(search_hyde_enabled="true")
     recalled(notes, f"what is {token} for")
@@ -273,8 +277,10 @@ def test_eval_compares_plain_searches_with_both_ways_of_hyde(
     assert (hyde["model"], hyde["answered"]) == (f"{provider}:a-model", 2)
     assert (hyde["calls"], hyde["tokens"]) == (2, 2 * (19 + 10))
     assert {way: figures["recall@10"] for way, figures in hyde["metrics"].items()} == {
-        "plain": 1 / 2, "add": 1, "replace": 1,
-    }  # fmt: skip
+        "plain": 1 / 2,
+        "add": 1,
+        "replace": 1,
+    }
     assert hyde["metrics"]["add"]["mrr@10"] >= hyde["metrics"]["plain"]["mrr@10"]
     assert evaluated(".", cwd=labelled)["calls"] == 0, "answers are kept"
     shown = run("eval", ".", "--hyde", cwd=labelled).stdout.splitlines()

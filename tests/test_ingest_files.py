@@ -76,8 +76,12 @@ def history(fact: Fact) -> list[tuple[str, str]]:
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "memwell", "ingest-files", *arguments],
-        cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 # -- by rule ---------------------------------------------------------------------------------------
@@ -96,9 +100,7 @@ def test_facts_are_taken_by_rule_without_a_model(workspace: Path, write: Write) 
         assert fact.origin == f"TOOLS.md#L{line}-L{line}"
 
 
-def test_running_it_again_stores_nothing_and_changes_nothing(
-    workspace: Path, write: Write
-) -> None:  # fmt: skip
+def test_running_it_again_stores_nothing_and_changes_nothing(workspace: Path, write: Write) -> None:
     write("TOOLS.md", TOOLS)
     ingest(workspace)
     before = facts()
@@ -110,7 +112,7 @@ def test_running_it_again_stores_nothing_and_changes_nothing(
 
 def test_without_its_ledger_nothing_is_stored_twice(
     workspace: Path, write: Write, home: Path
-) -> None:  # fmt: skip
+) -> None:
     write("TOOLS.md", TOOLS)
     ingest(workspace)
     before = facts()
@@ -137,7 +139,7 @@ def test_a_changed_file_supersedes_what_it_no_longer_says(workspace: Path, write
 
 def test_what_nothing_took_the_place_of_expires_and_comes_back_with_the_file(
     workspace: Path, write: Write
-) -> None:  # fmt: skip
+) -> None:
     write("TOOLS.md", TOOLS)
     ingest(workspace)
     (dashboard,) = (fact for fact in facts() if "dashboard" in fact.text)
@@ -241,7 +243,7 @@ def test_a_pattern_that_is_none_is_an_error(workspace: Path) -> None:
 
 def test_links_that_lead_out_are_not_followed(
     workspace: Path, tmp_path: Path, write: Write
-) -> None:  # fmt: skip
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text(TOOLS, encoding="utf-8")
@@ -278,8 +280,10 @@ def test_pieces_are_whole_lines_that_overlap() -> None:
     }
     long = pieces("x" * 250 + "\nend", size=100, overlap=30)
     assert [(len(piece.text), piece.start_line, piece.end_line) for piece in long] == [
-        (100, 1, 1), (100, 1, 1), (50 + 1 + 3, 1, 2),
-    ]  # fmt: skip
+        (100, 1, 1),
+        (100, 1, 1),
+        (50 + 1 + 3, 1, 2),
+    ]
     assert pieces("\n\n", size=100, overlap=10) == []
 
 
@@ -370,7 +374,7 @@ def test_a_model_is_asked_and_read_whatever_it_wraps_its_answer_in(
 
 def test_a_category_that_is_none_is_technical(
     workspace: Path, write: Write, server: Server
-) -> None:  # fmt: skip
+) -> None:
     server.usually = says('{"text": "The harbour opens at six.", "category": "boats"}')
     write("TOOLS.md", TOOLS)
     ingest(workspace)
@@ -379,7 +383,7 @@ def test_a_category_that_is_none_is_technical(
 
 def test_a_model_that_finds_nothing_is_believed(
     workspace: Path, write: Write, server: Server
-) -> None:  # fmt: skip
+) -> None:
     write("TOOLS.md", TOOLS)
     for answer in ("", "```json\n[]\n```"):
         server.usually = says(answer)
@@ -454,8 +458,10 @@ def test_whoever_is_interrupted_goes_on_from_there(
     server.script = [says(fact.replace("NAME", "a")), silent]
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "ingest-files"],
-        cwd=workspace, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=workspace,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     until = time.monotonic() + 20
     while len(server.requests) < 2 and time.monotonic() < until:
         time.sleep(0.01)
@@ -473,7 +479,7 @@ def test_whoever_is_interrupted_goes_on_from_there(
 
 def test_a_dry_run_asks_the_model_and_stores_nothing(
     workspace: Path, write: Write, server: Server
-) -> None:  # fmt: skip
+) -> None:
     write("TOOLS.md", TOOLS)
     report = ingest(workspace, dry_run=True)
     assert (report.added, report.calls, facts()) == (1, 1, [])
@@ -482,7 +488,7 @@ def test_a_dry_run_asks_the_model_and_stores_nothing(
 
 def test_what_a_model_is_sent_is_logged(
     workspace: Path, write: Write, server: Server, setting: Set, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     setting(llm_log=tmp_path / "llm.jsonl")
     write("TOOLS.md", TOOLS)
     ingest(workspace)
@@ -497,7 +503,7 @@ def test_what_a_model_is_sent_is_logged(
 
 def test_a_changed_file_is_read_by_the_model_again_and_supersedes(
     workspace: Path, write: Write, server: Server
-) -> None:  # fmt: skip
+) -> None:
     write("TOOLS.md", TOOLS)
     ingest(workspace)
     server.usually = says(FACT.replace("at six", "at seven"))
@@ -509,7 +515,7 @@ def test_a_changed_file_is_read_by_the_model_again_and_supersedes(
 
 def test_what_a_file_holds_of_secrets_is_not_sent(
     workspace: Path, write: Write, server: Server
-) -> None:  # fmt: skip
+) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     write("TOOLS.md", f"# Access\n\n- The token of the mirror is {token} for now.\n")
     ingest(workspace)
@@ -517,8 +523,11 @@ def test_what_a_file_holds_of_secrets_is_not_sent(
 
 
 def test_a_workspace_cannot_have_notes_sent_away(workspace: Path, write: Write) -> None:
-    for line in ('llm.default = "openai:x"', 'llm.openai.base_url = "http://evil"',
-                 "search.hyde_enabled = true"):  # fmt: skip
+    for line in (
+        'llm.default = "openai:x"',
+        'llm.openai.base_url = "http://evil"',
+        "search.hyde_enabled = true",
+    ):
         write("memwell.toml", line + "\n")
         with pytest.raises(ConfigError, match="holds for all workspaces"):
             ingest(workspace)

@@ -108,8 +108,9 @@ def test_nothing_stops_a_search_while_the_model_changes(
         assert meaning(changed, "cat")[0] == "cats.md"
         changed.fill()
         assert {space.model: space.state for space in changed.spaces()} == {
-            "new": "live", "words": "retired",
-        }  # fmt: skip
+            "new": "live",
+            "words": "retired",
+        }
         assert meaning(changed, "cat")[0] == "cats.md"
         changed.drop_space(1)
         assert meaning(changed, "cat")[0] == "cats.md"
@@ -128,9 +129,14 @@ def test_a_note_that_is_gone_or_cut_anew_is_answered_for_at_once(
 
 @pytest.mark.parametrize("how", ["another backend and back", "another folder"])
 def test_vectors_follow_the_settings_and_none_is_made_again(
-    how: str, memory: Memory, provider: Faulty, workspace: Path, home: Path, tmp_path: Path,
+    how: str,
+    memory: Memory,
+    provider: Faulty,
+    workspace: Path,
+    home: Path,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     def opened(*settings: str) -> None:
         monkeypatch.setenv("MEMWELL_VECTORS_BACKEND", settings[0])
         monkeypatch.setenv("MEMWELL_VECTORS_LANCE_URI", settings[1])
@@ -169,9 +175,13 @@ def test_a_folder_that_was_deleted_comes_back(
 
 
 def test_where_the_server_does_not_answer_words_do(
-    memory: Memory, provider: Faulty, workspace: Path, home: Path, write: Write,
+    memory: Memory,
+    provider: Faulty,
+    workspace: Path,
+    home: Path,
+    write: Write,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     put_elsewhere(home, NOWHERE)

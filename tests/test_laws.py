@@ -18,9 +18,19 @@ from memwell.search.retrieve import MODES
 from tests.postgres import app_url, new_tenant
 
 WORDS_OF_NOTES = (
-    "cat", "dog", "key", "door", "router", "backup", "standup", "garden", "soup", "port", "night",
+    "cat",
+    "dog",
+    "key",
+    "door",
+    "router",
+    "backup",
+    "standup",
+    "garden",
+    "soup",
+    "port",
+    "night",
     "morning",
-)  # fmt: skip
+)
 TODAY = dt.date(2026, 2, 10)
 QUERIES = st.lists(st.sampled_from([*WORDS_OF_NOTES, "last week", "unheard"]), min_size=1).map(
     " ".join

@@ -695,7 +695,7 @@ def test_the_log_holds_what_was_sent_and_answered_and_no_key(
 
 def test_a_log_that_cannot_be_written_is_said_once(
     server: Server, kind: Kind, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     notices: list[str] = []
     for file in (tmp_path / "gone" / "llm.jsonl", tmp_path):
         chat = budget_of(values(file), notices.append).wrap(kind.at(server.url))

@@ -103,10 +103,24 @@ def a_half_object(rows: Rows) -> str:
 
 
 WRAPPINGS: list[Callable[[Rows], str]] = [
-    lines, fenced, prose, a_list, a_pretty_list, an_object, a_pretty_object, bullets, numbers,
-    fences_each, on_one_line, commas_after, commas_within, twice, a_half_line_after, a_half_list,
+    lines,
+    fenced,
+    prose,
+    a_list,
+    a_pretty_list,
+    an_object,
+    a_pretty_object,
+    bullets,
+    numbers,
+    fences_each,
+    on_one_line,
+    commas_after,
+    commas_within,
+    twice,
+    a_half_line_after,
+    a_half_list,
     a_half_object,
-]  # fmt: skip
+]
 
 
 # What comes back is one line: neither controls nor more than one space on end.
@@ -146,9 +160,34 @@ def as_it_should_be(found: list[FoundFact]) -> bool:
 
 
 pieces = st.sampled_from(
-    ['{"text": "', '"}', "{", "}", "[", "]", '"', ",", ":", "\\", "\\u12", "\\ud800", "\n", "```",
-     "- ", "1.", "null", "1e9", '"text"', '"facts"', "a", " ", "\x00", "\ud800", "é"]
-)  # fmt: skip
+    [
+        '{"text": "',
+        '"}',
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        ",",
+        ":",
+        "\\",
+        "\\u12",
+        "\\ud800",
+        "\n",
+        "```",
+        "- ",
+        "1.",
+        "null",
+        "1e9",
+        '"text"',
+        '"facts"',
+        "a",
+        " ",
+        "\x00",
+        "\ud800",
+        "é",
+    ]
+)
 
 
 @given(st.one_of(st.text(), st.lists(pieces, max_size=40).map("".join)))
@@ -222,9 +261,9 @@ def test_what_is_no_fact_is_dropped(answer: str) -> None:
         ('{"text": "one", "more": {"deep": [1, -2.5e3, true]}}', ["one"]),
         ('{"result": {"facts": ["one"]}}', []),
         ('{"items": [{"text": "one"}, "two"]}', ["one"]),
-        ("> - {\"text\": \"quoted\"}", ["quoted"]),
+        ('> - {"text": "quoted"}', ["quoted"]),
     ],
-)  # fmt: skip
+)
 def test_odd_answers(answer: str, texts: list[str]) -> None:
     assert [fact["text"] for fact in parse_facts(answer)] == texts
 

@@ -28,9 +28,14 @@ from memwell.surfaces.mcp.server import made
 from tests.conftest import REPOSITORY, Write
 
 TOOLS = {
-    "memory_search", "memory_get", "memory_recall", "memory_store", "memory_supersede",
-    "memory_forget", "memory_status",
-}  # fmt: skip
+    "memory_search",
+    "memory_get",
+    "memory_recall",
+    "memory_store",
+    "memory_supersede",
+    "memory_forget",
+    "memory_status",
+}
 MCP = (sys.executable, "-m", "memwell", "mcp")
 PATIENCE = 10.0
 
@@ -148,9 +153,19 @@ def test_a_note_is_read_in_pieces_that_join(annas: Memory) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../outside.md", "memory/../../outside.md", "..%2Foutside.md", "/etc/passwd", "~/outside.md",
-     "link.md", "../outside.md#L1-L2", "a\0b.md", "", "memwell.toml"],
-)  # fmt: skip
+    [
+        "../outside.md",
+        "memory/../../outside.md",
+        "..%2Foutside.md",
+        "/etc/passwd",
+        "~/outside.md",
+        "link.md",
+        "../outside.md#L1-L2",
+        "a\0b.md",
+        "",
+        "memwell.toml",
+    ],
+)
 def test_nothing_outside_of_the_workspace_can_be_read(
     annas: Memory, notes: Path, path: str
 ) -> None:
@@ -213,7 +228,11 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
     ("tool", "arguments", "said"),
     [
         ("memory_store", {"text": "thanks!"}, "Tell a fact in a sentence"),
-        ("memory_store", {"text": "The key is sk-abcdefghijklmnopqrstuvwxyz123456."}, "Leave it out"),
+        (
+            "memory_store",
+            {"text": "The key is sk-abcdefghijklmnopqrstuvwxyz123456."},
+            "Leave it out",
+        ),
         ("memory_supersede", {"id": "fact:none", "text": "It rains."}, "There is no fact 'none'"),
         ("memory_forget", {"ids": ["fact:none"]}, "There is no fact 'none'"),
         ("memory_get", {"path": "MEMORY.md", "from_line": 99}, "Ask for lines between 1 and 7"),
@@ -222,7 +241,7 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
         ("memory_recall", {"message": "cat", "budget": 0}, "greater than or equal to 1"),
         ("memory_drop", {}, "Unknown tool"),
     ],
-)  # fmt: skip
+)
 def test_an_error_says_what_was_wrong_and_the_remedy(
     annas: Memory, tool: str, arguments: dict[str, Any], said: str
 ) -> None:
@@ -240,8 +259,15 @@ def test_no_argument_changes_who_is_looking_or_where(
         )
     with Memory() as elsewhere:
         elsewhere.index(tmp_path / "elsewhere")
-    injected = {"user": "ben", "agent": "other", "session": "s2", "workspace": str(tmp_path / "elsewhere"),
-                "viewer": {"user": "ben"}, "scope": "global", "home": str(tmp_path)}  # fmt: skip
+    injected = {
+        "user": "ben",
+        "agent": "other",
+        "session": "s2",
+        "workspace": str(tmp_path / "elsewhere"),
+        "viewer": {"user": "ben"},
+        "scope": "global",
+        "home": str(tmp_path),
+    }
     tools = asked(lambda client: client.list_tools(), annas).tools
     assert not {name for tool in tools for name in tool.input_schema["properties"]} & {*injected}
     harmless: dict[str, dict[str, Any]] = {
@@ -342,8 +368,11 @@ def http_server(cwd: Path) -> Iterator[str]:
         assert process.stdout.read() == ""
 
 
-@pytest.mark.parametrize("connect", [lambda cwd: over_stdio(cwd, mode="legacy"), over_stdio, over_http],
-                         ids=["stdio, older protocol", "stdio", "http"])  # fmt: skip
+@pytest.mark.parametrize(
+    "connect",
+    [lambda cwd: over_stdio(cwd, mode="legacy"), over_stdio, over_http],
+    ids=["stdio, older protocol", "stdio", "http"],
+)
 def test_a_client_uses_everything(connect: Any, notes: Path) -> None:
     async def everything() -> None:
         async with connect(notes) as client:
@@ -442,8 +471,14 @@ def started(cwd: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as process:
         try:
-            say(process, "initialize", 1, protocolVersion="2025-06-18", capabilities={},
-                clientInfo={"name": "test", "version": "1"})  # fmt: skip
+            say(
+                process,
+                "initialize",
+                1,
+                protocolVersion="2025-06-18",
+                capabilities={},
+                clientInfo={"name": "test", "version": "1"},
+            )
             assert process.stdout is not None
             assert (
                 json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "memwell"
@@ -467,8 +502,13 @@ def test_nothing_but_the_protocol_is_on_standard_output(notes: Path, write: Writ
     write("memory/bad.md", "---\n: [\n---\n")  # told about, on the other stream
     with started(notes) as process:
         for number, (tool, arguments) in enumerate(
-            [("memory_search", {"query": "cat"}), ("memory_get", {"path": "none.md"}), ("memory_store", {})], 2
-        ):  # fmt: skip
+            [
+                ("memory_search", {"query": "cat"}),
+                ("memory_get", {"path": "none.md"}),
+                ("memory_store", {}),
+            ],
+            2,
+        ):
             say(process, "tools/call", number, name=tool, arguments=arguments)
         assert process.stdout is not None
         answers = [json.loads(process.stdout.readline()) for _ in range(3)]

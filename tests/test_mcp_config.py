@@ -42,9 +42,12 @@ def config(
     }
     return subprocess.run(
         [sys.executable, "-m", "memwell", "mcp", "config", *arguments],
-        cwd=user / "project", env={**clean, "HOME": str(user), "PATH": path, **variables},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=user / "project",
+        env={**clean, "HOME": str(user), "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def servers(text: str, keys: list[str]) -> dict[str, Any]:
@@ -70,16 +73,27 @@ def test_options_are_carried_over_and_the_workspace_is_named_in_full(user: Path)
         user, "cursor", "--workspace", ".", "--agent", "helper", "--user", "anna", "--session", "s1"
     )
     assert servers(done.stdout, ["mcpServers"])["memwell"]["args"] == [
-        "mcp", "--workspace", str(user / "project"), "--agent", "helper", "--user", "anna", "--session", "s1",
-    ]  # fmt: skip
+        "mcp",
+        "--workspace",
+        str(user / "project"),
+        "--agent",
+        "helper",
+        "--user",
+        "anna",
+        "--session",
+        "s1",
+    ]
 
 
 def test_options_of_the_group_are_not_lost(user: Path) -> None:
     clean = {**os.environ, "HOME": str(user), "PATH": SCRIPTS}
     done = subprocess.run(
         [sys.executable, "-m", "memwell", "mcp", "--user", "anna", "config", "cursor"],
-        env=clean, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert "after `config`" in done.stderr
 

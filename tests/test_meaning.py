@@ -302,8 +302,9 @@ def test_the_first_space_answers_while_it_is_filled_a_later_one_when_it_is_full(
     with chained(new=new, old=old) as memory:
         memory.fill()
         assert {s.model: (s.state, s.embedded) for s in memory.spaces()} == {
-            "old": ("live", 2), "new": ("filling", 0),
-        }  # fmt: skip
+            "old": ("live", 2),
+            "new": ("filling", 0),
+        }
         assert leg(memory.search("cat"), "meaning").detail == "old (old)"
         new.fault = None
         memory.fill()
@@ -446,8 +447,10 @@ def test_a_model_change_goes_on_after_kill_and_searches_always_answer(
         for kill in (True, True, False):
             child = subprocess.Popen(
                 [sys.executable, "-c", FILL.format(repository=str(REPOSITORY))],
-                stdout=subprocess.PIPE, text=True, env=os.environ.copy(),
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                text=True,
+                env=os.environ.copy(),
+            )
             assert child.stdout is not None
             child.stdout.readline()
             while child.poll() is None:
@@ -499,19 +502,33 @@ def test_keys_appear_nowhere(
         base_url = "http://127.0.0.1:9"
         """
     )
-    environment = {**os.environ, "GEMINI_API_KEY": KEY, "MEMWELL_HOME": str(home),
-                   "MEMWELL_CONFIG": str(config)}  # fmt: skip
+    environment = {
+        **os.environ,
+        "GEMINI_API_KEY": KEY,
+        "MEMWELL_HOME": str(home),
+        "MEMWELL_CONFIG": str(config),
+    }
     del environment["MEMWELL_EMBEDDING_CHAIN"]
     said = ""
     for command in (
-        ["index", str(notes), "--no-embed"], ["search", "cat", "--all"], ["status"],
-        ["status", "--json"], ["doctor"], ["doctor", "--json"], ["config"], ["config", "--json"],
+        ["index", str(notes), "--no-embed"],
+        ["search", "cat", "--all"],
+        ["status"],
+        ["status", "--json"],
+        ["doctor"],
+        ["doctor", "--json"],
+        ["config"],
+        ["config", "--json"],
         ["spaces"],
-    ):  # fmt: skip
+    ):
         run = subprocess.run(
-            [sys.executable, "-m", "memwell", *command], env=environment, cwd=tmp_path,
-            capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-m", "memwell", *command],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         said += run.stdout + run.stderr
     assert "openai" in said
     assert '"***"' in said

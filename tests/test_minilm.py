@@ -65,8 +65,10 @@ def test_it_says_nothing_of_what_it_does_not_understand(model: MiniLM) -> None:
     assert model.embed_query(chinese).shape == (0, 384)
     assert model.embed_query("the word 会议 is Chinese for meeting").shape == (1, 384)
     assert [rows.shape for rows in model.embed_documents([chinese, "", "a cat"])] == [
-        (0, 384), (0, 384), (1, 384),
-    ]  # fmt: skip
+        (0, 384),
+        (0, 384),
+        (1, 384),
+    ]
 
 
 def test_the_file_is_made_once_and_used_again(tmp_path: Path) -> None:
@@ -93,8 +95,9 @@ def test_a_graph_that_was_written_runs_and_reads_back() -> None:
         ("which", 7, (1, "length")), graph.node("BiasGelu", looked_up, bias, domain=MICROSOFT)
     )
     assert [values.tolist() for values in read_weights(model).values()] == [
-        table.tolist(), [1, 2, 3],
-    ]  # fmt: skip
+        table.tolist(),
+        [1, 2, 3],
+    ]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (given,) = session.run(None, {"which": np.array([[3, 1]])})
     # Far from zero, Gelu leaves a number as it is.

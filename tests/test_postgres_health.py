@@ -46,8 +46,13 @@ def test_all_is_well_for_a_role_with_the_rights_it_needs(workspace: Path) -> Non
     checks = doctor(app_url(), workspace)
     assert failed(checks) == []
     assert [*checks][2:8] == [
-        "PostgreSQL", "pgvector", "pg_textsearch", "schema", "rights", "role",
-    ]  # fmt: skip
+        "PostgreSQL",
+        "pgvector",
+        "pg_textsearch",
+        "schema",
+        "rights",
+        "role",
+    ]
     assert checks["PostgreSQL"]["detail"].startswith("18")
     assert checks["schema"]["detail"] == f"{len(MIGRATIONS)} of {len(MIGRATIONS)} steps"
     assert "of 200" in checks["connections"]["detail"]

@@ -532,8 +532,10 @@ def test_the_command_builds_for_large_agents_and_says_so(
         small = run(*command, cwd=tmp_path)
         assert small.stdout.startswith("Nothing to build")
         assert run_json(*command, "--smallest", "100", "--agent", "other", cwd=tmp_path) == {
-            "built": [], "removed": [], "wordless": [],
-        }  # fmt: skip
+            "built": [],
+            "removed": [],
+            "wordless": [],
+        }
         done = run(*command, "--smallest", "100", cwd=tmp_path)
         meaning, words = done.stdout.splitlines()
         assert meaning.startswith("main: 200 passages, meaning (hnsw) built in ")

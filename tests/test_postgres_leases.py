@@ -87,8 +87,10 @@ def _fill(shared: Shared, seconds: float) -> None:
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Shared]:
     settings: dict[str, Any] = {
-        "store.url": app_url(), "store.tenant": new_tenant(), "embedding.chain": ("mine",),
-    }  # fmt: skip
+        "store.url": app_url(),
+        "store.tenant": new_tenant(),
+        "embedding.chain": ("mine",),
+    }
     made = Shared(settings, tmp_path / "home", tmp_path / "embedded")
     try:
         yield made

@@ -57,8 +57,10 @@ def both(
     """The example notes and some facts, in files and on a server, there also as a large agent's."""
     home = tmp_path_factory.mktemp("both")
     own: dict[str, Value] = {
-        "embedding.chain": ("test",), "search.decay": "off", "sync.on_search": False,
-    }  # fmt: skip
+        "embedding.chain": ("test",),
+        "search.decay": "off",
+        "sync.on_search": False,
+    }
     tenant = new_tenant()
     server: dict[str, Value] = {**own, "store.url": app_url(), "store.tenant": tenant}
     with (

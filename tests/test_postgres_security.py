@@ -55,8 +55,10 @@ def fill(url: str, tenant: str, folder: Path) -> None:
     """Index a note, and have anna, ben and everybody remember and forget something."""
     (folder / "cat.md").write_text("The cat is named Miso.\n", encoding="utf-8")
     settings: dict[str, Any] = {
-        "store.url": url, "store.tenant": tenant, "embedding.chain": ("test",),
-    }  # fmt: skip
+        "store.url": url,
+        "store.tenant": tenant,
+        "embedding.chain": ("test",),
+    }
     with Memory(folder / "home", settings=settings, user="anna") as anna:
         anna.index(folder)
         anna.remember("The dog is named Rex.", scope="global")

@@ -44,8 +44,10 @@ class Job:
     @property
     def settings(self) -> dict[str, Any]:
         return {
-            "store.url": self.url, "store.tenant": self.tenant, "embedding.chain": ("test",),
-        }  # fmt: skip
+            "store.url": self.url,
+            "store.tenant": self.tenant,
+            "embedding.chain": ("test",),
+        }
 
     @property
     def acknowledged(self) -> Path:

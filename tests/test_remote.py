@@ -336,9 +336,21 @@ def test_a_password_in_the_address_is_refused_unseen(kind: Kind, url: str) -> No
 
 @pytest.mark.parametrize(
     "url",
-    ["", "host/v1", "ftp://host", "https://", "http://h:x/", "http://h:99999", "http://[::1/v1",
-     "http://h/v1?key=x", "http://h/v1#x", "http://h/v 1", "http://h/\r\nv1", "http://hé/v1"],
-)  # fmt: skip
+    [
+        "",
+        "host/v1",
+        "ftp://host",
+        "https://",
+        "http://h:x/",
+        "http://h:99999",
+        "http://[::1/v1",
+        "http://h/v1?key=x",
+        "http://h/v1#x",
+        "http://h/v 1",
+        "http://h/\r\nv1",
+        "http://hé/v1",
+    ],
+)
 def test_what_is_no_address_is_refused(kind: Kind, url: str) -> None:
     with pytest.raises(ProviderUnavailable, match=f"{kind.section}.base_url"):
         kind.make(base_url=url, key=KEY)
@@ -646,10 +658,25 @@ def test_a_proxy_that_is_none_is_not_shown(kind: Kind, monkeypatch: pytest.Monke
 def test_a_certificate_is_verified(kind: Kind, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+            "-subj",
+            "/CN=127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with serving(context) as server:
@@ -697,9 +724,12 @@ def test_pauses_grow_up_to_the_longest(server: Server, kind: Kind) -> None:
     server.usually = status(503)
     with pytest.raises(ProviderFailing, match="503"):
         embed_batch(
-            kind.at(server.url), ["a", "bb"], sleep=naps, jitter=Longest(),
+            kind.at(server.url),
+            ["a", "bb"],
+            sleep=naps,
+            jitter=Longest(),
             patience=Patience(attempts=6, first=1.0, longest=5.0),
-        )  # fmt: skip
+        )
     assert naps.slept == [1, 2, 4, 5, 5]
     assert len(server.requests) == 6
 

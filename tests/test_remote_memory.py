@@ -47,9 +47,12 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(params=[OpenAI, Gemini])
 def opened(
-    request: pytest.FixtureRequest, server: Server, workspace: Path, write: Write,
+    request: pytest.FixtureRequest,
+    server: Server,
+    workspace: Path,
+    write: Write,
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[], Memory]:  # fmt: skip
+) -> Callable[[], Memory]:
     """A memory on that provider, with the test's own behind it, and little patience."""
     hasty = partial(embed_batch, patience=Patience(first=0.01, longest=0.02))
     monkeypatch.setattr("memwell.ingest.fill.embed_batch", hasty)

@@ -25,8 +25,16 @@ def test_takes_every_note_beneath_a_folder_and_nothing_else(workspace: Path, wri
 def test_by_convention_only_what_agents_keep_and_what_is_configured(
     workspace: Path, write: Write
 ) -> None:
-    for name in ("MEMORY.md", "AGENTS.md", "memory/2026-01-01.md", "memory/deep/er.md", "other.md",
-                 "docs/api.md", "skills/a/SKILL.md", "skills/b/notes.txt"):  # fmt: skip
+    for name in (
+        "MEMORY.md",
+        "AGENTS.md",
+        "memory/2026-01-01.md",
+        "memory/deep/er.md",
+        "other.md",
+        "docs/api.md",
+        "skills/a/SKILL.md",
+        "skills/b/notes.txt",
+    ):
         write(name, "x")
     conventional = ["AGENTS.md", "MEMORY.md", "memory/2026-01-01.md", "memory/deep/er.md"]
     assert found(workspace, conventional=True, include=()) == conventional

@@ -27,8 +27,15 @@ from tests.test_postgres_same import cases
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")
 VIEWERS = [("main", "", ""), ("main", "anna", "s1"), ("helper", "ben", ""), ("other", "eve", "s2")]
-QUERIES = [*cases()[::6][:44], "door code", "when is the deploy", "Fact 3", "standup o'clock",
-           "tag:cat", "where is the server"]  # fmt: skip
+QUERIES = [
+    *cases()[::6][:44],
+    "door code",
+    "when is the deploy",
+    "Fact 3",
+    "standup o'clock",
+    "tag:cat",
+    "where is the server",
+]
 FACTS = 42
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 SMALL_BATCHES = (
@@ -184,8 +191,18 @@ def test_what_was_forgotten_is_neither_remembered_nor_found_in_the_copy(
 def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
     tenant = new_tenant()
     copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
-    tables = ("facts", "fact_events", "revisions", "notes", "chunks", "postings", "vectors",
-              "spaces", "registered", "workspaces")  # fmt: skip
+    tables = (
+        "facts",
+        "fact_events",
+        "revisions",
+        "notes",
+        "chunks",
+        "postings",
+        "vectors",
+        "spaces",
+        "registered",
+        "workspaces",
+    )
     before = [rows_of(table, tenant) for table in tables]
     copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     assert [rows_of(table, tenant) for table in tables] == before
@@ -202,9 +219,19 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
 ) -> None:
     tenant = new_tenant()
     process = subprocess.Popen(
-        [sys.executable, "-c", SMALL_BATCHES, "store", "copy", first, app_url(),
-         "--tenant", tenant], stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            SMALL_BATCHES,
+            "store",
+            "copy",
+            first,
+            app_url(),
+            "--tenant",
+            tenant,
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     last = time.monotonic() + 60
     while len(rows_of(table, tenant)) < 5:
         assert process.poll() is None
@@ -223,8 +250,10 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
 def test_what_changed_or_was_forgotten_since_follows(first: Path, tmp_path: Path) -> None:
     home, tenant = tmp_path / "home", new_tenant()
     with opened(home) as memory:
-        one, two, three = (memory.remember(f"The shed holds {what} today.", scope="global").fact
-                           for what in ("rakes", "spades", "hoses"))  # fmt: skip
+        one, two, three = (
+            memory.remember(f"The shed holds {what} today.", scope="global").fact
+            for what in ("rakes", "spades", "hoses")
+        )
         memory.search("shed")
     copied(home, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(home) as memory:

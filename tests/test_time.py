@@ -231,10 +231,13 @@ def test_the_time_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("HALF_LIFE", "0"), ("HALF_LIFE", "-1"), ("HALF_LIFE", "nan"), ("DECAY_FLOOR", "1.5"),
+        ("HALF_LIFE", "0"),
+        ("HALF_LIFE", "-1"),
+        ("HALF_LIFE", "nan"),
+        ("DECAY_FLOOR", "1.5"),
         ("DECAY", "sometimes"),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_makes_no_sense_is_named(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -286,11 +286,13 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
     environment = {**os.environ, "MEMWELL_HOME": str(home)}
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(child)], stdout=subprocess.PIPE, cwd=REPOSITORY,
+            [sys.executable, "-c", code, str(child)],
+            stdout=subprocess.PIPE,
+            cwd=REPOSITORY,
             env=environment,
         )
         for child in range(2)
-    ]  # fmt: skip
+    ]
     try:
         for child in children:
             assert child.stdout
@@ -425,8 +427,13 @@ def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: 
     (tmp_path / "empty").touch()
     with Database(tmp_path / "index").writing():
         pass
-    reasons = {"text": "damaged", "torn": "damaged", "newer": "newer memwell",
-               "empty": "no memory.db", "index": "no memory.db"}  # fmt: skip
+    reasons = {
+        "text": "damaged",
+        "torn": "damaged",
+        "newer": "newer memwell",
+        "empty": "no memory.db",
+        "index": "no memory.db",
+    }
     for name, reason in reasons.items():
         with pytest.raises(HomeError, match=reason):
             restore(store.database, tmp_path / name, NOW)
@@ -465,20 +472,26 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
     [
         (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the folded text is not"),
         (["UPDATE fact_rows SET superseded_by = 'OLD' WHERE id = 'NEW'"], "in a circle: NEW, OLD"),
-        (["UPDATE fact_rows SET expires_at = 'soon' WHERE id = 'NEW'"], "expires_at is no time: NEW"),
+        (
+            ["UPDATE fact_rows SET expires_at = 'soon' WHERE id = 'NEW'"],
+            "expires_at is no time: NEW",
+        ),
         (["UPDATE fact_events SET at = '' WHERE fact_id = 'NEW'"], "time of an event is none: NEW"),
         (["INSERT INTO fact_tags VALUES ('nobody', 'x')"], "1 rows of fact_tags belong to no fact"),
         (["INSERT INTO fact_events VALUES ('nobody', '', '', '')"], "1 rows of fact_events belong"),
         (
-            ["DROP INDEX one_of_a_kind", "UPDATE fact_rows SET superseded_by = NULL, text ="
-             " 'x', folded = 'x' WHERE id IN ('OLD', 'NEW')"],
+            [
+                "DROP INDEX one_of_a_kind",
+                "UPDATE fact_rows SET superseded_by = NULL, text ="
+                " 'x', folded = 'x' WHERE id IN ('OLD', 'NEW')",
+            ],
             "the same is held true twice in a scope",
         ),
         (["UPDATE revisions SET last = 1"], "the revision is ahead of the count"),
         (["DELETE FROM revisions"], "there are 0 counts of revisions"),
         (["DROP TABLE fact_events"], "its tables are not those of a memory"),
     ],
-)  # fmt: skip
+)
 def test_verify_finds_what_was_damaged(
     store: FactStore, workspace: Path, statements: list[str], what: str
 ) -> None:

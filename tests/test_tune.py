@@ -38,7 +38,9 @@ cases = st.lists(
 def test_the_cases_of_a_note_are_all_in_one_part(made: list[Case]) -> None:
     fitting, held_back = split(made)
     assert sorted([*fitting, *held_back], key=repr) == sorted(made, key=repr)
-    of_one, of_other = ({note for case in part for note in case.notes} for part in (fitting, held_back))  # fmt: skip
+    of_one, of_other = (
+        {note for case in part for note in case.notes} for part in (fitting, held_back)
+    )
     assert not of_one & of_other
 
 
@@ -58,7 +60,11 @@ def test_the_parts_are_halves_where_notes_have_as_many_cases(count: int) -> None
 
 
 def several(notes: int, queries: int) -> list[Case]:
-    return [Case(f"{note} {query}", (f"{note}.md",)) for note in range(notes) for query in range(queries)]  # fmt: skip
+    return [
+        Case(f"{note} {query}", (f"{note}.md",))
+        for note in range(notes)
+        for query in range(queries)
+    ]
 
 
 def test_few_cases_are_refused_with_their_number() -> None:
@@ -81,8 +87,10 @@ def test_what_holds_now_is_tried_first_and_once() -> None:
     assert tried[0] == held
     assert len(tried) == len(grid()) == 8 + 3 + 3
     unusual: dict[str, str | float] = {
-        "search.fusion": "rrf", "search.vector_weight": 2, "search.text_weight": 1,
-    }  # fmt: skip
+        "search.fusion": "rrf",
+        "search.vector_weight": 2,
+        "search.text_weight": 1,
+    }
     assert candidates(unusual.__getitem__) == [unusual, *grid()]
 
 
@@ -144,13 +152,20 @@ WEIGHT = {"search.words_weight": 0.6}
         ('[search]\n"words_weight" = 1\n', '[search]\n"words_weight" = 0.6\n'),
         ("search.words_weight = 0.4\n[scan]\n", "search.words_weight = 0.6\n[scan]\n"),
         ("search . k = 3\n", "search.words_weight = 0.6\nsearch . k = 3\n"),
-        ("[search]\nk = 3\n[scan]\nextra = []\n",
-         "[search]\nwords_weight = 0.6\nk = 3\n[scan]\nextra = []\n"),
-        ('[search]\nevergreen = [\n  "words_weight",\n]\n',
-         '[search]\nwords_weight = 0.6\nevergreen = [\n  "words_weight",\n]\n'),
-        ("# words_weight = 0.1\n[scan]\n", "# words_weight = 0.1\n[scan]\n\n[search]\nwords_weight = 0.6\n"),
+        (
+            "[search]\nk = 3\n[scan]\nextra = []\n",
+            "[search]\nwords_weight = 0.6\nk = 3\n[scan]\nextra = []\n",
+        ),
+        (
+            '[search]\nevergreen = [\n  "words_weight",\n]\n',
+            '[search]\nwords_weight = 0.6\nevergreen = [\n  "words_weight",\n]\n',
+        ),
+        (
+            "# words_weight = 0.1\n[scan]\n",
+            "# words_weight = 0.1\n[scan]\n\n[search]\nwords_weight = 0.6\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_set_and_all_else_stays(text: str, expected: str) -> None:
     assert edited(text, WEIGHT) == expected
 
@@ -221,7 +236,18 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 # -- the command -----------------------------------------------------------------------------------
 
-PLANTS = ("aloe", "basil", "cactus", "dahlia", "elder", "fern", "ginger", "hazel", "iris", "jasmine")  # fmt: skip
+PLANTS = (
+    "aloe",
+    "basil",
+    "cactus",
+    "dahlia",
+    "elder",
+    "fern",
+    "ginger",
+    "hazel",
+    "iris",
+    "jasmine",
+)
 BELIEVES_MEANING = """\
 # How this folder is searched.
 agent = "main"
@@ -276,7 +302,9 @@ def test_tune_believes_the_words_where_they_find_more(plants: Path) -> None:
         assert memory.settings["search.words_weight"] == float(written[1])
         assert memory.settings["search.k"] == 5
         for plant in PLANTS:
-            assert memory.search(f"when we are away the {plant}").hits[0].path == f"memory/{plant}.md"  # fmt: skip
+            assert (
+                memory.search(f"when we are away the {plant}").hits[0].path == f"memory/{plant}.md"
+            )
     again = run("tune", "cases.jsonl", cwd=plants)
     assert again.returncode == 1
     assert again.stdout.endswith(
@@ -309,7 +337,7 @@ def test_tune_as_json_and_what_the_environment_overrides(
     assert [*told] == [
         *("name", "queries", "notes", "metric", "fitting", "held_back", "better", "changes"),
         *("file", "written", "overridden_by"),
-    ]  # fmt: skip
+    ]
     assert (told["queries"], told["notes"], told["metric"]) == (20, 10, "mrr@5")
     tried = told["fitting"]["tried"]
     assert len(tried) == 14
@@ -325,7 +353,9 @@ def test_tune_as_json_and_what_the_environment_overrides(
 
     done = run("tune", "cases.jsonl", cwd=plants)
     assert done.returncode == 0
-    assert done.stderr == "$MEMWELL_SEARCH_WORDS_WEIGHT is set and stronger than the file: unset it\n"  # fmt: skip
+    assert (
+        done.stderr == "$MEMWELL_SEARCH_WORDS_WEIGHT is set and stronger than the file: unset it\n"
+    )
     monkeypatch.delenv("MEMWELL_SEARCH_WORDS_WEIGHT")
     assert config.load(plants)["search.words_weight"] == told["changes"]["search.words_weight"]
 

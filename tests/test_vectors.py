@@ -281,8 +281,11 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
     data = file.read_bytes()
     older = data.replace(b"memwell vectors 2", b"memwell vectors 1")
     broken = {
-        "empty": b"", "shorter": data[:-100], "other": b"x" * len(data), "older": older,
-    }  # fmt: skip
+        "empty": b"",
+        "shorter": data[:-100],
+        "other": b"x" * len(data),
+        "older": older,
+    }
     file.unlink() if damage == "missing" else file.write_bytes(broken[damage])
     again = Index(filled.index.path)
     filled.index = again
@@ -381,8 +384,13 @@ def test_no_wrong_vector_can_be_stored(kept: Filled) -> None:
     (chunk,) = [chunk for chunk, of in kept.note_of.items() if of == note_id]
     good = unit(kept.rng, 1)
     wrong: list[Any] = [
-        good[:, :-1], good * 2, good * 0, good * np.nan, good[0], np.full_like(good, np.inf),
-    ]  # fmt: skip
+        good[:, :-1],
+        good * 2,
+        good * 0,
+        good * np.nan,
+        good[0],
+        np.full_like(good, np.inf),
+    ]
     for matrix in wrong:
         with pytest.raises(ValueError, match="vector"):
             kept.index.put_vectors(kept.space, [(chunk, matrix)])

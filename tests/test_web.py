@@ -449,9 +449,11 @@ def test_without_script_a_search_answers_and_a_fact_is_forgotten(
 
 def test_nothing_of_a_note_a_fact_or_a_query_is_run(open_page: Open, memory: Memory) -> None:
     fact = memory.remember(
-        f"zebra {ATTACK}", category="</select><script>window.harm = 5</script>",
-        tags=('"><script>window.harm=6</script>',), origin="javascript:window.harm = 7",
-    ).fact  # fmt: skip
+        f"zebra {ATTACK}",
+        category="</select><script>window.harm = 5</script>",
+        tags=('"><script>window.harm=6</script>',),
+        origin="javascript:window.harm = 7",
+    ).fact
     page = open_page("/")
     page.get_by_role("searchbox").fill(f"zebra {ATTACK}")
     expect(

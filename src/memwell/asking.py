@@ -68,10 +68,16 @@ class Asking:
     """
 
     def __init__(
-        self, index: Index, workspaces: Workspaces, meaning: Callable[[], Meaning],
-        settings: Config, say: Callable[[str], None], store: FactStore, viewer: Viewer,
+        self,
+        index: Index,
+        workspaces: Workspaces,
+        meaning: Callable[[], Meaning],
+        settings: Config,
+        say: Callable[[str], None],
+        store: FactStore,
+        viewer: Viewer,
         passage: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.index = index
         self._workspaces = workspaces
         self._meaning = meaning
@@ -82,9 +88,13 @@ class Asking:
         self._passage = passage
 
     def search(
-        self, query: str, options: Options, entries: Sequence[Entry], progress: Progress,
+        self,
+        query: str,
+        options: Options,
+        entries: Sequence[Entry],
+        progress: Progress,
         wanted: Wanted = ANYTHING,
-    ) -> SearchResult:  # fmt: skip
+    ) -> SearchResult:
         """Find the passages of some workspaces, and the facts, that answer a query."""
         scope = self._refreshed(options, entries, progress)
         result = self._ask(query, options, scope, wanted)
@@ -193,9 +203,14 @@ class Asking:
     def _ask(self, query: str, options: Options, scope: Scope, wanted: Wanted) -> SearchResult:
         with self.index.reading() as reader:
             return search(
-                query, options, reader, scope.freshness, self._within(reader, scope.ids, wanted),
-                self._leg(options), self._elsewhere(wanted),
-            )  # fmt: skip
+                query,
+                options,
+                reader,
+                scope.freshness,
+                self._within(reader, scope.ids, wanted),
+                self._leg(options),
+                self._elsewhere(wanted),
+            )
 
     def _leg(self, options: Options) -> Ask:
         if options.mode == WORDS:

@@ -208,8 +208,16 @@ def _expanded(value: Any, environment: Mapping[str, str], file: Path, name: str)
 def _from_text(setting: Setting, text: str, origin: str) -> Value:
     """Read a setting's value from the environment, where everything is text."""
     if isinstance(setting.default, bool):
-        words = {"1": True, "true": True, "yes": True, "on": True,
-                 "0": False, "false": False, "no": False, "off": False}  # fmt: skip
+        words = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }
         return _checked(setting, words.get(text.strip().lower(), text), origin)
     if isinstance(setting.default, tuple):
         return tuple(part.strip() for part in text.split(",") if part.strip())

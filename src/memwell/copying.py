@@ -68,6 +68,11 @@ def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bo
         for lines, tally in ((facts.there, there), (facts.arrived, arrived))
     ]
     return Copied(
-        source.name, target.name, tuple(agents), sides[0], sides[1], facts.conflicts,
+        source.name,
+        target.name,
+        tuple(agents),
+        sides[0],
+        sides[1],
+        facts.conflicts,
         sides[0] == sides[1],
-    )  # fmt: skip
+    )

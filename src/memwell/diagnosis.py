@@ -47,9 +47,12 @@ def status(
 
 
 def examine(
-    home: Path, index: Index, registry: Registry, meaning: Callable[[], Meaning],
+    home: Path,
+    index: Index,
+    registry: Registry,
+    meaning: Callable[[], Meaning],
     place: Path | None,
-) -> list[Check]:  # fmt: skip
+) -> list[Check]:
     """Run every check, none of which changes anything a user wrote.
 
     The settings that `meaning` is made from may be those of a workspace, which the store knows.

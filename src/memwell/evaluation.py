@@ -84,17 +84,23 @@ def evaluate_memory(
 def _check(done: FillReport) -> None:
     """A figure over half of the vectors would mislead."""
     if done.left:
-        raise MemwellError(f"{done.left} passages have no vector: {'; '.join(done.notes)}",
-                           "Use --mode words, or mend the provider")  # fmt: skip
+        raise MemwellError(
+            f"{done.left} passages have no vector: {'; '.join(done.notes)}",
+            "Use --mode words, or mend the provider",
+        )
 
 
 class _Asked:
     """A search over the documents of a set."""
 
     def __init__(
-        self, index: contract.Index, meaning: Meaning, options: Options,
-        documents: Sequence[Document], recipe: Recipe,
-    ) -> None:  # fmt: skip
+        self,
+        index: contract.Index,
+        meaning: Meaning,
+        options: Options,
+        documents: Sequence[Document],
+        recipe: Recipe,
+    ) -> None:
         self._index = index
         self._meaning = meaning
         self._options = options
@@ -118,8 +124,9 @@ class _Asked:
         text = "\n".join(document.text for document in documents)
         digest = hashlib.blake2b(text.encode()).hexdigest()
         note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
-        owners = [document.id for document, one in zip(documents, parsed, strict=True)
-                  for _ in one.chunks]  # fmt: skip
+        owners = [
+            document.id for document, one in zip(documents, parsed, strict=True) for _ in one.chunks
+        ]
         self._documents.update(zip(notes.chunk_ids(note_id), owners, strict=True))
 
     def __call__(self, question: Question, k: int) -> Ranking:
@@ -311,8 +318,19 @@ def _glob(path: str) -> str:
 
 # -- a second configuration ------------------------------------------------------------------------
 
-_WITHOUT_EFFECT = ("agent", "facts.", "ingest.", "llm.", "note.", "recall.", "scan.",
-                   "search.hyde_", "search.k", "sync.", "vectors.")  # fmt: skip
+_WITHOUT_EFFECT = (
+    "agent",
+    "facts.",
+    "ingest.",
+    "llm.",
+    "note.",
+    "recall.",
+    "scan.",
+    "search.hyde_",
+    "search.k",
+    "sync.",
+    "vectors.",
+)
 """Settings, or beginnings of their names, that no evaluation depends on."""
 _OF_THE_INDEX = ("chunk.", "embedding.")
 

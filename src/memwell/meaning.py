@@ -47,9 +47,13 @@ class Meaning:
     """The vectors of one agent's memory."""
 
     def __init__(
-        self, index: Index, home: Path, settings: Config,
-        embedders: Mapping[str, Factory] | None = None, cache: Path | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        index: Index,
+        home: Path,
+        settings: Config,
+        embedders: Mapping[str, Factory] | None = None,
+        cache: Path | None = None,
+    ) -> None:
         self._index = index
         self._settings = settings
         self._cache_file = cache
@@ -107,8 +111,9 @@ class Meaning:
             space = self._open(member, embedder)
             if rest := self._resting(embedder):
                 notes.append(f"{member.name} is left alone for now: {rest.reason}")
-                return FillReport(member.name, space.model, left=self._left(space),
-                                  notes=tuple(notes))  # fmt: skip
+                return FillReport(
+                    member.name, space.model, left=self._left(space), notes=tuple(notes)
+                )
             done = fill(self._index, take, embedder, space, self.cache, progress, stop, _now)
             if done.stopped_by and not stop.is_set():
                 self._rest(embedder, done.stopped_by, WAIT_MS)
@@ -119,9 +124,15 @@ class Meaning:
                 self._answered(embedder)
             self._drop_old()
             return FillReport(
-                member.name, space.model, done.embedded, done.from_cache, done.refused,
-                done.left, time.perf_counter() - started, tuple(notes),
-            )  # fmt: skip
+                member.name,
+                space.model,
+                done.embedded,
+                done.from_cache,
+                done.refused,
+                done.left,
+                time.perf_counter() - started,
+                tuple(notes),
+            )
 
     def catch_up(self, most: int) -> int:
         """Embed the few chunks that came since, if the model is on this machine.
@@ -150,9 +161,16 @@ class Meaning:
         if embedder.remote or self._resting(embedder):
             return self._left(space)
         done = fill(
-            self._index, take, embedder, space, self.cache, unwatched, threading.Event(), _now,
+            self._index,
+            take,
+            embedder,
+            space,
+            self.cache,
+            unwatched,
+            threading.Event(),
+            _now,
             in_passing=True,
-        )  # fmt: skip
+        )
         if done.stopped_by:
             self._rest(embedder, done.stopped_by, _IMPATIENT_MS)
         return done.left
@@ -186,9 +204,13 @@ class Meaning:
             for space in abandoned:
                 spaces.retire(space, _now())
             return spaces.open(
-                embedder.fingerprint, member.name, embedder.model, embedder.dimensions,
-                member.settings, _now(),
-            )  # fmt: skip
+                embedder.fingerprint,
+                member.name,
+                embedder.model,
+                embedder.dimensions,
+                member.settings,
+                _now(),
+            )
 
     def _resting(self, embedder: Embedder) -> Rest | None:
         with self._index.reading() as reader:
@@ -276,9 +298,12 @@ class Meaning:
         at_least = getattr(error, "retry_after", None) or 0.0
         with suppress(MemwellError), self._index.writing_rests(wait_ms) as rests:
             rests.failed(
-                embedder.fingerprint, str(error), time.time(),
-                unavailable=unavailable, at_least=at_least,
-            )  # fmt: skip
+                embedder.fingerprint,
+                str(error),
+                time.time(),
+                unavailable=unavailable,
+                at_least=at_least,
+            )
 
     def _answered(self, embedder: Embedder) -> None:
         with suppress(MemwellError), self._index.writing_rests(_IMPATIENT_MS) as rests:
@@ -307,8 +332,9 @@ class Meaning:
     def spaces(self) -> tuple[SpaceStatus, ...]:
         """Return every space, the live one first."""
         with self._index.reading() as reader:
-            return tuple(_status(space, *reader.spaces.coverage(space))
-                         for space in reader.spaces.all())  # fmt: skip
+            return tuple(
+                _status(space, *reader.spaces.coverage(space)) for space in reader.spaces.all()
+            )
 
     def state(self) -> str:
         """Say in a line what answers by meaning."""
@@ -349,10 +375,19 @@ class Meaning:
 
 def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
     return SpaceStatus(
-        space.id, space.provider, space.model, space.dimensions, space.state, embedded, chunks,
-        space.opened_at, space.retired_at, space.random_mean, space.random_deviation,
+        space.id,
+        space.provider,
+        space.model,
+        space.dimensions,
+        space.state,
+        embedded,
+        chunks,
+        space.opened_at,
+        space.retired_at,
+        space.random_mean,
+        space.random_deviation,
         space.fingerprint,
-    )  # fmt: skip
+    )
 
 
 class _Begun:

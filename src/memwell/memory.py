@@ -79,12 +79,24 @@ class Memory(Opened):
         self._meaning.drop(number)
 
     def search(
-        self, query: str, *, k: int | None = None, min_score: float | None = None,
-        mode: str | None = None, fusion: str | None = None, diversity: str | None = None,
-        context: str | None = None, kind: str | None = None, include_superseded: bool = False,
-        as_of: str | None = None, paths: Iterable[str] | None = None, passage: str = "",
-        explain: bool = False, today: dt.date | None = None, progress: Progress = unwatched,
-    ) -> SearchResult:  # fmt: skip
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        min_score: float | None = None,
+        mode: str | None = None,
+        fusion: str | None = None,
+        diversity: str | None = None,
+        context: str | None = None,
+        kind: str | None = None,
+        include_superseded: bool = False,
+        as_of: str | None = None,
+        paths: Iterable[str] | None = None,
+        passage: str = "",
+        explain: bool = False,
+        today: dt.date | None = None,
+        progress: Progress = unwatched,
+    ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
         `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
@@ -97,9 +109,16 @@ class Memory(Opened):
         their scores came about. `today` is what notes are old by; default the clock.
         """
         options = search_options(
-            self.settings, k=k, min_score=min_score, mode=mode, fusion=fusion,
-            diversity=diversity, context=context, explain=explain, today=today or config.today(),
-        )  # fmt: skip
+            self.settings,
+            k=k,
+            min_score=min_score,
+            mode=mode,
+            fusion=fusion,
+            diversity=diversity,
+            context=context,
+            explain=explain,
+            today=today or config.today(),
+        )
         only = None if paths is None else frozenset(paths)
         wanted = Wanted(kind, include_superseded, as_of, only)
         asking, entries = self._asking(passage), self._searched(remember=True)
@@ -226,10 +245,14 @@ class Memory(Opened):
 
         return self._mended(
             lambda: diagnosis.status(
-                self.home, self.agent, self._index, self._workspaces.registry, self._meaning,
+                self.home,
+                self.agent,
+                self._index,
+                self._workspaces.registry,
+                self._meaning,
                 deep=deep,
             )
-        )  # fmt: skip
+        )
 
     def doctor(self) -> list[Check]:
         """Look for anything that is wrong or will go wrong, each with its remedy."""

@@ -137,9 +137,15 @@ class Opened:
     def _asking(self, passage: str = "") -> Asking:
         self._is_settled  # noqa: B018
         return Asking(
-            self._index.seen_by(self.viewer), self._workspaces, lambda: self._meaning,
-            self.settings, self.notices.append, self._store, self.viewer, passage,
-        )  # fmt: skip
+            self._index.seen_by(self.viewer),
+            self._workspaces,
+            lambda: self._meaning,
+            self.settings,
+            self.notices.append,
+            self._store,
+            self.viewer,
+            passage,
+        )
 
     def _entry(self) -> Entry | None:
         return self._workspaces.around(self._place) if self._place else None

@@ -45,10 +45,11 @@ def _embeddings(graph: Graph, weights: dict[str, Array], stored: dict[str, Array
     zero = graph.constant(np.zeros(1, dtype=np.int64))
     place = graph.node("Slice", graph.constant(places), zero, length, zero)
     return graph.node(
-        "LayerNormalization", graph.node("Add", words, place),
+        "LayerNormalization",
+        graph.node("Add", words, place),
         *(graph.constant(weights[f"embeddings.LayerNorm.{kind}"]) for kind in ("weight", "bias")),
         epsilon=_EPSILON,
-    )  # fmt: skip
+    )
 
 
 def _layer(graph: Graph, part: dict[str, Array], state: str) -> str:

@@ -58,10 +58,16 @@ def load(folder: Path) -> Dataset:
             " your own cases",
         )
     documents = tuple(
-        Document(_text(row, "id"), _text(row, "text"), str(row.get("title") or ""),
-                 row.get("date"), str(row.get("group") or ""), str(row.get("session") or ""))
+        Document(
+            _text(row, "id"),
+            _text(row, "text"),
+            str(row.get("title") or ""),
+            row.get("date"),
+            str(row.get("group") or ""),
+            str(row.get("session") or ""),
+        )
         for row in _rows(folder / "corpus.jsonl")
-    )  # fmt: skip
+    )
     relevant = _judgements(folder / "qrels.tsv")
     questions = tuple(
         Question(

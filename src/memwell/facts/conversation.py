@@ -188,32 +188,53 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("preference", rf"I (?:really )?(?:like|love|hate|dislike|can't stand) {_NAMED}(?!the\b)"),
         ("preference", rf"I (?:really )?(?:do not|don't) (?:like|drink|eat|use) {_NAMED}(?!the\b)"),
         ("preference", rf"I {_OFTEN} (?!run into){_DO} {_NAMED}"),
-        ("preference", r"My (?:favou?rite|preferred|usual|default) [\w -]{2,40}? (?:is|are) "
-                       rf"{_NAMED}(?!{_STATE}\b)"),
-        ("rule", rf"(?:You (?:should|must) |We (?:should |must )?|I want you to )?"
-                 rf"(?:always|never) (?:ever )?(?!say never|give up){_DO}\b"),
+        (
+            "preference",
+            r"My (?:favou?rite|preferred|usual|default) [\w -]{2,40}? (?:is|are) "
+            rf"{_NAMED}(?!{_STATE}\b)",
+        ),
+        (
+            "rule",
+            rf"(?:You (?:should|must) |We (?:should |must )?|I want you to )?"
+            rf"(?:always|never) (?:ever )?(?!say never|give up){_DO}\b",
+        ),
         ("rule", rf"(?:Do not|Don't) ever {_DO}\b"),
-        ("rule", r"(?:If|When|Whenever|Before|After) [^,]{3,100}, (?:please )?"
-                 rf"(?:always|never) {_DO}\b"),
-        ("rule", r"(?:From now on|Going forward|In (?:the )?future|As of now)\b,? "
-                 r"(?!I (?:get|see)|it\b|this\b|that\b)"),
-        ("decision", r"(?:We|I|The team)(?: have|'ve)? (?:just |finally |now )?"
-                     r"(?:decided|agreed|settled|opted) (?:to|on|that|against|for|not) "
-                     r"(?!(?:this|that|it|nothing)\b)"),
+        (
+            "rule",
+            r"(?:If|When|Whenever|Before|After) [^,]{3,100}, (?:please )?"
+            rf"(?:always|never) {_DO}\b",
+        ),
+        (
+            "rule",
+            r"(?:From now on|Going forward|In (?:the )?future|As of now)\b,? "
+            r"(?!I (?:get|see)|it\b|this\b|that\b)",
+        ),
+        (
+            "decision",
+            r"(?:We|I|The team)(?: have|'ve)? (?:just |finally |now )?"
+            r"(?:decided|agreed|settled|opted) (?:to|on|that|against|for|not) "
+            r"(?!(?:this|that|it|nothing)\b)",
+        ),
         ("decision", rf"(?:We(?:'re| are)|I(?:'m| am)) going with {_NAMED}"),
         ("decision", r"(?:The decision is|Decision:) "),
         ("fact", rf"My (?:[\w'-]+ ){{0,2}}?{_MINE} (?:is|are) {_NAMED}(?!{_STATE}\b)"),
         ("fact", r"(?:You can |Just )?call me \"?(?-i:[A-Z])"),
         ("fact", rf"I(?:'m| am) an? (?!(?:bit|little|lot|few)\b)(?:[\w'-]+ ){{0,4}}?{_SOMEBODY}\b"),
-        ("fact", r"I(?:'m| am) (?:vegan|vegetarian|allergic to|based in|from|colou?r.?blind"
-                 r"|left-handed|dyslexic|new to)\b"),
+        (
+            "fact",
+            r"I(?:'m| am) (?:vegan|vegetarian|allergic to|based in|from|colou?r.?blind"
+            r"|left-handed|dyslexic|new to)\b",
+        ),
         ("fact", rf"I (?:live in|work (?:at|for|as|from)|speak|come from) {_NAMED}"),
-        ("fact", rf"We (?:only |always )?use {_NAMED}(?!an? |the )[^,]{{2,60}}?"
-                 r"(?:, not| for| as| instead of) "),
+        (
+            "fact",
+            rf"We (?:only |always )?use {_NAMED}(?!an? |the )[^,]{{2,60}}?"
+            r"(?:, not| for| as| instead of) ",
+        ),
         ("fact", r"Our [\w '-]{2,60}? (?:is|are) (?:called|named|hosted|deployed|stored) "),
         ("fact", r"Our [\w '-]{2,60}? (?:lives?|runs?) (?:in|on|at) "),
     )
-)  # fmt: skip
+)
 _CLAUSE = re.compile(
     r"(?!(?:this|that|it|they|he|she|these|those|there|how|when|what|to|the (?:time|day))\b)"
     r"(?:[\w./'-]+ ){1,8}?"

@@ -134,9 +134,14 @@ class _Run:
     """One reading of a folder's files."""
 
     def __init__(
-        self, memory: Door, root: Path, reader: Reader, report: IngestReport, ledger: Ledger,
+        self,
+        memory: Door,
+        root: Path,
+        reader: Reader,
+        report: IngestReport,
+        ledger: Ledger,
         most_bytes: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.memory = memory
         self.root = root
         self.reader = reader
@@ -309,9 +314,7 @@ def _alive(keeper: Keeper) -> dict[str, Fact]:
 
 def _telling(fact: Found, name: str) -> Telling:
     where = origin(name, fact.start_line, fact.end_line)
-    return Telling(
-        fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable"
-    )  # fmt: skip
+    return Telling(fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable")
 
 
 def _path(where: str) -> str:

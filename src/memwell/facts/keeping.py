@@ -40,9 +40,25 @@ _LONGEST_LABEL = 60
 _MUCH_LEFT = 0.9
 """Of a life, what must be left that reading a fact need not renew it: a write less."""
 _NEGATIONS = frozenset(
-    ("not", "no", "never", "none", "without", "t", "cannot", "nicht", "kein", "keine", "nie", "ne",
-     "pas", "jamais", "sin", "nunca")
-)  # fmt: skip
+    (
+        "not",
+        "no",
+        "never",
+        "none",
+        "without",
+        "t",
+        "cannot",
+        "nicht",
+        "kein",
+        "keine",
+        "nie",
+        "ne",
+        "pas",
+        "jamais",
+        "sin",
+        "nunca",
+    )
+)
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -200,10 +216,13 @@ class Keeper:
             fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
             _accepted(
                 Telling(
-                    fact.text, fact.category, fact.tags, importance=fact.importance,
+                    fact.text,
+                    fact.category,
+                    fact.tags,
+                    importance=fact.importance,
                     confidence=fact.confidence,
                 )
-            )  # fmt: skip
+            )
             self._refuse_twin(facts, fact)
             facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
             return fact

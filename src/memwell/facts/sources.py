@@ -104,9 +104,7 @@ def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
     return end
 
 
-def _back(
-    rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int
-) -> int:  # fmt: skip
+def _back(rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int) -> int:
     """Return where the next piece begins: before the end of this, if the next row still fits."""
     room = min(overlap, size - len(rows[end][1]) - 1)
     back, again = end, 0

@@ -159,9 +159,12 @@ def _readable(
 
 
 def _take(
-    facts: Facts, fact: Fact, events: History, histories: dict[str, list[FactEvent]],
+    facts: Facts,
+    fact: Fact,
+    events: History,
+    histories: dict[str, list[FactEvent]],
     report: Imported,
-) -> None:  # fmt: skip
+) -> None:
     """Write a fact unless what is there is the same or newer."""
     known = next(iter(facts.find(Which(ids=(fact.id,), superseded=True))), None)
     if known:

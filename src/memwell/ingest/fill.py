@@ -51,9 +51,17 @@ class Filled:
 
 
 def fill(
-    index: Index, take: Take, embedder: Embedder, space: Space, cache: VectorCache,
-    progress: Progress, stop: threading.Event, now: Callable[[], str], *, in_passing: bool = False,
-) -> Filled:  # fmt: skip
+    index: Index,
+    take: Take,
+    embedder: Embedder,
+    space: Space,
+    cache: VectorCache,
+    progress: Progress,
+    stop: threading.Event,
+    now: Callable[[], str],
+    *,
+    in_passing: bool = False,
+) -> Filled:
     """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
 
     Where somebody waits for something else, `in_passing`, others are not waited for, and what
@@ -81,9 +89,14 @@ class _Filling:
     """One filling, and its tally."""
 
     def __init__(
-        self, index: Index, embedder: Embedder, space: Space, cache: VectorCache,
-        progress: Progress, stop: threading.Event,
-    ) -> None:  # fmt: skip
+        self,
+        index: Index,
+        embedder: Embedder,
+        space: Space,
+        cache: VectorCache,
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
         self.index = index
         self.embedder = embedder
         self.space = space

@@ -20,9 +20,24 @@ CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "mem
 """What an agent's workspace is known by, and what is taken of it when no path is named."""
 
 SKIPPED_FOLDERS = frozenset(
-    {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv",
-     ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".obsidian", ".trash"}
-)  # fmt: skip
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        "node_modules",
+        "__pycache__",
+        "site-packages",
+        ".venv",
+        "venv",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".obsidian",
+        ".trash",
+    }
+)
 IGNORE_FILES = (".gitignore", ".memwellignore")
 
 

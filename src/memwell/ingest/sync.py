@@ -189,9 +189,13 @@ class _Work:
             )
             return None
         file = NoteFile(
-            found.path, status.st_size, status.st_mtime_ns, read_ns,
-            hashlib.blake2b(data, digest_size=16).hexdigest(), str(self.recipe),
-        )  # fmt: skip
+            found.path,
+            status.st_size,
+            status.st_mtime_ns,
+            read_ns,
+            hashlib.blake2b(data, digest_size=16).hexdigest(),
+            str(self.recipe),
+        )
         if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
             return _Read(file, None, stamp)
         try:

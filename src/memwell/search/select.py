@@ -60,10 +60,18 @@ def traced(
 ) -> Trace:
     """Say how the score of a candidate came about."""
     return Trace(
-        candidate.parts, candidate.fused, candidate.above_chance, candidate.covered,
-        candidate.relevance, min_score, candidate.kept.share, candidate.kept.why, candidate.score,
-        copies, worth,
-    )  # fmt: skip
+        candidate.parts,
+        candidate.fused,
+        candidate.above_chance,
+        candidate.covered,
+        candidate.relevance,
+        min_score,
+        candidate.kept.share,
+        candidate.kept.why,
+        candidate.score,
+        copies,
+        worth,
+    )
 
 
 def select(

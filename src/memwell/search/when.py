@@ -17,9 +17,19 @@ import re
 from dataclasses import dataclass
 
 _MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december",
-)  # fmt: skip
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = "|".join((*_MONTHS, *(f"{month[:3]}[.]?" for month in _MONTHS), "sept[.]?"))
 _UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}

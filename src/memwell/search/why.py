@@ -86,8 +86,14 @@ def _filtered(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
     return ""
 
 
-_TYPED = {"paths": "path:", "not_paths": "-path:", "tags": "tag:", "not_tags": "-tag:",
-          "after": "after:", "before": "before:"}  # fmt: skip
+_TYPED = {
+    "paths": "path:",
+    "not_paths": "-path:",
+    "tags": "tag:",
+    "not_tags": "-tag:",
+    "after": "after:",
+    "before": "before:",
+}
 
 
 def _among_hits(chosen: Sequence[Chosen], mine: frozenset[int], options: Options) -> Why | None:
@@ -111,16 +117,21 @@ def _lost_in_order(
     trace = traced(best, options.min_score)
     place = f"candidate {at} of {len(ranked.candidates)}"
     if options.diversity.method != OFF and at <= options.k * options.multiplier:
-        return _verdict(NOT_DIVERSE, f"{place}, too like hits that are shown",
-                        "Search with --diversity off", trace)  # fmt: skip
+        return _verdict(
+            NOT_DIVERSE,
+            f"{place}, too like hits that are shown",
+            "Search with --diversity off",
+            trace,
+        )
     ageless = sorted(ranked.candidates, key=lambda one: (-one.fused, one.chunk_id))
     before, _ = _best(ageless, mine)
     if before <= len(chosen) < at:
         reason = f"{place}; without time it would be {before} ({best.kept.why})"
         remedy = "Name its time in the query, or set search.decay to off"
         return _verdict(DECAYED, reason, remedy, trace)
-    return _verdict(OUTRANKED, f"{place}, and {options.k} hits are shown",
-                    f"Ask for more hits: -k {at}", trace)  # fmt: skip
+    return _verdict(
+        OUTRANKED, f"{place}, and {options.k} hits are shown", f"Ask for more hits: -k {at}", trace
+    )
 
 
 def _below(ranked: Ranked, mine: frozenset[int], options: Options) -> Why | None:
@@ -140,8 +151,11 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
     if not query.has_words:
         return _verdict(OUTRANKED, "the filters list more notes before it", "Ask for more hits: -k")
     if (query.all_of or query.none_of) and not reader.satisfying(query, chunks):
-        return _verdict(EXCLUDED, "it lacks what must match, or holds what must not",
-                        "Search for plain words, without quotes, AND and -")  # fmt: skip
+        return _verdict(
+            EXCLUDED,
+            "it lacks what must match, or holds what must not",
+            "Search for plain words, without quotes, AND and -",
+        )
     legs = "; ".join(_places(ranked, chunks, reader))
     return _verdict(OUTSIDE, legs or "no leg answered", "Use words that it holds, or ask otherwise")
 

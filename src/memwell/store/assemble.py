@@ -67,11 +67,20 @@ def as_hit(row: Sequence[Any], relevance: float) -> Hit:
     path, root, start, end, text, title, heading, date, tags, until = row
     fact = root.startswith(FACTS)
     return Hit(
-        path=path, workspace="facts" if fact else root, start_line=start, end_line=end,
-        score=relevance, relevance=relevance, text=text, title=title, date=date,
-        heading=tuple(filter(None, heading.split("\n"))), tags=tuple(tags),
-        kind="fact" if fact else "note", valid_until=until if fact else None,
-    )  # fmt: skip
+        path=path,
+        workspace="facts" if fact else root,
+        start_line=start,
+        end_line=end,
+        score=relevance,
+        relevance=relevance,
+        text=text,
+        title=title,
+        date=date,
+        heading=tuple(filter(None, heading.split("\n"))),
+        tags=tuple(tags),
+        kind="fact" if fact else "note",
+        valid_until=until if fact else None,
+    )
 
 
 def as_written(token: str, like: str, text: str, tokens: Tokens) -> str:

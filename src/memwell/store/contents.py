@@ -91,10 +91,14 @@ def as_whole(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> WholeNote:
     key, root, *file, title, names, date, meta, tags, links = row
     called = names.split("\n")
     note = Note(
-        title, date,
+        title,
+        date,
         tuple(name for name in called if name.casefold() in tags),  # tags are kept case-folded
-        tuple(called), tuple(links), json.loads(meta), tuple(as_chunk(part[1:]) for part in chunks),
-    )  # fmt: skip
+        tuple(called),
+        tuple(links),
+        json.loads(meta),
+        tuple(as_chunk(part[1:]) for part in chunks),
+    )
     return WholeNote(key, root, NoteFile(*file), note, tuple(part[0] for part in chunks))
 
 

@@ -217,13 +217,21 @@ def _read_back(reader: Reader, whole: WholeNote) -> WholeNote | None:
 
 def _is(whole: WholeNote, stamp: Stamp | None) -> bool:
     """Whether a note is there already."""
-    return stamp is not None and NoteFile(
-        whole.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
-    ) == whole.file  # fmt: skip
+    return (
+        stamp is not None
+        and NoteFile(
+            whole.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
+        )
+        == whole.file
+    )
 
 
 def _opened(spaces: Spaces, space: Space) -> Space:
     return spaces.open(
-        space.fingerprint, space.provider, space.model, space.dimensions, space.made_from,
+        space.fingerprint,
+        space.provider,
+        space.model,
+        space.dimensions,
+        space.made_from,
         space.opened_at,
-    )  # fmt: skip
+    )

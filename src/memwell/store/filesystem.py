@@ -8,9 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "9p", "fuse.sshfs", "fuse.rclone", "davfs",
-     "fuse.s3fs", "fuse.glusterfs", "ceph", "afs", "ncpfs", "fuse.gcsfuse"}
-)  # fmt: skip
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afpfs",
+        "9p",
+        "fuse.sshfs",
+        "fuse.rclone",
+        "davfs",
+        "fuse.s3fs",
+        "fuse.glusterfs",
+        "ceph",
+        "afs",
+        "ncpfs",
+        "fuse.gcsfuse",
+    }
+)
 _SYNCED = {
     "dropbox": "Dropbox",
     "onedrive": "OneDrive",

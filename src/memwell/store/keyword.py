@@ -284,9 +284,13 @@ class _Runner:
     """Runs FTS5 expressions under the exclusions and filters of one query."""
 
     def __init__(
-        self, connection: apsw.Connection, query: WordQuery, limit: int, lexicon: Lexicon,
+        self,
+        connection: apsw.Connection,
+        query: WordQuery,
+        limit: int,
+        lexicon: Lexicon,
         only: Sequence[int] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.connection = connection
         self.unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())

@@ -276,9 +276,12 @@ def _dead(connection: apsw.Connection, space: Space) -> list[int]:
 
 
 def _adopt(
-    connection: apsw.Connection, space: Space, place: str, copied: Collection[int],
+    connection: apsw.Connection,
+    space: Space,
+    place: str,
+    copied: Collection[int],
     dead: Sequence[int],
-) -> None:  # fmt: skip
+) -> None:
     """Let the ledger name what a table has; a chunk whose vector was lost waits again."""
     if place and not space.place:
         connection.execute(

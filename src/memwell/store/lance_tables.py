@@ -38,9 +38,11 @@ _ATTEMPTS = 8
 _LEFT_ALONE = 30.0
 """Seconds for which an address that did not answer is not asked again."""
 _PATIENCE = {
-    "connect_timeout": "3s", "timeout": "30s", "client_max_retries": "2",
+    "connect_timeout": "3s",
+    "timeout": "30s",
+    "client_max_retries": "2",
     "client_retry_timeout": "10",
-}  # fmt: skip
+}
 _REASONS = {
     "Failed to get AWS credentials": "there is no key in the environment",
     "NoSuchBucket": "the bucket does not exist",
@@ -148,9 +150,14 @@ class Tables:
     def nearest(self, query: Array, where: str, limit: int, place: str) -> list[tuple[int, float]]:
         """Return keys and cosines of the rows nearest to a query, of those that a filter leaves."""
         asked = (
-            self._open(place).search(query, vector_column_name="vector").distance_type("dot")
-            .minimum_nprobes(_PROBES).maximum_nprobes(0).select(["key", "_distance"]).limit(limit)
-        )  # fmt: skip
+            self._open(place)
+            .search(query, vector_column_name="vector")
+            .distance_type("dot")
+            .minimum_nprobes(_PROBES)
+            .maximum_nprobes(0)
+            .select(["key", "_distance"])
+            .limit(limit)
+        )
         if where:
             asked = asked.where(where, prefilter=True)
         found = self._try(place, lambda *_: asked.to_arrow())

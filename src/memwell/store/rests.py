@@ -46,9 +46,14 @@ class Rests:
         return Rest(*row) if row else None
 
     def failed(
-        self, provider: str, reason: str, now: float,
-        *, unavailable: bool = False, at_least: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        provider: str,
+        reason: str,
+        now: float,
+        *,
+        unavailable: bool = False,
+        at_least: float = 0.0,
+    ) -> None:
         """Leave a provider alone: twice as long with each failure in a row."""
         before = self._connection.execute(
             "SELECT failures FROM rests WHERE provider = ?", (provider,)

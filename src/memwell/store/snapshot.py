@@ -193,10 +193,13 @@ def _layout(count: int, dimensions: int, leading: int) -> dict[str, tuple[str, t
     """Return the kind and the shape of each array, in the order of the file."""
     turned = dimensions if leading < dimensions else 0
     return {
-        "ids": ("<i8", (count,)), "chunks": ("<i8", (count,)), "notes": ("<i8", (count,)),
+        "ids": ("<i8", (count,)),
+        "chunks": ("<i8", (count,)),
+        "notes": ("<i8", (count,)),
         "axes": ("<f4", (turned, dimensions)),
-        "lead": ("<f4", (count, leading)), "rest": ("<f4", (count, dimensions - leading)),
-    }  # fmt: skip
+        "lead": ("<f4", (count, leading)),
+        "rest": ("<f4", (count, dimensions - leading)),
+    }
 
 
 def _bytes(kind: str, shape: tuple[int, ...]) -> int:

@@ -108,9 +108,14 @@ class Spaces:
         return None if found is None else str(found)
 
     def open(
-        self, fingerprint: str, provider: str, model: str, dimensions: int,
-        settings: Mapping[str, Any], at: str,
-    ) -> Space:  # fmt: skip
+        self,
+        fingerprint: str,
+        provider: str,
+        model: str,
+        dimensions: int,
+        settings: Mapping[str, Any],
+        at: str,
+    ) -> Space:
         """Return the space of a fingerprint to be filled; the first of all is live at once."""
         state = FILLING if self.live() else LIVE
         self._connection.execute(

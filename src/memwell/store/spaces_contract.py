@@ -30,9 +30,14 @@ class Spaces(Protocol):
         """Return the space of a fingerprint."""
 
     def open(
-        self, fingerprint: str, provider: str, model: str, dimensions: int,
-        settings: Mapping[str, Any], at: str,
-    ) -> Space:  # fmt: skip
+        self,
+        fingerprint: str,
+        provider: str,
+        model: str,
+        dimensions: int,
+        settings: Mapping[str, Any],
+        at: str,
+    ) -> Space:
         """Return the space of a fingerprint to be filled; the first of all is live at once."""
 
     def go_live(self, space: Space, at: str) -> None:
@@ -70,9 +75,14 @@ class Rests(Protocol):
         """Return how a provider failed last, if it has not answered since."""
 
     def failed(
-        self, provider: str, reason: str, now: float,
-        *, unavailable: bool = False, at_least: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        provider: str,
+        reason: str,
+        now: float,
+        *,
+        unavailable: bool = False,
+        at_least: float = 0.0,
+    ) -> None:
         """Leave a provider alone: twice as long with each failure in a row."""
 
     def answered(self, provider: str) -> None:

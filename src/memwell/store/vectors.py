@@ -200,9 +200,13 @@ def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[
 
 
 def _recent(
-    connection: apsw.Connection, space: Space, after: int, query: Array, allowed: _Allowed,
+    connection: apsw.Connection,
+    space: Space,
+    after: int,
+    query: Array,
+    allowed: _Allowed,
     limit: int,
-) -> list[Match]:  # fmt: skip
+) -> list[Match]:
     """Return the best chunks of the rows that came after the snapshot."""
     rows = [*_rows(connection, space, after)]
     if not rows:

@@ -47,8 +47,10 @@ class Registry:
             ON CONFLICT (tenant, agent, root) DO UPDATE
                 SET conventional = excluded.conventional, include = excluded.include
             """,
-            root=entry.root, conventional=entry.conventional, include=[*entry.include],
-        )  # fmt: skip
+            root=entry.root,
+            conventional=entry.conventional,
+            include=[*entry.include],
+        )
         return entry
 
     def remove(self, root: str) -> None:
@@ -73,9 +75,14 @@ class Rests:
         return Rest(*row) if row else None
 
     def failed(
-        self, provider: str, reason: str, now: float,
-        *, unavailable: bool = False, at_least: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        provider: str,
+        reason: str,
+        now: float,
+        *,
+        unavailable: bool = False,
+        at_least: float = 0.0,
+    ) -> None:
         """Leave a provider alone: twice as long with each failure in a row."""
         before = self.of(provider)
         failures = (before.failures if before else 0) + 1
@@ -88,9 +95,12 @@ class Rests:
                 SET until = excluded.until, failures = excluded.failures,
                     unavailable = excluded.unavailable, reason = excluded.reason
             """,
-            provider=provider, until=now + max(seconds_after(failures), at_least),
-            failures=failures, unavailable=unavailable, reason=reason,
-        )  # fmt: skip
+            provider=provider,
+            until=now + max(seconds_after(failures), at_least),
+            failures=failures,
+            unavailable=unavailable,
+            reason=reason,
+        )
 
     def answered(self, provider: str) -> None:
         """Forget the failures of a provider that answers, or that the user wants tried again."""
@@ -121,8 +131,9 @@ class VectorCache:
             self._agent,
             f"SELECT digest, vectors FROM cached c WHERE {here('c')}"
             " AND c.digest = ANY(%(digests)s) AND c.fingerprint = %(fingerprint)s",
-            digests=[*by_digest], fingerprint=fingerprint,
-        )  # fmt: skip
+            digests=[*by_digest],
+            fingerprint=fingerprint,
+        )
         return {
             by_digest[digest]: np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
             for digest, blob in rows
@@ -140,8 +151,10 @@ class VectorCache:
             ON CONFLICT (tenant, agent, digest, fingerprint)
                 DO UPDATE SET vectors = excluded.vectors, used = excluded.used
             """,
-            fingerprint=fingerprint, digests=[*rows], vectors=[*rows.values()],
-        )  # fmt: skip
+            fingerprint=fingerprint,
+            digests=[*rows],
+            vectors=[*rows.values()],
+        )
 
     def forget(self, digests: Iterable[bytes]) -> bool:
         """Delete the vectors of texts."""

@@ -188,9 +188,13 @@ class Server:
                     migrate(connection)
                 pool = ConnectionPool(
                     make_conninfo(**self._parts),
-                    kwargs={"autocommit": True}, min_size=0, max_size=MOST_CONNECTIONS,
-                    configure=self._configure, reconnect_timeout=CONNECT_SECONDS, open=False,
-                )  # fmt: skip
+                    kwargs={"autocommit": True},
+                    min_size=0,
+                    max_size=MOST_CONNECTIONS,
+                    configure=self._configure,
+                    reconnect_timeout=CONNECT_SECONDS,
+                    open=False,
+                )
                 pool.open()
                 self._pool, self._was_there = pool, True
             return self._pool

@@ -31,8 +31,9 @@ class Contained:
             GROUP BY n.path, w.root, n.title, n.date, n.tags
             ORDER BY n.date DESC NULLS LAST, n.path
             """,
-            roots=[*roots], path=path,
-        )  # fmt: skip
+            roots=[*roots],
+            path=path,
+        )
         return [
             ListedNote(path, root, title, date, tuple(tags), chunks)
             for path, root, title, date, tags, chunks in rows
@@ -48,8 +49,10 @@ class Contained:
                 AND n.path = %(path)s
             ORDER BY c.seq
             """,
-            roots=[*roots], path=path, workspace=workspace,
-        )  # fmt: skip
+            roots=[*roots],
+            path=path,
+            workspace=workspace,
+        )
         return [as_chunk(row) for row in rows]
 
     def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
@@ -67,8 +70,10 @@ class Contained:
                 AND c.id %% %(step)s = 0
             ORDER BY w.root, n.path, c.seq
             """,
-            roots=[*roots], space=space.id, step=step,
-        )  # fmt: skip
+            roots=[*roots],
+            space=space.id,
+            step=step,
+        )
         return [(as_spot(row[:-1]), little_endian(row[-1])) for row in rows]
 
     def whole(self, after: int, limit: int) -> list[WholeNote]:
@@ -80,8 +85,9 @@ class Contained:
             FROM notes n JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
             WHERE {here("n")} AND n.id > %(after)s ORDER BY n.id LIMIT %(limit)s
             """,
-            after=after, limit=limit,
-        )  # fmt: skip
+            after=after,
+            limit=limit,
+        )
         parts = self._session.rows(
             f"""
             SELECT c.note_id, c.id, c.text, c.start_line, c.end_line, c.heading, c.overlap

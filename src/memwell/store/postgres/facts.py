@@ -212,8 +212,10 @@ class Facts:
         self._session.run(
             f"UPDATE fact_events SET scope = %(scope)s, target = %(target)s"
             f" WHERE tenant = {_TENANT} AND fact_id = %(id)s",
-            id=fact.id, scope=fact.scope, target=fact.target,
-        )  # fmt: skip
+            id=fact.id,
+            scope=fact.scope,
+            target=fact.target,
+        )
         self.note(fact.id, at, what, detail)
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
@@ -224,8 +226,11 @@ class Facts:
             SELECT tenant, scope, target, id, %(at)s, %(what)s, %(detail)s FROM facts
             WHERE tenant = {_TENANT} AND id = %(id)s
             """,
-            id=fact_id, at=at, what=what, detail=detail,
-        )  # fmt: skip
+            id=fact_id,
+            at=at,
+            what=what,
+            detail=detail,
+        )
 
     def delete(self, ids: Iterable[str]) -> int:
         """Remove facts, and with them what is known of them; return how many there were."""
@@ -239,8 +244,9 @@ class Facts:
                 VALUES ({_TENANT}, %(id)s, %(revision)s)
                 ON CONFLICT (tenant, id) DO UPDATE SET revision = excluded.revision
                 """,
-                id=fact_id, revision=self._next_revision(),
-            )  # fmt: skip
+                id=fact_id,
+                revision=self._next_revision(),
+            )
             count += 1
         return count
 
@@ -252,8 +258,9 @@ class Facts:
                 INSERT INTO unfinished (tenant, id, digest) VALUES ({_TENANT}, %(id)s, %(digest)s)
                 ON CONFLICT (tenant, id) DO UPDATE SET digest = excluded.digest
                 """,
-                id=fact.id, digest=digest_of(fact.text),
-            )  # fmt: skip
+                id=fact.id,
+                digest=digest_of(fact.text),
+            )
 
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
         """Write a fact with its history as they are, in place of the visible one of that id."""

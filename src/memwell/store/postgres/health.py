@@ -107,8 +107,10 @@ def _missing_rights(session: Session) -> Iterator[str]:
         WHERE NOT CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, wanted.right)
             ELSE has_table_privilege(c.oid, wanted.right) END
         """,
-        schema=SCHEMA, things=[*things], rights=[*rights],
-    )  # fmt: skip
+        schema=SCHEMA,
+        things=[*things],
+        rights=[*rights],
+    )
     for right, thing in rows:
         yield f"{right} on {SCHEMA}.{thing}"
 

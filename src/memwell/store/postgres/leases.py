@@ -76,8 +76,9 @@ class _Leases:
                 self._server.rows(
                     self._agent,
                     f"UPDATE leases SET until = now() + {_A_WHILE} WHERE {_MINE}",
-                    holder=self._holder, seconds=SECONDS,
-                )  # fmt: skip
+                    holder=self._holder,
+                    seconds=SECONDS,
+                )
 
     def give_back(self) -> None:
         """End the leases."""

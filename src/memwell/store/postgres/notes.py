@@ -41,9 +41,11 @@ class Notes:
                     DO UPDATE SET folder_id = coalesce(excluded.folder_id, w.folder_id)
                 RETURNING id
                 """,
-                root=root, folder_id=folder_id, owner=owner_of(root),
+                root=root,
+                folder_id=folder_id,
+                owner=owner_of(root),
             )
-        )  # fmt: skip
+        )
 
     def workspace_id(self, root: str) -> int | None:
         """Return the id of the workspace at `root`, or None."""
@@ -71,8 +73,9 @@ class Notes:
         """Record that a workspace's folder now lies elsewhere."""
         self._session.run(
             f"UPDATE workspaces w SET root = %(root)s WHERE {here('w')} AND w.id = %(id)s",
-            root=root, id=workspace_id,
-        )  # fmt: skip
+            root=root,
+            id=workspace_id,
+        )
 
     def remove_workspace(self, workspace_id: int) -> None:
         """Forget a workspace with all its notes."""
@@ -85,8 +88,9 @@ class Notes:
         """Record that a workspace is up to date."""
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')} AND w.id = %(id)s",
-            at=at, id=workspace_id,
-        )  # fmt: skip
+            at=at,
+            id=workspace_id,
+        )
 
     def followed(self, root: str) -> int:
         """Return up to which revision the facts of a workspace are as they are."""
@@ -100,8 +104,9 @@ class Notes:
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')}"
             " AND w.root = ANY(%(roots)s)",
-            at=str(revision), roots=[*roots],
-        )  # fmt: skip
+            at=str(revision),
+            roots=[*roots],
+        )
 
     def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of facts, wherever they are shown."""
@@ -146,8 +151,11 @@ class Notes:
             self._session.run(
                 f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
                 f" read_ns = %(read_ns)s WHERE {here('n')} AND n.id = %(id)s",
-                id=note_id, size=file.size, mtime_ns=file.mtime_ns, read_ns=file.read_ns,
-            )  # fmt: skip
+                id=note_id,
+                size=file.size,
+                mtime_ns=file.mtime_ns,
+                read_ns=file.read_ns,
+            )
 
     def put(
         self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
@@ -239,8 +247,9 @@ class Notes:
             SELECT n.id, n.hash FROM notes n WHERE {here("n")}
                 AND n.workspace_id = %(workspace)s AND n.path = %(path)s
             """,
-            workspace=workspace_id, path=path,
-        )  # fmt: skip
+            workspace=workspace_id,
+            path=path,
+        )
         if found is None and moved_from is not None:
             asked = f"SELECT n.id, n.hash FROM notes n WHERE {here('n')} AND n.id = %(id)s"
             found = self._session.row(asked, id=moved_from)
@@ -262,13 +271,23 @@ class Notes:
     ) -> int:
         held = note.meta if file.recipe == FACT else {}
         row: dict[str, Any] = {
-            "workspace_id": workspace_id, "path": file.path, "size": file.size,
-            "mtime_ns": file.mtime_ns, "read_ns": file.read_ns, "hash": file.hash,
-            "recipe": file.recipe, "title": note.title, "names": "\n".join(note.names),
-            "date": note.date, "meta": json.dumps(note.meta, ensure_ascii=False),
-            "tags": sorted({tag.casefold() for tag in note.tags}), "links": sorted({*note.links}),
-            "held_from": held.get("from"), "held_until": held.get("until"), "owner": owner,
-        }  # fmt: skip
+            "workspace_id": workspace_id,
+            "path": file.path,
+            "size": file.size,
+            "mtime_ns": file.mtime_ns,
+            "read_ns": file.read_ns,
+            "hash": file.hash,
+            "recipe": file.recipe,
+            "title": note.title,
+            "names": "\n".join(note.names),
+            "date": note.date,
+            "meta": json.dumps(note.meta, ensure_ascii=False),
+            "tags": sorted({tag.casefold() for tag in note.tags}),
+            "links": sorted({*note.links}),
+            "held_from": held.get("from"),
+            "held_until": held.get("until"),
+            "owner": owner,
+        }
         if old_id is None:
             columns, marks = ", ".join(row), ", ".join(f"%({name})s" for name in row)
             statement = f"INSERT INTO notes (tenant, agent, {columns})"
@@ -280,9 +299,14 @@ class Notes:
         return old_id
 
     def _put_chunks(
-        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], owner: str,
-        *, same_text: bool,
-    ) -> list[int]:  # fmt: skip
+        self,
+        note_id: int,
+        chunks: Sequence[Chunk],
+        before: Sequence[WordRow],
+        owner: str,
+        *,
+        same_text: bool,
+    ) -> list[int]:
         """Replace a note's chunks, keeping the id of each that is still there; return the ids.
 
         Where only the cuts are others, the vectors of those that go stand in for the new ones'.
@@ -306,12 +330,15 @@ class Notes:
                 start_line = excluded.start_line, end_line = excluded.end_line,
                 overlap = excluded.overlap, owner = excluded.owner
             """,
-            note_id=note_id, owner=owner, ids=ids,
-            starts=[part.start_line for part in chunks], ends=[part.end_line for part in chunks],
+            note_id=note_id,
+            owner=owner,
+            ids=ids,
+            starts=[part.start_line for part in chunks],
+            ends=[part.end_line for part in chunks],
             overlaps=[part.overlap for part in chunks],
             headings=["\n".join(part.heading) for part in chunks],
             texts=[part.text for part in chunks],
-        )  # fmt: skip
+        )
         if gone:
             if same_text:
                 lend(self._session, note_id, gone)

@@ -90,8 +90,9 @@ class Changes:
             SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(rows)s::bigint[])
             ON CONFLICT (tenant, agent, token) DO UPDATE SET rows = w.rows + excluded.rows
             """,
-            tokens=[token for token, _ in changed], rows=[rows for _, rows in changed],
-        )  # fmt: skip
+            tokens=[token for token, _ in changed],
+            rows=[rows for _, rows in changed],
+        )
         gone = [token for token, rows in changed if rows < 0]
         self._session.run(
             f"DELETE FROM words w WHERE {here('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
@@ -100,8 +101,9 @@ class Changes:
         said = self._session.value(
             f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
             f" WHERE {here('i')} RETURNING said",
-            chunks=len(self._added) - len(self._removed), tokens=tokens,
-        )  # fmt: skip
+            chunks=len(self._added) - len(self._removed),
+            tokens=tokens,
+        )
         if said:
             unsay(self._session, [*self._removed])
             say(
@@ -120,8 +122,9 @@ class Changes:
                 USING unnest(%(tokens)s::text[], %(chunks)s::bigint[]) AS gone (token, chunk_id)
                 WHERE {here("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
                 """,
-                tokens=[one.token for one in gone], chunks=[one.chunk_id for one in gone],
-            )  # fmt: skip
+                tokens=[one.token for one in gone],
+                chunks=[one.chunk_id for one in gone],
+            )
         return -sum({one.chunk_id: one.length for one in gone}.values())
 
     def _take_in(self, count: Counter[str], new: Mapping[int, Sequence[Posting]]) -> int:
@@ -152,6 +155,10 @@ class Changes:
                         %(lengths)s::int[], %(places)s::text[], %(owners)s::text[])
                 AS new (token, chunk_id, frequency, length, places, owner)
             """,
-            tokens=tokens, chunks=chunks, frequencies=frequencies, lengths=lengths,
-            places=places, owners=owners,
-        )  # fmt: skip
+            tokens=tokens,
+            chunks=chunks,
+            frequencies=frequencies,
+            lengths=lengths,
+            places=places,
+            owners=owners,
+        )

@@ -82,8 +82,9 @@ class Reader:
         rows = self._session.rows(
             f"SELECT w.token, w.rows FROM words w WHERE {here('w')}"
             " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
-            shortest=shortest, longest=longest,
-        )  # fmt: skip
+            shortest=shortest,
+            longest=longest,
+        )
         return iter(rows)
 
     def written(self, token: str, like: str, filters: Filters) -> str | None:

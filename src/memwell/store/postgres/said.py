@@ -33,8 +33,9 @@ def say(session: Session, chunks: Mapping[int, Counted]) -> None:
         JOIN chunks c ON {here("c")} AND c.id = new.id
         ON CONFLICT (tenant, agent, chunk_id) DO NOTHING
         """,
-        ids=[*chunks], texts=[_text(counted) for counted in chunks.values()],
-    )  # fmt: skip
+        ids=[*chunks],
+        texts=[_text(counted) for counted in chunks.values()],
+    )
 
 
 def unsay(session: Session, chunk_ids: Sequence[int]) -> None:

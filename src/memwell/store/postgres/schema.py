@@ -296,9 +296,18 @@ _SPOKEN = """
 """
 
 _AT_FIRST = (
-    "indexes", "registered", "workspaces", "notes", "chunks", "words", "postings", "spaces",
-    "vectors", "rests", "cached",
-)  # fmt: skip
+    "indexes",
+    "registered",
+    "workspaces",
+    "notes",
+    "chunks",
+    "words",
+    "postings",
+    "spaces",
+    "vectors",
+    "rests",
+    "cached",
+)
 OF_AN_INDEX = (*_AT_FIRST, "leases", "spoken")
 OF_FACTS = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
 TABLES = (*OF_AN_INDEX, *OF_FACTS, "commits")

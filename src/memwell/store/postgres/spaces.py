@@ -65,9 +65,14 @@ class Spaces:
         return next((space for space in self.all() if space.fingerprint == fingerprint), None)
 
     def open(
-        self, fingerprint: str, provider: str, model: str, dimensions: int,
-        settings: Mapping[str, Any], at: str,
-    ) -> Space:  # fmt: skip
+        self,
+        fingerprint: str,
+        provider: str,
+        model: str,
+        dimensions: int,
+        settings: Mapping[str, Any],
+        at: str,
+    ) -> Space:
         """Return the space of a fingerprint to be filled; the first of all is live at once."""
         self._alone()
         self._session.run(
@@ -79,9 +84,14 @@ class Spaces:
             ON CONFLICT (tenant, agent, fingerprint)
                 DO UPDATE SET state = excluded.state, retired_at = NULL WHERE s.state = 'retired'
             """,
-            fingerprint=fingerprint, provider=provider, model=model, dimensions=dimensions,
-            settings=json.dumps(settings), state=FILLING if self.live() else LIVE, at=at,
-        )  # fmt: skip
+            fingerprint=fingerprint,
+            provider=provider,
+            model=model,
+            dimensions=dimensions,
+            settings=json.dumps(settings),
+            state=FILLING if self.live() else LIVE,
+            at=at,
+        )
         space = self.named(fingerprint)
         assert space is not None
         return space
@@ -92,8 +102,9 @@ class Spaces:
         self._session.run(
             f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
             f" WHERE {here('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
-            at=at, id=space.id,
-        )  # fmt: skip
+            at=at,
+            id=space.id,
+        )
         self._change(space, state=LIVE, retired_at=None)
 
     def retire(self, space: Space, at: str) -> None:
@@ -117,8 +128,9 @@ class Spaces:
         changes = ", ".join(f"{name} = %({name})s" for name in columns)
         self._session.run(
             f"UPDATE spaces s SET {changes} WHERE {here('s')} AND s.id = %(id)s",
-            id=space.id, **columns,
-        )  # fmt: skip
+            id=space.id,
+            **columns,
+        )
 
     # -- what is in them ---------------------------------------------------------------------------
 
@@ -153,8 +165,10 @@ class Spaces:
             WHERE {WAITING} {"" if among is None else "AND c.id = ANY(%(among)s)"}
             ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
             """,
-            **bound(space), limit=limit, among=among,
-        )  # fmt: skip
+            **bound(space),
+            limit=limit,
+            among=among,
+        )
         return [Waiting(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
@@ -180,9 +194,11 @@ class Spaces:
             ) AS c ON c.id = new.chunk_id
             ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
             """,
-            space=space.id, chunks=chunks, pieces=[number for _, number, _ in rows],
+            space=space.id,
+            chunks=chunks,
+            pieces=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
-        )  # fmt: skip
+        )
         self._session.run(
             f"""
             WITH no_longer_lent AS (
@@ -192,8 +208,9 @@ class Spaces:
             DELETE FROM leases l WHERE {here("l")} AND l.space_id = %(space)s
                 AND l.chunk_id = ANY(%(chunks)s)
             """,
-            space=space.id, chunks=chunks,
-        )  # fmt: skip
+            space=space.id,
+            chunks=chunks,
+        )
 
     def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk there is now has its vectors."""
@@ -227,8 +244,9 @@ class Spaces:
             WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
             ORDER BY s.number LIMIT %(most)s
             """,
-            space=space.id, most=most,
-        )  # fmt: skip
+            space=space.id,
+            most=most,
+        )
         return [(note, little_endian(vector)) for note, vector in rows]
 
     def first_vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
@@ -242,8 +260,9 @@ class Spaces:
                 AND v.vector IS NOT NULL
             ORDER BY v.chunk_id, v.piece
             """,
-            space=space.id, chunks=[*chunk_ids],
-        )  # fmt: skip
+            space=space.id,
+            chunks=[*chunk_ids],
+        )
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
@@ -255,8 +274,9 @@ class Spaces:
                 AND v.piece >= 0
             ORDER BY v.chunk_id, v.piece
             """,
-            space=space.id, chunks=[*chunk_ids],
-        )  # fmt: skip
+            space=space.id,
+            chunks=[*chunk_ids],
+        )
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return matrices(sent, space.dimensions)
 
@@ -268,8 +288,10 @@ class Spaces:
             WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL GROUP BY v.chunk_id
             """,
-            space=space.id, chunks=[*chunk_ids], query=literal(vector.astype("<f4").tobytes()),
-        )  # fmt: skip
+            space=space.id,
+            chunks=[*chunk_ids],
+            query=literal(vector.astype("<f4").tobytes()),
+        )
         return dict(rows)
 
     def nearest(
@@ -347,8 +369,9 @@ def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
                 SELECT 1 FROM vectors own WHERE {here("own")} AND own.chunk_id = new.id
             )
         """,
-        note=note_id, former=[*former],
-    )  # fmt: skip
+        note=note_id,
+        former=[*former],
+    )
 
 
 WAITING = f"""{here("c")} AND c.id > %(complete_to)s AND NOT EXISTS (

@@ -96,9 +96,13 @@ class _Runner:
     """Runs expressions under the exclusions and filters of one query."""
 
     def __init__(
-        self, session: Session, lexicon: Lexicon, query: WordQuery, limit: int,
+        self,
+        session: Session,
+        lexicon: Lexicon,
+        query: WordQuery,
+        limit: int,
         only: Sequence[int] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session = session
         self._lexicon = lexicon
         self._query = query

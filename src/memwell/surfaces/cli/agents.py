@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 @place_options
 @click.pass_context
 def mcp_command(
-    ctx: click.Context, http: bool, host: str, port: int, workspace: str | None,
-    agent: str | None, user: str, session: str,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    http: bool,
+    host: str,
+    port: int,
+    workspace: str | None,
+    agent: str | None,
+    user: str,
+    session: str,
+) -> None:
     """Serve the memory to an agent over the Model Context Protocol.
 
     Whose memory it is, and of which workspace, is fixed by these options.
@@ -41,9 +47,13 @@ def mcp_command(
     listening = listen(host, port) if http else None
     near = None if workspace else Path.cwd()
     with Memory(
-        workspace=workspace, near=near, agent=agent, user=user, session=session,
+        workspace=workspace,
+        near=near,
+        agent=agent,
+        user=user,
+        session=session,
         settings=UNHURRIED,
-    ) as memory:  # fmt: skip
+    ) as memory:
         serve(memory, _log, listening)
 
 

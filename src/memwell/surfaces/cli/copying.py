@@ -26,9 +26,13 @@ DIFFERENT = 1
 @json_option
 @click.pass_context
 def copy_command(
-    ctx: click.Context, source: str, target: str, tenant: str | None, into_existing: bool,
+    ctx: click.Context,
+    source: str,
+    target: str,
+    tenant: str | None,
+    into_existing: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Copy a memory FROM a home (a folder) or a server (postgresql://...) TO another.
 
     For the owner of both: the facts of every user, agent and session, the lists of workspaces,

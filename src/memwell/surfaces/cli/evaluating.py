@@ -39,14 +39,28 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@click.option("-k", "k", type=click.IntRange(1, 100), default=10, show_default=True,
-              help="How many of those found count.")  # fmt: skip
-@click.option("--compare", metavar="NAME=VALUE[,...]",
-              help="Measure again with these settings, and print the difference.")  # fmt: skip
-@click.option("--hyde", is_flag=True,
-              help="Compare what `recall` finds plainly and by hypothetical answers.")  # fmt: skip
-@click.option("--fail-under", metavar="METRIC=VALUE", multiple=True,
-              help="Exit with status 1 if a figure is below; may be repeated.")  # fmt: skip
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many of those found count.",
+)
+@click.option(
+    "--compare",
+    metavar="NAME=VALUE[,...]",
+    help="Measure again with these settings, and print the difference.",
+)
+@click.option(
+    "--hyde", is_flag=True, help="Compare what `recall` finds plainly and by hypothetical answers."
+)
+@click.option(
+    "--fail-under",
+    metavar="METRIC=VALUE",
+    multiple=True,
+    help="Exit with status 1 if a figure is below; may be repeated.",
+)
 @click.option("--html", "html_file", type=_file, help="Also write a report as one page here.")
 @click.option("--run", "run_file", type=_file, help="Also write the rankings here.")
 @mode_option
@@ -215,9 +229,12 @@ def _runs(
 
 
 def _measure_set(
-    folder: Path, mode: str | None, k: int, settings: Mapping[str, str],
+    folder: Path,
+    mode: str | None,
+    k: int,
+    settings: Mapping[str, str],
     recalling: Recalling | None,
-) -> _Measured:  # fmt: skip
+) -> _Measured:
     from memwell import config
     from memwell.evaluate.dataset import load
     from memwell.evaluation import environment_of, evaluate_memory
@@ -235,15 +252,25 @@ def _measure_set(
                 dataset, held, chosen, cache, progress, embedding, k=k, recalling=recalling
             )
     return _Measured(
-        dataset, False, used, runs, lambda question, document: texts.get(document, ""),
-        _visible(settings), recalling,
-    )  # fmt: skip
+        dataset,
+        False,
+        used,
+        runs,
+        lambda question, document: texts.get(document, ""),
+        _visible(settings),
+        recalling,
+    )
 
 
 def _measure_cases(
-    file: Path, workspace: str | None, agent: str | None, mode: str | None, k: int,
-    settings: Mapping[str, str], recalling: Recalling | None,
-) -> _Measured:  # fmt: skip
+    file: Path,
+    workspace: str | None,
+    agent: str | None,
+    mode: str | None,
+    k: int,
+    settings: Mapping[str, str],
+    recalling: Recalling | None,
+) -> _Measured:
     from memwell.evaluate.cases import as_dataset, check_notes, read_cases
     from memwell.evaluation import AskedNotes, environment_of, evaluate_cases, known_notes
 
@@ -262,15 +289,17 @@ def _measure_cases(
         for caveat, count in asked[-1].caveats.items():
             click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
     return _Measured(
-        dataset, True, used, runs,
+        dataset,
+        True,
+        used,
+        runs,
         lambda question, note: asked[0].passages.get((question, note), ""),
-        _visible(settings), recalling,
-    )  # fmt: skip
+        _visible(settings),
+        recalling,
+    )
 
 
-def _searching(
-    memory: Memory, recalling: Recalling | None
-) -> Callable[[str, int], SearchResult]:  # fmt: skip
+def _searching(memory: Memory, recalling: Recalling | None) -> Callable[[str, int], SearchResult]:
     if recalling is None:
         return lambda query, most: memory.search(query, k=most)
     return lambda query, most: recalling(query, memory, memory.home / "agents" / memory.agent)
@@ -339,27 +368,37 @@ def _print_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
 def _as_json(measured: _Measured) -> dict[str, Any]:
     first, second = measured.first, measured.second
     told: dict[str, Any] = {
-        "name": first.name, "queries": first.questions, "documents": first.documents,
-        "mode": measured.mode, "metrics": first.overall, "categories": first.by_category,
+        "name": first.name,
+        "queries": first.questions,
+        "documents": first.documents,
+        "mode": measured.mode,
+        "metrics": first.overall,
+        "categories": first.by_category,
         "failing": [
-            {"query": miss.question.text, "missing": miss.missing,
-             "found": [document for document, _ in miss.found]}
+            {
+                "query": miss.question.text,
+                "missing": miss.missing,
+                "found": [document for document, _ in miss.found],
+            }
             for miss in measured.failed
         ],
-    }  # fmt: skip
+    }
     if second:
         told["comparison"] = {
-            "settings": measured.settings, "metrics": second.overall,
+            "settings": measured.settings,
+            "metrics": second.overall,
             "categories": second.by_category,
             "differences": [asdict(one) for one in measured.differences],
-        }  # fmt: skip
+        }
     if measured.recalling:
         budget = measured.recalling.budget
         told["hyde"] = {
-            "model": measured.recalling.model, "answered": measured.answered,
-            "calls": budget.calls, "tokens": budget.tokens,
+            "model": measured.recalling.model,
+            "answered": measured.answered,
+            "calls": budget.calls,
+            "tokens": budget.tokens,
             "metrics": {way: run.overall for way, run in measured.runs.items()},
-        }  # fmt: skip
+        }
     return told
 
 

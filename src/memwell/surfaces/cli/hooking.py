@@ -33,10 +33,15 @@ def _limits(seconds: float) -> Callable[[Any], Any]:
     def add(command: Any) -> Any:
         for option in (
             click.option("--debug", is_flag=True, help="Say on stderr, too, what the log is told."),
-            click.option("--timeout", type=click.FloatRange(0.05, 3600), default=seconds,
-                         show_default=True, help="Seconds, after which it gives up."),
+            click.option(
+                "--timeout",
+                type=click.FloatRange(0.05, 3600),
+                default=seconds,
+                show_default=True,
+                help="Seconds, after which it gives up.",
+            ),
             click.option("--user", default="", help="The user whose facts are meant, too."),
-        ):  # fmt: skip
+        ):
             command = option(command)
         return place_options(command)
 
@@ -52,9 +57,13 @@ def hook_command() -> None:
 @click.option("--budget", type=click.IntRange(min=1), help="Tokens at most.")
 @_limits(2.0)
 def recall_command(
-    budget: int | None, timeout: float, debug: bool, user: str, workspace: str | None,
+    budget: int | None,
+    timeout: float,
+    debug: bool,
+    user: str,
+    workspace: str | None,
     agent: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Answer a hook with what is remembered of its prompt, or at the start of a session.
 
     Reads the event as JSON from standard input. Exit status: always 0.
@@ -79,9 +88,14 @@ def recall_command(
 @click.option("--rules", is_flag=True, help="By rule, though a language model is configured.")
 @_limits(10.0)
 def capture_command(
-    scope: str | None, rules: bool, timeout: float, debug: bool, user: str,
-    workspace: str | None, agent: str | None,
-) -> None:  # fmt: skip
+    scope: str | None,
+    rules: bool,
+    timeout: float,
+    debug: bool,
+    user: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
     """Keep what the user told an agent since the last time, as facts.
 
     Reads the event as JSON from standard input. Prints nothing. Exit status: always 0.

@@ -30,9 +30,15 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def ingest_files_command(
-    ctx: click.Context, paths: str | None, dry_run: bool, user: str, session: str,
-    workspace: str | None, agent: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    paths: str | None,
+    dry_run: bool,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
     """Take facts out of files, and keep them in step with the files.
 
     By a language model if one is configured (`llm.default`), else by rule. The workspace is that of

@@ -65,9 +65,14 @@ def _details(command: Any) -> Any:
 @_details
 @_place_options
 def remember_command(
-    text: str, user: str, session: str, workspace: str | None, agent: str | None, as_json: bool,
+    text: str,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
     **details: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Keep TEXT as a fact, or reinforce the one that says the same."""
     with opened(workspace, agent, user=user, session=session) as memory:
         _tell(memory.remember(text, **details), as_json)
@@ -79,9 +84,15 @@ def remember_command(
 @_details
 @_place_options
 def supersede_command(
-    old: str, text: str, user: str, session: str, workspace: str | None, agent: str | None,
-    as_json: bool, **details: Any,
-) -> None:  # fmt: skip
+    old: str,
+    text: str,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+    **details: Any,
+) -> None:
     """Keep TEXT in place of the fact with the id OLD, which is no longer held true."""
     with opened(workspace, agent, user=user, session=session) as memory:
         _tell(memory.supersede(old, text, **details), as_json)
@@ -94,9 +105,15 @@ def supersede_command(
 @_place_options
 @click.pass_context
 def recall_command(
-    ctx: click.Context, /, message: str, budget: int | None, include_superseded: bool,
-    as_of: str | None, as_json: bool, **place: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    message: str,
+    budget: int | None,
+    include_superseded: bool,
+    as_of: str | None,
+    as_json: bool,
+    **place: Any,
+) -> None:
     """Print what is remembered of MESSAGE, as a block for an agent's prompt.
 
     A --session is not told again what it was told within the last hour. Exit status: 0 something,
@@ -121,9 +138,15 @@ def recall_command(
 @_place_options
 @click.pass_context
 def forget_command(
-    ctx: click.Context, /, ids: tuple[str, ...], query: str | None, scope: str | None, yes: bool,
-    as_json: bool, **place: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    ids: tuple[str, ...],
+    query: str | None,
+    scope: str | None,
+    yes: bool,
+    as_json: bool,
+    **place: Any,
+) -> None:
     """Remove the facts with these IDS, or those of a query or scope; nothing of them stays.
 
     Exit status: 0 forgotten, 1 nothing to forget.
@@ -180,16 +203,28 @@ def facts_command() -> None:
 @_place_options
 @click.pass_context
 def list_command(
-    ctx: click.Context, /, category: str | None, tag: str | None, scope: str | None,
-    source: str | None, include_superseded: bool, as_of: str | None, as_json: bool, **place: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    category: str | None,
+    tag: str | None,
+    scope: str | None,
+    source: str | None,
+    include_superseded: bool,
+    as_of: str | None,
+    as_json: bool,
+    **place: Any,
+) -> None:
     """List facts, the newest first."""
     from memwell.store.facts import Which
 
     which = Which(
-        category=category, tag=tag, scope=scope, source=source, superseded=include_superseded,
+        category=category,
+        tag=tag,
+        scope=scope,
+        source=source,
+        superseded=include_superseded,
         as_of=as_of,
-    )  # fmt: skip
+    )
     with opened(**place) as memory:
         found = memory.facts.find(which)
     if as_json:
@@ -240,12 +275,23 @@ def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
 @click.option("--confidence", type=float, help="0 to 1.")
 @_place_options
 def edit_command(
-    fact_id: str, text: str | None, category: str | None, tags: tuple[str, ...],
-    importance: float | None, confidence: float | None, as_json: bool, **place: Any,
-) -> None:  # fmt: skip
+    fact_id: str,
+    text: str | None,
+    category: str | None,
+    tags: tuple[str, ...],
+    importance: float | None,
+    confidence: float | None,
+    as_json: bool,
+    **place: Any,
+) -> None:
     """Correct what is known of a fact. What is no longer true is superseded instead."""
-    named = {"text": text, "category": category, "tags": tags, "importance": importance,
-             "confidence": confidence}  # fmt: skip
+    named = {
+        "text": text,
+        "category": category,
+        "tags": tags,
+        "importance": importance,
+        "confidence": confidence,
+    }
     changes = {name: value for name, value in named.items() if value not in (None, ())}
     if not changes:
         raise click.UsageError("Say what to change: --text, --category, --tag ...")

@@ -29,9 +29,16 @@ HOST, PORT = "127.0.0.1", 8765
 @place_options
 @click.pass_context
 def serve_command(
-    ctx: click.Context, host: str, port: int, names: tuple[str, ...], open_page: bool, user: str,
-    session: str, workspace: str | None, agent: str | None,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    open_page: bool,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
     """Serve the memory over HTTP until stopped (Ctrl-C): JSON, OpenAI's vector stores, a page."""
     if ctx.invoked_subcommand:
         return
@@ -43,10 +50,18 @@ def serve_command(
 
     near = None if workspace else Path.cwd()
     embedders = shared_embedders()
-    with Memory(
-        workspace=workspace, near=near, agent=agent, user=user, session=session,
-        embedders=embedders, settings=UNHURRIED,
-    ) as memory, _listening(host, port) as listening:  # fmt: skip
+    with (
+        Memory(
+            workspace=workspace,
+            near=near,
+            agent=agent,
+            user=user,
+            session=session,
+            embedders=embedders,
+            settings=UNHURRIED,
+        ) as memory,
+        _listening(host, port) as listening,
+    ):
         reachable = not is_loopback(host)
         if reachable:
             _refuse_without_token(host, memory.home)
@@ -61,18 +76,29 @@ def serve_command(
 @place_options
 @click.pass_context
 def ui_command(
-    ctx: click.Context, port: int, user: str, session: str, workspace: str | None,
+    ctx: click.Context,
+    port: int,
+    user: str,
+    session: str,
+    workspace: str | None,
     agent: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Show the memory's page in the browser; start the server if none answers."""
     address = f"http://{HOST}:{port}"
     if _answers(address):
         click.launch(address)
         return
     ctx.invoke(
-        serve_command, host=HOST, port=port, names=(), open_page=True, user=user, session=session,
-        workspace=workspace, agent=agent,
-    )  # fmt: skip
+        serve_command,
+        host=HOST,
+        port=port,
+        names=(),
+        open_page=True,
+        user=user,
+        session=session,
+        workspace=workspace,
+        agent=agent,
+    )
 
 
 @serve_command.group("token")

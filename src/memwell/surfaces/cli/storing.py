@@ -21,9 +21,12 @@ store_command.add_command(index_command)
 @click.option("--role", "name", default="memwell", show_default=True, help="What it is called.")
 @click.option("--tenant", help="Bind it to one tenant, whatever it sets.")
 @click.option(
-    "--scope", "scopes", multiple=True, metavar="KIND:NAME",
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="KIND:NAME",
     help="Of that tenant's facts, bind it to the global ones and these (user:anna).",
-)  # fmt: skip
+)
 def roles(name: str, tenant: str | None, scopes: tuple[str, ...]) -> None:
     """Print the SQL that makes a role with the rights memwell needs, and no other."""
     from memwell.store.postgres.roles import role

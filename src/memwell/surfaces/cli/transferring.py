@@ -36,9 +36,14 @@ _FILE = click.Path(path_type=Path)
 @place_options
 @json_option
 def export_command(
-    file: Path | None, layout: str, user: str, session: str, workspace: str | None,
-    agent: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    file: Path | None,
+    layout: str,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
     """Write out the facts that are seen here, with their history, to FILE or the screen.
 
     Those that were superseded are there, too. FILE is readable by you alone, and written over.
@@ -68,9 +73,15 @@ def export_command(
 @json_option
 @click.pass_context
 def import_command(
-    ctx: click.Context, file: BinaryIO, trust: bool, user: str, session: str,
-    workspace: str | None, agent: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    file: BinaryIO,
+    trust: bool,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
     """Take in the facts of FILE, which `memwell export` wrote; - is the standard input.
 
     Ids, times, scopes and history stay as they are. Facts of scopes that are not seen here are

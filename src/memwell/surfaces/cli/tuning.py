@@ -23,8 +23,14 @@ NOTHING_BETTER = 1
 
 @click.command("tune")
 @click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("-k", "k", type=click.IntRange(1, 100), default=10, show_default=True,
-              help="How many of those found count.")  # fmt: skip
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many of those found count.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @place_options
 @json_option
@@ -182,20 +188,33 @@ def _as_json(tuned: _Tuned, *, written: bool) -> dict[str, Any]:
     tuning, metric = tuned.tuning, tuned.tuning.metric
     by = tuning.difference
     return {
-        "name": tuned.name, "queries": tuning.tried[0][1].questions + tuning.before.questions,
-        "notes": tuned.notes, "metric": metric,
+        "name": tuned.name,
+        "queries": tuning.tried[0][1].questions + tuning.before.questions,
+        "notes": tuned.notes,
+        "metric": metric,
         "fitting": {
             "queries": tuning.tried[0][1].questions,
             "tried": [
-                {"settings": settings, "metrics": figures.overall,
-                 "present": number == 0, "best": number == tuning.best}
+                {
+                    "settings": settings,
+                    "metrics": figures.overall,
+                    "present": number == 0,
+                    "best": number == tuning.best,
+                }
                 for number, (settings, figures) in enumerate(tuning.tried)
             ],
         },
         "held_back": {
-            "queries": tuning.before.questions, "present": by.first, "best": by.second,
-            "difference": by.difference, "low": by.low, "high": by.high,
+            "queries": tuning.before.questions,
+            "present": by.first,
+            "best": by.second,
+            "difference": by.difference,
+            "low": by.low,
+            "high": by.high,
         },
-        "better": tuning.better, "changes": tuned.changes, "file": str(tuned.file),
-        "written": written, "overridden_by": tuned.overriding,
-    }  # fmt: skip
+        "better": tuning.better,
+        "changes": tuned.changes,
+        "file": str(tuned.file),
+        "written": written,
+        "overridden_by": tuned.overriding,
+    }

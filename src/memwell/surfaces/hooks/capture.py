@@ -51,9 +51,14 @@ class Captured:
 
 
 def captured(
-    event: Event, place: Place, home: Path, seconds: float, *, scope: str | None = None,
+    event: Event,
+    place: Place,
+    home: Path,
+    seconds: float,
+    *,
+    scope: str | None = None,
     rules: bool = False,
-) -> Captured:  # fmt: skip
+) -> Captured:
     """Remember what was said since the last time, if the event is the end of a turn."""
     done = Captured()
     ours = event.name in (STOP, SESSION_END) and not event.stop_hook_active
@@ -86,10 +91,14 @@ def _remember(
     lasting = "user" if memory.viewer.user else "agent"
     try:
         memory.remember(
-            fact.text, category=fact.category, source=SOURCE,
-            origin=f"{event.session}#L{fact.line}", confidence=_CONFIDENCE,
-            decay_class=_DECAY_CLASS, scope=scope or lasting,
-        )  # fmt: skip
+            fact.text,
+            category=fact.category,
+            source=SOURCE,
+            origin=f"{event.session}#L{fact.line}",
+            confidence=_CONFIDENCE,
+            decay_class=_DECAY_CLASS,
+            scope=scope or lasting,
+        )
         done.remembered += 1
     except RefusedError as refusal:
         done.refused += 1

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from memwell.settings import Value
 
 PROMPT, SESSION_START, STOP, SESSION_END = (
-    "UserPromptSubmit", "SessionStart", "Stop", "SessionEnd",
-)  # fmt: skip
+    "UserPromptSubmit",
+    "SessionStart",
+    "Stop",
+    "SessionEnd",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,13 @@ class Place:
         folder, only_there = self.folder(event)
         workspace, near = (folder, None) if only_there else (None, folder)
         return Memory(
-            workspace=workspace, near=near, agent=self.agent, user=self.user, session=session,
+            workspace=workspace,
+            near=near,
+            agent=self.agent,
+            user=self.user,
+            session=session,
             settings=settings,
-        )  # fmt: skip
+        )
 
 
 def read_event(text: str) -> Event:

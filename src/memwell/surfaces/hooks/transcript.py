@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 _NOT_TYPED = (
-    "isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult",
-)  # fmt: skip
+    "isMeta",
+    "isSidechain",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+    "toolUseResult",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,15 @@ class Files:
             shutil.copyfileobj(content, target)
         return self.records.put(
             FileRecord(
-                id=file.parent.name, bytes=file.stat().st_size, created_at=at,
-                expires_at=at + lasts if lasts else None, filename=file.name, purpose=purpose,
+                id=file.parent.name,
+                bytes=file.stat().st_size,
+                created_at=at,
+                expires_at=at + lasts if lasts else None,
+                filename=file.name,
+                purpose=purpose,
                 owner=owner,
             )
-        )  # fmt: skip
+        )
 
     def get(self, wanted: str, owner: str) -> FileRecord:
         """Return a file of an owner that has not expired."""

@@ -72,9 +72,12 @@ class Indexer:
                 texts = self._stores.texts(store_id)
                 private_folder(texts)
                 self._memories[store_id] = Memory(
-                    self._stores.home, workspace=texts, agent=store_id, embedders=self._embedders,
+                    self._stores.home,
+                    workspace=texts,
+                    agent=store_id,
+                    embedders=self._embedders,
                     settings=_SETTINGS,
-                )  # fmt: skip
+                )
             return self._memories[store_id]
 
     def _run(self) -> None:

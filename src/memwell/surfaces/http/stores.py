@@ -98,13 +98,17 @@ class VectorStores:
             added = [
                 self.files(store.id).put(
                     VectorStoreFileRecord(
-                        id=file.id, created_at=now(), vector_store_id=store.id, owner=store.owner,
-                        filename=file.filename, attributes=wanted[file.id],
+                        id=file.id,
+                        created_at=now(),
+                        vector_store_id=store.id,
+                        owner=store.owner,
+                        filename=file.filename,
+                        attributes=wanted[file.id],
                         chunking_strategy=strategy,
                     )
                 )
                 for file in found
-            ]  # fmt: skip
+            ]
         self.changed.put(store.id)
         return added
 
@@ -140,9 +144,12 @@ class VectorStores:
     def add_batch(self, store: VectorStoreRecord, wanted: Mapping[str, Attributes]) -> BatchRecord:
         """Take files into a store together."""
         batch = BatchRecord(
-            id=new_id("vsfb_"), created_at=now(), vector_store_id=store.id, owner=store.owner,
+            id=new_id("vsfb_"),
+            created_at=now(),
+            vector_store_id=store.id,
+            owner=store.owner,
             file_ids=[*wanted],
-        )  # fmt: skip
+        )
         self.add(store, wanted)
         return self.batches(store.id).put(batch)
 

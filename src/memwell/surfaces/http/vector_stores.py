@@ -142,12 +142,15 @@ def search(store: Store, asked: Query, stores: Stores, request: Request) -> Any:
     files = stores.files(store.id)
     data = [
         Found(
-            file_id=file.id, filename=file.filename, score=hit.score,
-            attributes=file.attributes, content=[Content(text=hit.text)],
+            file_id=file.id,
+            filename=file.filename,
+            score=hit.score,
+            attributes=file.attributes,
+            content=[Content(text=hit.text)],
         )
         for hit in hits
         if (file := files.find(_file_id(hit))) and file.status == COMPLETED
-    ]  # fmt: skip
+    ]
     return FoundPage(search_query=queries, data=data)
 
 
@@ -158,9 +161,12 @@ def _told(change: Change) -> dict[str, Any]:
 
 
 def _found(
-    queries: list[str], asked: Query, store: VectorStoreRecord, stores: VectorStores,
+    queries: list[str],
+    asked: Query,
+    store: VectorStoreRecord,
+    stores: VectorStores,
     indexer: Indexer,
-) -> list[Hit]:  # fmt: skip
+) -> list[Hit]:
     """Return the best passages for any of some queries; only of files whose attributes fit."""
     if not any(file.status == COMPLETED for file in stores.files(store.id)):
         return []  # there may be no index yet
@@ -171,9 +177,12 @@ def _found(
     best: dict[tuple[str, int], Hit] = {}
     for query in queries:
         found = indexer.memory(store.id).search(
-            query, k=asked.max_num_results, min_score=asked.ranking_options.score_threshold,
-            kind="note", paths=paths,
-        )  # fmt: skip
+            query,
+            k=asked.max_num_results,
+            min_score=asked.ranking_options.score_threshold,
+            kind="note",
+            paths=paths,
+        )
         for hit in found.hits:
             place = hit.path, hit.start_line
             best[place] = max(hit, best.get(place, hit), key=lambda one: one.score)

@@ -218,9 +218,13 @@ def facts(
 ) -> Any:
     """List facts, the newest first."""
     which = Which(
-        category=category, tag=tag, scope=scope, source=source, superseded=include_superseded,
+        category=category,
+        tag=tag,
+        scope=scope,
+        source=source,
+        superseded=include_superseded,
         as_of=as_of,
-    )  # fmt: skip
+    )
     return {"facts": plain(memory.facts.find(which, limit))}
 
 

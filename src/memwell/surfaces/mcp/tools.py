@@ -142,10 +142,14 @@ class Tools:
         """
         return self._written(
             self._memory.remember(
-                text, category=category, tags=tags, importance=importance,
-                decay_class=decay_class, source=_SOURCE,
+                text,
+                category=category,
+                tags=tags,
+                importance=importance,
+                decay_class=decay_class,
+                source=_SOURCE,
             )
-        )  # fmt: skip
+        )
 
     def memory_supersede(
         self,

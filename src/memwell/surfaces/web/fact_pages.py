@@ -41,19 +41,33 @@ Share = Annotated[float, Form(ge=0, le=1)]
 
 @router.get("")
 def facts(
-    request: Request, memory: Viewed, scope: str = "", category: str = "", tag: str = "",
+    request: Request,
+    memory: Viewed,
+    scope: str = "",
+    category: str = "",
+    tag: str = "",
     superseded: bool = False,
-) -> HTMLResponse:  # fmt: skip
+) -> HTMLResponse:
     """List facts, the newest first."""
     which = Which(
-        scope=scope or None, category=category or None, tag=tag.casefold() or None,
+        scope=scope or None,
+        category=category or None,
+        tag=tag.casefold() or None,
         superseded=superseded,
-    )  # fmt: skip
+    )
     return page(
-        request, "facts.html", facts=memory.facts.find(which, _LISTED), most=_LISTED,
-        scope=scope, category=category, tag=tag, superseded=superseded,
-        scopes=_scopes(memory), categories=CATEGORIES, decay_classes=[*LIFETIMES],
-    )  # fmt: skip
+        request,
+        "facts.html",
+        facts=memory.facts.find(which, _LISTED),
+        most=_LISTED,
+        scope=scope,
+        category=category,
+        tag=tag,
+        superseded=superseded,
+        scopes=_scopes(memory),
+        categories=CATEGORIES,
+        decay_classes=[*LIFETIMES],
+    )
 
 
 @router.get("/{fact_id}")
@@ -63,9 +77,13 @@ def fact(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
     wider = [scope for scope in _scopes(memory) if _is_wider(scope, known.scope)]
     history = memory.facts.history(fact_id)
     return page(
-        request, "fact.html", fact=known, history=history, wider=wider,
+        request,
+        "fact.html",
+        fact=known,
+        history=history,
+        wider=wider,
         categories=[*dict.fromkeys((*CATEGORIES, known.category))],
-    )  # fmt: skip
+    )
 
 
 @router.get("/{fact_id}/forget")
@@ -79,28 +97,44 @@ def ask_to_forget(request: Request, memory: Viewed, fact_id: str) -> HTMLRespons
 
 @router.post("", dependencies=_writing)
 def remember(
-    memory: Viewed, text: Field, category: Field, scope: Field, decay_class: Field,
+    memory: Viewed,
+    text: Field,
+    category: Field,
+    scope: Field,
+    decay_class: Field,
     tags: Field = "",
-) -> RedirectResponse:  # fmt: skip
+) -> RedirectResponse:
     """Remember a fact."""
     done = memory.remember(
-        text, category=category, scope=scope, decay_class=decay_class, tags=_tags(tags),
+        text,
+        category=category,
+        scope=scope,
+        decay_class=decay_class,
+        tags=_tags(tags),
         source="page",
-    )  # fmt: skip
+    )
     return _shown(done.fact)
 
 
 @router.post("/{fact_id}/edit", dependencies=_writing)
 def edit(
-    memory: Viewed, fact_id: str, text: Field, category: Field, importance: Share,
-    confidence: Share, tags: Field = "",
-) -> RedirectResponse:  # fmt: skip
+    memory: Viewed,
+    fact_id: str,
+    text: Field,
+    category: Field,
+    importance: Share,
+    confidence: Share,
+    tags: Field = "",
+) -> RedirectResponse:
     """Correct what is known of a fact: only what was changed in the form."""
     known = memory.facts.get(fact_id)
     said: dict[str, Any] = {
-        "text": text.replace("\r\n", "\n"), "category": category, "tags": _tags(tags),
-        "importance": importance, "confidence": confidence,
-    }  # fmt: skip
+        "text": text.replace("\r\n", "\n"),
+        "category": category,
+        "tags": _tags(tags),
+        "importance": importance,
+        "confidence": confidence,
+    }
     changes = {name: value for name, value in said.items() if value != getattr(known, name)}
     return _shown(memory.facts.edit(fact_id, **changes) if changes else known)
 
@@ -110,9 +144,14 @@ def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
     """Put another fact in the place of one; what else is known of it holds for the other."""
     old = memory.facts.get(fact_id)
     done = memory.supersede(
-        fact_id, text, category=old.category, tags=old.tags, decay_class=old.decay_class,
-        importance=old.importance, source="page",
-    )  # fmt: skip
+        fact_id,
+        text,
+        category=old.category,
+        tags=old.tags,
+        decay_class=old.decay_class,
+        importance=old.importance,
+        source="page",
+    )
     return _shown(done.fact)
 
 

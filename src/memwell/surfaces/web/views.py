@@ -178,10 +178,14 @@ class Event:
 def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[Event]:
     """Return notes and facts, the newest first; those without a date last."""
     found = [
-        Event((note.date or "")[:10], "note", note.title or note.path,
-              note_link(note.path, note.workspace))
+        Event(
+            (note.date or "")[:10],
+            "note",
+            note.title or note.path,
+            note_link(note.path, note.workspace),
+        )
         for note in notes
-    ]  # fmt: skip
+    ]
     found += [Event(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts]
     return sorted(found, key=lambda event: event.day, reverse=True)
 
