@@ -17,10 +17,10 @@ import platformdirs
 import memwell
 from bench import data
 from bench.sentences import Collection
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.model import Chunk, Note
-from memwell.store.index import Index
-from memwell.store.notes import NoteFile
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.notes import NoteFile
 
 CHUNKS = 100_000
 WORKSPACES = ("k8s-en", "til")

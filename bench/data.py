@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memwell.evaluate.dataset import Dataset, load
-from memwell.ingest.read import decode, parse_note
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.parse_note import decode, parse_note
 from memwell.ingest.scan import Selection, scan
 from memwell.model import Note
 

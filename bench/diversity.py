@@ -15,9 +15,9 @@ from bench.labelled import Indexed, default_settings, indexed
 from bench.results import Row, at_least
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.metrics import found_all, found_any
-from memwell.options import search_options
+from memwell.search.dedupe import BY_VECTORS, CLUSTER, MMR, Diversity
+from memwell.search.options import search_options
 from memwell.search.pipeline import Options, selected
-from memwell.search.select import BY_VECTORS, CLUSTER, MMR, Diversity
 
 SET = "locomo-turn-a"
 _K = 10

@@ -17,9 +17,9 @@ from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
 from bench.stand_in import WordSums
 from memwell import Memory
+from memwell.config.settings import Value
 from memwell.embed.minilm import MiniLM
-from memwell.facts.keeping import Keeper, Telling, folded
-from memwell.settings import Value
+from memwell.facts.service import Keeper, Telling, folded
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -14,10 +14,10 @@ from pathlib import Path
 from bench import data, start
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.memory import Memory
 from memwell.surfaces.background import UNHURRIED
-from memwell.surfaces.socket import Door
+from memwell.surfaces.hook_socket import Door
 
 _CHUNKS = 1_000
 _ROUNDS = 40

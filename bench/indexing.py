@@ -13,7 +13,7 @@ import apsw
 from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.memory import Memory
 
 _ROUNDS = 7

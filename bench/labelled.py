@@ -12,15 +12,15 @@ from pathlib import Path
 
 from bench.windows import CACHE
 from memwell import config
-from memwell.config import Config
+from memwell.config.load import Config
 from memwell.evaluate.dataset import Dataset
-from memwell.evaluation import _Asked, _check
-from memwell.ingest.recipe import Recipe
-from memwell.meaning import Meaning
-from memwell.options import search_options
+from memwell.evaluate.runner import _Asked, _check
+from memwell.ingest.chunk_settings import Recipe
+from memwell.memory.vectors import Meaning
+from memwell.search.options import search_options
 from memwell.search.pipeline import Options, Ranked, rank, read
-from memwell.store.base import Filters
-from memwell.store.index import Index, Reader
+from memwell.store.contract.query import Filters
+from memwell.store.sqlite.index import Index, Reader
 
 
 def default_settings() -> Config:

@@ -22,14 +22,14 @@ from tests.postgres import cluster
 
 from bench.results import Row, at_least
 from memwell.search.parse import parse
-from memwell.store.base import Filters, Match, WordQuery
-from memwell.store.postgres.building import Built, build
-from memwell.store.postgres.connect import Server
+from memwell.store.contract.query import Filters, Match, WordQuery
+from memwell.store.postgres.agent_indexes import SMALLEST
+from memwell.store.postgres.build_indexes import Built, build
 from memwell.store.postgres.index import Index
-from memwell.store.postgres.migrating import migrate
-from memwell.store.postgres.own import SMALLEST
+from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
-from memwell.store.words import WORDS_VERSION
+from memwell.store.postgres.server import Server
+from memwell.store.words.normalise import WORDS_VERSION
 
 SIZES = (20_000, 100_000)
 DIMENSIONS, CENTRES = 384, 200

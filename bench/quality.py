@@ -13,10 +13,10 @@ from bench.measure import temporary_home
 from bench.results import Row, at_least, near_zero
 from memwell import config
 from memwell.evaluate.dataset import Dataset
-from memwell.evaluation import evaluate_memory
+from memwell.evaluate.runner import evaluate_memory
 from memwell.search.fuse import WORDS
-from memwell.store import keyword
-from memwell.store.expressions import Unit
+from memwell.store.sqlite import fts as keyword
+from memwell.store.words.query import Unit
 
 _ALL_SELECT = 10**12
 """Postings that no index has: with so many allowed, every word selects."""

@@ -11,9 +11,9 @@ from bench import corpus, data
 from bench.measure import seconds
 from bench.results import Row, at_least
 from memwell.search.parse import parse
-from memwell.store.index import Index
-from memwell.store.keyword import COLUMN_WEIGHTS
-from memwell.store.lexicon import Lexicon
+from memwell.store.sqlite.fts import COLUMN_WEIGHTS
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.vocabulary import Lexicon
 
 _SEED = 2
 _PER_SET = 12

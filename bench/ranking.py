@@ -16,17 +16,18 @@ import numpy as np
 from bench import data
 from bench.measure import seconds
 from bench.results import Row, at_most
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.model import Hit
-from memwell.search import pipeline, select
+from memwell.search import dedupe as select
+from memwell.search import pipeline
 from memwell.search.decay import RELATIVE, Decay
+from memwell.search.dedupe import MMR, Diversity
 from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
 from memwell.search.pipeline import Options, rank, read, selected
 from memwell.search.retrieve import Asked, Retrieval
-from memwell.search.select import MMR, Diversity
-from memwell.store.index import Index, Reader
-from memwell.store.notes import NoteFile
+from memwell.store.sqlite.index import Index, Reader
+from memwell.store.sqlite.notes import NoteFile
 
 _SEED = 4
 _EACH = 100

@@ -30,11 +30,11 @@ from bench.results import Row, at_least
 from bench.sentences import Collection
 from bench.stand_in import WordSums
 from memwell import Memory
-from memwell.settings import Value
-from memwell.store.postgres.building import build
-from memwell.store.postgres.connect import Server
-from memwell.store.postgres.own import SMALLEST
+from memwell.config.settings import Value
+from memwell.store.postgres.agent_indexes import SMALLEST
+from memwell.store.postgres.build_indexes import build
 from memwell.store.postgres.roles import role
+from memwell.store.postgres.server import Server
 
 _LARGE, _SMALL, _TENANTS = 50_000, 251, 200
 _ASKED = 100

@@ -18,9 +18,9 @@ from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
 from memwell.embed.minilm import MiniLM
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.memory import Memory
-from memwell.store.index import Index
+from memwell.store.sqlite.index import Index
 
 _SEED = 3
 _CHUNKS = 10_000

@@ -15,8 +15,8 @@ from bench.measure import temporary_home
 from bench.results import Row, at_least, near_zero
 from bench.windows import CACHE
 from memwell.evaluate.report import Evaluation, Ranking
-from memwell.evaluation import evaluate_memory
-from memwell.store.choose import on_server
+from memwell.evaluate.runner import evaluate_memory
+from memwell.store.factory import on_server
 
 _SETS = ("anthropic-docs", "medline", "xquad-en", "locomo-turn-a")
 _FIRST = 6

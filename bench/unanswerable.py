@@ -19,7 +19,7 @@ from bench import data
 from bench.labelled import Indexed, default_settings, indexed
 from bench.results import Row, Target, at_least, at_most
 from memwell.evaluate.dataset import Dataset, Question
-from memwell.options import search_options
+from memwell.search.options import search_options
 from memwell.search.pipeline import Options
 
 SETS = (

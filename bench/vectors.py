@@ -24,10 +24,10 @@ import sqlite_vec
 from bench import data
 from bench.measure import seconds
 from bench.results import Row, at_least, at_most
-from memwell.store.base import WordQuery
-from memwell.store.index import Index
-from memwell.store.spaces import Space
-from memwell.store.vector_store import LANCEDB, Backend
+from memwell.store.contract.query import WordQuery
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.spaces import Space
+from memwell.store.vectors.backend import LANCEDB, Backend
 
 Matrix = npt.NDArray[np.float32]
 DIMENSIONS = 384

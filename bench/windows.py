@@ -12,7 +12,7 @@ from bench import data
 from bench.results import Row
 from memwell import config
 from memwell.embed.minilm import MiniLM
-from memwell.evaluation import evaluate_memory
+from memwell.evaluate.runner import evaluate_memory
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import HYBRID
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memwell.config import shown
-from memwell.settings import SETTINGS
+from memwell.config.load import shown
+from memwell.config.settings import SETTINGS
 from tests.llm_servers import chatting, says
 
 REPOSITORY = Path(__file__).parent.parent

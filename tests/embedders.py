@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memwell.embed.base import EmbeddingError, Limits
 from memwell.embed.testing import WordCounts
-from memwell.embed.yardstick import PASSAGES, QUESTIONS
+from memwell.embed.unrelated_baseline import PASSAGES, QUESTIONS
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.model import Chunk, Note
-from memwell.store.index import Index
-from memwell.store.notes import NoteFile
-from memwell.store.vector_store import Backend
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.notes import NoteFile
+from memwell.store.vectors.backend import Backend
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.onnx import read_weights
+from memwell.embed.onnx_format import read_weights
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, vocabulary
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from typing import Any
 
 import psycopg
 
-from memwell.store.postgres.building import Done, build
-from memwell.store.postgres.connect import Server
-from memwell.store.postgres.migrating import migrate
+from memwell.store.postgres.build_indexes import Done, build
+from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
+from memwell.store.postgres.server import Server
 
 USER = "memwell"
 NOBODY = 65534

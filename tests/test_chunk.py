@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memwell.ingest.chunk import chunk
 from memwell.ingest.markdown import Kind, blocks
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 LINES = st.sampled_from(
     [

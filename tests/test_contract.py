@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from memwell.errors import MemwellError, NotFoundError
-from memwell.facts.forgetting import forget
-from memwell.facts.keeping import Keeper, Telling
-from memwell.facts.transfer import as_jsonl, exported, take_in
+from memwell.facts.erase import forget
+from memwell.facts.export_import import as_jsonl, exported, take_in
+from memwell.facts.service import Keeper, Telling
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
-from memwell.store.base import Filters, WordQuery
-from memwell.store.choose import Stores, in_files, on_server
-from memwell.store.facts import Which
-from memwell.store.notes import NoteFile
-from memwell.store.projection import follow, root_of
-from memwell.store.registry import Entry
-from memwell.store.spaces import Space
+from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.fact_notes import follow, root_of
+from memwell.store.factory import Stores, in_files, on_server
+from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.spaces import Space
+from memwell.store.sqlite.workspace_list import Entry
 from tests.postgres import app_url, new_tenant
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
@@ -455,7 +455,7 @@ def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
 
 
 def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
-    from memwell.store.digests import digest_of
+    from memwell.hashing import digest_of
 
     cache = stores.index.cache(10**6)
     cache.put("model", [("one", rows([1, 2], [3, 4])), ("two", rows([5, 6]))])

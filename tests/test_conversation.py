@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.conversation import SPEAKER, facts_said, own_words
+from memwell.extract.chat import SPEAKER, facts_said, own_words
 
 DATA = Path(__file__).parent / "data" / "hooks"
 

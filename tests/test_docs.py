@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memwell.settings import SETTINGS
+from memwell.config.settings import SETTINGS
 from memwell.surfaces.cli import COMMANDS, cli
 from tests.conftest import EXAMPLES, REPOSITORY
 from tests.documents import documents, rewritten, sandbox

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory
 from memwell.model import Hit
-from memwell.search.elsewhere import candidates, placed
+from memwell.search.remote_merge import candidates, placed
 from memwell.search.retrieve import Candidate
 from tests.conftest import Write
 from tests.http_servers import Server, served

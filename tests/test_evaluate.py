@@ -19,14 +19,14 @@ from memwell.evaluate.compare import Difference, compare, paired_interval
 from memwell.evaluate.dataset import Dataset, Document, Question, load
 from memwell.evaluate.html import Comparison, page
 from memwell.evaluate.report import Evaluation, Ranking, evaluate, misses
-from memwell.evaluate.thresholds import Threshold, below, parse_threshold
-from memwell.evaluation import (
+from memwell.evaluate.runner import (
     AskedNotes,
     check_comparable,
     environment_of,
     known_notes,
     parse_settings,
 )
+from memwell.evaluate.thresholds import Threshold, below, parse_threshold
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from tests.conftest import Write
 from tests.test_cli import run, run_json

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.extract import LONGEST, Extracted, extract
+from memwell.extract.markdown import LONGEST, Extracted, extract
 
 PASSAGES = Path(__file__).parent / "data" / "passages.txt"
 

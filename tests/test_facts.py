@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from memwell import Memory
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.facts.keeping import Keeper, RefusedError, Telling, folded
+from memwell.facts.service import Keeper, RefusedError, Telling, folded
 from memwell.model import Fact, Viewer
-from memwell.store import facts as facts_module
-from memwell.store.backup import back_up, restore
-from memwell.store.facts import FactStore, Which, new_id
-from memwell.store.verify import verify
+from memwell.store.sqlite import facts as facts_module
+from memwell.store.sqlite.backup import back_up, restore
+from memwell.store.sqlite.facts import FactStore, Which, new_id
+from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY, Write
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)

@@ -19,9 +19,9 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import DiskFullError, HomeError, NewerIndexError
-from memwell.store.filesystem import unsafe_for_wal
-from memwell.store.schema import SCHEMA_VERSION
-from memwell.store.sqlite import Database
+from memwell.store.sqlite.database import Database
+from memwell.store.sqlite.filesystem import unsafe_for_wal
+from memwell.store.sqlite.schema import SCHEMA_VERSION
 from tests.conftest import EXAMPLES, Write, paths
 from tests.states import contents, fresh_contents, index_file
 
@@ -130,8 +130,8 @@ def test_a_change_made_without_fts5_is_not_forgotten(
     with Memory() as memory:
         memory.index(workspace)
     with monkeypatch.context() as patch:
-        patch.setattr("memwell.store.words.WORDS_VERSION", 0)
-        patch.setattr("memwell.store.keyword.WORDS_VERSION", 0)
+        patch.setattr("memwell.store.words.normalise.WORDS_VERSION", 0)
+        patch.setattr("memwell.store.sqlite.fts.WORDS_VERSION", 0)
         patch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, refuse_fts5])
         write("a.md", "banana\n")
         with Memory() as memory:

@@ -19,10 +19,10 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.base import BatchRefused, Limits
-from memwell.ingest.fill import batched, in_parallel, random_cosines
-from memwell.store.cache import VectorCache
-from memwell.store.spaces import Waiting
-from memwell.tokens import count_tokens
+from memwell.memory.embed_pending import batched, in_parallel, random_cosines
+from memwell.store.sqlite.cache import VectorCache
+from memwell.store.sqlite.spaces import Waiting
+from memwell.token_estimate import count_tokens
 from tests.conftest import REPOSITORY, Write
 from tests.embedders import Faulty
 from tests.states import index_file

@@ -10,8 +10,8 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
-from memwell.facts.forgetting import finish
-from memwell.store.backup import back_up
+from memwell.facts.erase import finish
+from memwell.store.sqlite.backup import back_up
 from tests.test_cli import run
 
 SECRET = "The zebrafinch code is quokka."

@@ -20,10 +20,10 @@ import pytest
 
 from memwell import Memory
 from memwell.model import Fact
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
+from memwell.surfaces.hook_socket import FILE_NAME, Door, Request, asked
 from memwell.surfaces.hooks.events import read_event
 from memwell.surfaces.hooks.transcript import Mark, messages
-from memwell.surfaces.socket import FILE_NAME, Door, Request, asked
 from tests.llm_servers import chatting
 from tests.servers import silent, without_proxies
 
@@ -511,7 +511,7 @@ def test_a_home_whose_path_is_too_long_has_no_door(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["memwell.surfaces.socket", "memwell.surfaces.cli.hooking", "memwell.surfaces.hooks.recall"],
+    ["memwell.surfaces.hook_socket", "memwell.surfaces.cli.hook", "memwell.surfaces.hooks.recall"],
 )
 def test_asking_a_server_imports_nothing_heavy(module: str) -> None:
     code = (

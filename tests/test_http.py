@@ -17,11 +17,11 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.testing import WordCounts
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from memwell.surfaces.background import UNHURRIED
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import Limits
-from memwell.surfaces.plain import plain
+from memwell.surfaces.serialise import plain
 from tests.http_servers import Server, environment, in_a_thread, served
 
 

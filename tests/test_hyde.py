@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from memwell import Memory
-from memwell.facts.hyde import ANSWERS
-from memwell.store.index import Index
+from memwell.search.hyde import ANSWERS
+from memwell.store.sqlite.index import Index
 from tests.conftest import Write
 from tests.llm_servers import PROVIDERS, Set, configured, held_back, says, sent, setter
 from tests.servers import Act, Server, raw, silent, status

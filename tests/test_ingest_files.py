@@ -15,10 +15,10 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
-from memwell.facts.ingest import IngestReport, ingest_files
-from memwell.facts.sources import pieces
+from memwell.extract.files import IngestReport, ingest_files
+from memwell.extract.source_files import pieces
 from memwell.model import Fact
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from tests.conftest import Write
 from tests.llm_servers import FACT, PROVIDERS, Set, configured, held_back, says, sent, setter
 from tests.servers import Act, Server, raw, silent, status

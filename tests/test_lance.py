@@ -20,10 +20,10 @@ import pytest
 from memwell import Memory
 from memwell.errors import ConfigError
 from memwell.model import Leg
-from memwell.store import lance, lance_tables
-from memwell.store.base import Filters, WordQuery
-from memwell.store.index import Index
-from memwell.store.vector_store import LANCEDB, Backend, VectorsUnavailable
+from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.sqlite.index import Index
+from memwell.store.vectors import lance, lance_tables
+from memwell.store.vectors.backend import LANCEDB, Backend, VectorsUnavailable
 from tests.conftest import REPOSITORY, Write
 from tests.embedders import Faulty
 from tests.lance_writer import CHUNKS, ROUNDS, own_vector

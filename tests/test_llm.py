@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from memwell.embed.patience import Patience
+from memwell.embed.batch import Patience
 from memwell.errors import MemwellError
-from memwell.facts.keeping import CATEGORIES
+from memwell.facts.service import CATEGORIES
 from memwell.llm.base import (
     Answer,
     BudgetSpent,
@@ -31,12 +31,12 @@ from memwell.llm.base import (
 )
 from memwell.llm.budget import Budget, Exchange
 from memwell.llm.gemini import GeminiChat
-from memwell.llm.lines import parse_facts
 from memwell.llm.log import budget_of
-from memwell.llm.models import make
 from memwell.llm.openai import OpenAIChat
+from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt, hyde_prompt
-from memwell.tokens import count_tokens
+from memwell.llm.registry import make
+from memwell.token_estimate import count_tokens
 from tests.llm_servers import FACT, candidate, chatting, message, refusing, says, sends
 from tests.servers import Act, Server, dripping, hung_up, raw, silent, status, without_proxies
 

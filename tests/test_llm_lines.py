@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memwell.llm.lines import (
+from memwell.llm.parse_facts import (
     MOST_CHARACTERS,
     MOST_FACTS,
     MOST_READ,

@@ -20,7 +20,7 @@ from memwell import Memory
 from memwell.embed.base import ProviderFailing, ProviderUnavailable
 from memwell.errors import ConfigError, MemwellError, NotFoundError
 from memwell.model import Leg, SearchResult
-from memwell.store.index import Index
+from memwell.store.sqlite.index import Index
 from tests.conftest import REPOSITORY, Write
 from tests.embedders import Faulty
 from tests.states import index_file
@@ -532,7 +532,7 @@ def test_keys_appear_nowhere(
         said += run.stdout + run.stderr
     assert "openai" in said
     assert '"***"' in said
-    monkeypatch.setattr("memwell.embed.patience.Patience.attempts", 1, raising=False)
+    monkeypatch.setattr("memwell.embed.batch.Patience.attempts", 1, raising=False)
     for name in ("MEMWELL_EMBEDDING_CHAIN", "MEMWELL_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMWELL_CONFIG", str(config))

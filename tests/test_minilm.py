@@ -11,7 +11,7 @@ import pytest
 from memwell.embed import minilm
 from memwell.embed.base import ProviderUnavailable
 from memwell.embed.minilm import WINDOW, MiniLM
-from memwell.embed.onnx import MICROSOFT, Graph, read_weights
+from memwell.embed.onnx_format import MICROSOFT, Graph, read_weights
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
 from tests.conftest import EXAMPLES
 

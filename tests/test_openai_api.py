@@ -13,7 +13,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from memwell.surfaces.http.filters import Comparison, Compound
+from memwell.surfaces.openai.filters import Comparison, Compound
 from tests.conftest import REPOSITORY
 from tests.http_servers import Server, served
 

@@ -13,16 +13,16 @@ import psycopg
 import pytest
 
 from memwell import Memory
-from memwell.config import load
+from memwell.config.load import load
 from memwell.errors import ConfigError, MemwellError, NewerIndexError
 from memwell.model import Viewer
 from memwell.store import postgres
-from memwell.store.choose import on_server
-from memwell.store.postgres import connect
+from memwell.store.factory import on_server
 from memwell.store.postgres import facts as server_facts
-from memwell.store.postgres.connect import Server, Session
-from memwell.store.postgres.migrating import migrate
+from memwell.store.postgres import server as connect
+from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
+from memwell.store.postgres.server import Server, Session
 from tests.conftest import Write
 from tests.postgres import Cluster, app_url, cluster, new_database, new_tenant, server, shared
 from tests.test_cli import run
@@ -352,7 +352,7 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
         for writer in writers:
             writer.join()
         assert wrong == []
-        from memwell.store.facts import Which
+        from memwell.store.sqlite.facts import Which
 
         kept = {fact.text for fact in memory.facts.find(Which())}
         assert {*told} <= kept

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
+from memwell.config.settings import Value
 from memwell.errors import ReadOnlyError
-from memwell.facts.keeping import Telling
-from memwell.settings import Value
-from memwell.store.facts import Which
+from memwell.facts.service import Telling
+from memwell.store.sqlite.facts import Which
 from tests.postgres import Cluster, cluster, new_role
 from tests.test_cli import run
 

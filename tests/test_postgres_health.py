@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from memwell.store.postgres import migrating
+from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS
 from tests.postgres import USER, app_url, new_database, new_role, new_tenant, shared
 from tests.test_cli import run

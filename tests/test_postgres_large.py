@@ -15,19 +15,20 @@ import pytest
 from memwell.errors import IndexDatabaseError
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
-from memwell.store import keyword
-from memwell.store.base import Filters, WordQuery
-from memwell.store.choose import in_files, on_server
-from memwell.store.contract import Index
-from memwell.store.notes import NoteFile
-from memwell.store.postgres import own, words
-from memwell.store.postgres.building import Done
-from memwell.store.postgres.candidates import candidates
-from memwell.store.postgres.connect import Session
+from memwell.store.contract.index import Index
+from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.factory import in_files, on_server
+from memwell.store.postgres import agent_indexes as own
+from memwell.store.postgres import bm25 as words
+from memwell.store.postgres.build_indexes import Done
 from memwell.store.postgres.filters import filter_sql
+from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
-from memwell.store.spaces import Space
+from memwell.store.postgres.textsearch import candidates
+from memwell.store.sqlite import fts as keyword
+from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.spaces import Space
 from tests.postgres import app_url, build_own, new_database, new_tenant, server, shared
 from tests.test_cli import run, run_json
 from tests.test_contract import Indexed

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from memwell.config import load
+from memwell.config.load import load
+from memwell.config.settings import Value
 from memwell.evaluate.dataset import load as load_set
-from memwell.evaluation import evaluate_memory
-from memwell.facts.keeping import Telling
-from memwell.settings import Value
-from memwell.store import keyword
-from memwell.store.choose import on_server
-from memwell.store.postgres import candidates
+from memwell.evaluate.runner import evaluate_memory
+from memwell.facts.service import Telling
+from memwell.store.factory import on_server
+from memwell.store.postgres import textsearch as candidates
+from memwell.store.sqlite import fts as keyword
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
 from tests.postgres import app_url, build_own, new_tenant
 

@@ -16,9 +16,9 @@ from psycopg import errors, sql
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Viewer
-from memwell.store.facts import Which
-from memwell.store.postgres import migrating
+from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
+from memwell.store.sqlite.facts import Which
 from tests.conftest import Write
 from tests.postgres import USER, app_url, build_own, new_database, new_role, new_tenant, shared
 from tests.test_cli import run
@@ -231,7 +231,7 @@ def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Pat
 
 
 def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Tenants) -> None:
-    from memwell.store.choose import on_server
+    from memwell.store.factory import on_server
 
     index = on_server(app_url(), tenants.one, Path(), "main").index
     try:

@@ -8,8 +8,8 @@ from memwell import Memory
 from memwell.model import Freshness
 from memwell.search.parse import parse
 from memwell.search.pipeline import Options, search
-from memwell.store.base import And, Filters, Or, Phrase, Word, WordQuery
-from memwell.store.index import Index
+from memwell.store.contract.query import And, Filters, Or, Phrase, Word, WordQuery
+from memwell.store.sqlite.index import Index
 from tests.conftest import EXAMPLES, Write, paths
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.ingest.read import NotText, date_in_path, decode, parse_note
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.parse_note import NotText, date_in_path, decode, parse_note
 
 
 def note(text: str, path: str = "a.md"):  # type: ignore[no-untyped-def]

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from memwell.embed.answers import Settings
 from memwell.embed.base import (
     BatchRefused,
     Embedder,
@@ -32,11 +31,12 @@ from memwell.embed.base import (
     ProviderUnavailable,
     WrongAnswer,
 )
+from memwell.embed.batch import PLAIN, Patience, Refused, embed_batch
 from memwell.embed.gemini import Gemini
-from memwell.embed.http import Service
 from memwell.embed.openai import OpenAI
-from memwell.embed.patience import PLAIN, Patience, Refused, embed_batch
 from memwell.embed.windows import text_windows
+from memwell.net.client import Service
+from memwell.net.responses import Settings
 from tests.servers import (
     Act,
     Handler,

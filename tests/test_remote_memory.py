@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from memwell import Memory
+from memwell.embed.batch import Patience, embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
-from memwell.embed.patience import Patience, embed_batch
-from memwell.store.index import Index
+from memwell.store.sqlite.index import Index
 from tests.conftest import Write
 from tests.embedders import Faulty
 from tests.servers import Act, Server, altered, cut_short, raw, serving, silent, status, well
@@ -55,7 +55,7 @@ def opened(
 ) -> Callable[[], Memory]:
     """A memory on that provider, with the test's own behind it, and little patience."""
     hasty = partial(embed_batch, patience=Patience(first=0.01, longest=0.02))
-    monkeypatch.setattr("memwell.ingest.fill.embed_batch", hasty)
+    monkeypatch.setattr("memwell.memory.embed_pending.embed_batch", hasty)
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "remote,behind")

@@ -8,9 +8,9 @@ import pytest
 
 from memwell import Memory
 from memwell.search.parse import parse
-from memwell.store import keyword
-from memwell.store.expressions import Unit
-from memwell.store.index import Index
+from memwell.store.sqlite import fts as keyword
+from memwell.store.sqlite.index import Index
+from memwell.store.words.query import Unit
 from tests.conftest import EXAMPLES, Write
 from tests.states import index_file
 
@@ -87,7 +87,7 @@ def test_filters_widen_the_selection_until_all_that_fit_are_found(
 def test_common_words_of_a_large_index_are_counted_ahead(
     memory: Memory, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memwell.store.lexicon._LARGE", 30)
+    monkeypatch.setattr("memwell.store.sqlite.vocabulary._LARGE", 30)
 
     def counted() -> dict[str, int]:
         with Index(index_file(home)).database.reading() as connection:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from memwell import Memory
-from memwell.facts.keeping import Keeper, Telling
-from memwell.facts.transfer import exported
-from memwell.settings import Value
-from memwell.store.facts import Which
+from memwell.config.settings import Value
+from memwell.facts.export_import import exported
+from memwell.facts.service import Keeper, Telling
+from memwell.store.sqlite.facts import Which
 from tests.conftest import EXAMPLES
 from tests.postgres import app_url, new_tenant, shared
 from tests.test_cli import run
@@ -39,7 +39,7 @@ QUERIES = [
 FACTS = 42
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 SMALL_BATCHES = (
-    "import memwell.store.copying as notes, memwell.facts.copying as facts\n"
+    "import memwell.store.copy.index as notes, memwell.store.copy.facts as facts\n"
     "notes.AT_ONCE = facts.AT_ONCE = 3\n"
     "from memwell.surfaces.cli import main\n"
     "main()\n"

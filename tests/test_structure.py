@@ -13,18 +13,17 @@ SOURCE = Path(memwell.__file__).parent
 
 LAYERS = [
     {"surfaces"},
-    {"memory", "evaluation"},
-    {"opened"},
-    {"diagnosis", "asking"},
-    {"workspaces", "passages", "meaning", "options", "settings_file"},
-    {"chain", "remote", "copying"},
+    {"evaluate"},
+    {"memory"},
+    {"extract"},
     {"facts"},
-    {"ingest", "search", "evaluate"},
+    {"search", "ingest"},
     {"store"},
     {"llm"},
     {"embed"},
+    {"net"},
     {"config"},
-    {"model", "reports", "settings", "tokens"},
+    {"model", "reports", "token_estimate", "hashing", "state_files"},
     {"errors"},
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""

@@ -23,7 +23,7 @@ from memwell.search.decay import (
     Decay,
     aged,
 )
-from memwell.search.when import Event, Period, spoken_of
+from memwell.search.time_expressions import Event, Period, spoken_of
 from tests.conftest import REPOSITORY, Write
 
 TODAY = dt.date(2026, 2, 10)

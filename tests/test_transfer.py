@@ -18,13 +18,13 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import HomeError, NotFoundError
-from memwell.facts.keeping import Keeper, Telling, folded
-from memwell.facts.transfer import as_jsonl, as_markdown, exported, take_in
+from memwell.facts.export_import import as_jsonl, as_markdown, exported, take_in
+from memwell.facts.service import Keeper, Telling, folded
 from memwell.model import Viewer
-from memwell.store.backup import back_up, restore
-from memwell.store.facts import FactStore, Which
-from memwell.store.sqlite import Database, _checksum_vfs
-from memwell.store.verify import verify
+from memwell.store.sqlite.backup import back_up, restore
+from memwell.store.sqlite.database import Database, _checksum_vfs
+from memwell.store.sqlite.facts import FactStore, Which
+from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
 from tests.test_cli import run, run_json
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory, config
+from memwell.config.edit import edited, write_settings
 from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.cases import Case, as_dataset
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.report import Ranking
 from memwell.evaluate.tune import Settings, Tuning, candidates, grid, halves, split, tune
-from memwell.settings_file import edited, write_settings
 from tests.conftest import Write
 from tests.embedders import Faulty
 from tests.test_cli import run, run_json

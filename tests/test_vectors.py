@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memwell.model import Chunk, Note
-from memwell.store import snapshot
-from memwell.store.base import Filters, Word, WordQuery
-from memwell.store.index import Index
-from memwell.store.notes import NoteFile
-from memwell.store.snapshot import Snapshot
-from memwell.store.spaces import LIVE, Space
-from memwell.store.vector_store import LANCEDB, SCAN, SQL, Backend
-from memwell.store.vectors import Scan, Snapshots
+from memwell.store.contract.query import Filters, Word, WordQuery
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.spaces import LIVE, Space
+from memwell.store.vectors import snapshot
+from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, Backend
+from memwell.store.vectors.scan import Scan, Snapshots
+from memwell.store.vectors.snapshot import Snapshot
 from tests.conftest import REPOSITORY
 
 DIMENSIONS = 70
@@ -251,7 +251,7 @@ def test_the_sql_of_the_documentation_finds_neighbours(filled: Filled) -> None:
 
 def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None:
     """The snapshot that was read first must not replace one that knows of later deletions."""
-    from memwell.store import vectors
+    from memwell.store.vectors import scan as vectors
 
     first = filled.add(5)
     filled.add(5)

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from memwell import Memory
 from memwell.embed.testing import WordCounts
 from memwell.model import Part, Trace
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.web.views import bar, explained, pieces
 from tests.conftest import REPOSITORY

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from memwell import Memory
-from memwell.store.words import camel_parts, indexed_parts, indexed_text
+from memwell.store.words.normalise import camel_parts, indexed_parts, indexed_text
 from tests.conftest import Write, paths
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from memwell.embed.answers import Settings, entries, no_rows, unit_rows, written_windows
 from memwell.embed.base import Limits
-from memwell.embed.http import Service
 from memwell.embed.windows import grouped
+from memwell.net.client import Service
+from memwell.net.responses import Settings, entries, no_rows, unit_rows, written_windows
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

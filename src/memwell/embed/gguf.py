@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memwell.embed.base import BatchRefused, Limits, ProviderFailing, ProviderUnavailable
-from memwell.embed.files import identity
-from memwell.embed.packages import needed
+from memwell.embed.model_files import identity
+from memwell.embed.requirements import needed
 from memwell.embed.windows import text_windows, windows
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable
-from memwell.embed.files import written_whole
-from memwell.embed.packages import needed
+from memwell.embed.model_files import written_whole
+from memwell.embed.requirements import needed
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memwell.embed.onnx import MICROSOFT, Array, Graph, read_weights
+from memwell.embed.onnx_format import MICROSOFT, Array, Graph, read_weights
 
 LAYERS, HEADS = 6, 12
 _FLOAT, _INT64 = 1, 7

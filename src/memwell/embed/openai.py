@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memwell.embed.answers import Settings, entries, no_rows, unit_rows, written_windows
 from memwell.embed.base import Limits
-from memwell.embed.http import Service
 from memwell.embed.windows import grouped
+from memwell.net.client import Service
+from memwell.net.responses import Settings, entries, no_rows, unit_rows, written_windows
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
-from memwell.embed.files import identity
-from memwell.embed.packages import named_folder, needed
+from memwell.embed.model_files import identity
+from memwell.embed.requirements import named_folder, needed
 from memwell.embed.windows import grouped, text_windows, windows
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

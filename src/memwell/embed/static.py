@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
-from memwell.embed.files import identity
-from memwell.embed.packages import named_folder, needed
+from memwell.embed.model_files import identity
+from memwell.embed.requirements import named_folder, needed
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

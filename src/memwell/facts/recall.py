@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.facts.hyde import Searching, searched
-from memwell.facts.recently import Recently
+from memwell.facts.recall_history import Recently
 from memwell.model import Hit, Viewer
+from memwell.search.hyde import Searching, searched
 from memwell.search.snippet import snippet
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 _SHARE = 0.25
 """Of the budget, what one passage may take whole: of a longer one the lines that matched are told,

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
-from memwell.tokens import QUARTERS, quarter_tokens
+from memwell.token_estimate import QUARTERS, quarter_tokens
 
 # Where to cut, ever finer: at the end of a match. Each begins with the characters it looks for, so
 # that the engine skips to them; look-behinds would be tried at every position.

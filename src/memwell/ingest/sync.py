@@ -19,11 +19,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memwell.ingest.recipe import Recipe
+from memwell.ingest.chunk_settings import Recipe
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
-from memwell.store.contract import Notes
-from memwell.store.notes import NoteFile, Stamp
+from memwell.store.contract.index import Notes
+from memwell.store.sqlite.notes import NoteFile, Stamp
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
@@ -173,7 +173,7 @@ class _Work:
         # Imported here: most searches find nothing changed, and need not wait for these.
         import hashlib
 
-        from memwell.ingest.read import NotText, decode, parse_note
+        from memwell.ingest.parse_note import NotText, decode, parse_note
 
         read_ns = time.time_ns()
         try:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from memwell.embed.base import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
-from memwell.embed.patience import Patience, Sleep
+from memwell.embed.batch import Patience, Sleep
 from memwell.errors import MemwellError
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memwell.llm.base import Answer, BudgetSpent, Chat
-from memwell.tokens import count_tokens
+from memwell.token_estimate import count_tokens
 
 CALLS = "llm.max_calls"
 TOKENS = "llm.max_tokens"

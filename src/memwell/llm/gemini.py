@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from memwell.embed.answers import entries
-from memwell.llm.remote import RemoteChat, joined, member
+from memwell.llm.http_chat import RemoteChat, joined, member
+from memwell.net.responses import entries
 
 _CUT = "MAX_TOKENS"
 _FINISHED = (None, "FINISH_REASON_UNSPECIFIED", "STOP", _CUT)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memwell.embed.answers import Secret
 from memwell.llm.budget import Budget, Exchange, Log
+from memwell.net.responses import Secret
 
 
 def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from memwell.embed.answers import Reply, Server, entries
 from memwell.embed.base import BatchRefused, EmbeddingError
-from memwell.llm.remote import RemoteChat, joined, member
+from memwell.llm.http_chat import RemoteChat, joined, member
+from memwell.net.responses import Reply, Server, entries
 
 _LIMIT = "max_completion_tokens"
 _OLDER_LIMIT = "max_tokens"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from memwell.search.when import Period
+from memwell.search.time_expressions import Period
 
 DECAYS = (RELATIVE, PLAIN, OFF) = ("relative", "plain", "off")
 OUTSIDE, LIKELY_OUTSIDE, UNDATED = 0.3, 0.75, 0.75

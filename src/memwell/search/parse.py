@@ -16,7 +16,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass, replace
 
-from memwell.store.base import And, Filters, Node, Or, Phrase, Word, WordQuery
+from memwell.store.contract.query import And, Filters, Node, Or, Phrase, Word, WordQuery
 
 _TOKEN = re.compile(
     r"""

@@ -22,18 +22,18 @@ from dataclasses import dataclass, field, replace
 
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, Dated, Decay, aged, day_of
-from memwell.search.elsewhere import Elsewhere, nowhere, placed
-from memwell.search.elsewhere import candidates as from_elsewhere
+from memwell.search.dedupe import Chosen, Diversity, select
 from memwell.search.fuse import Fusion, fuse
-from memwell.search.mark import Marker
+from memwell.search.highlight import Marker
 from memwell.search.parse import Parsed, parse, without_quotes
+from memwell.search.remote_merge import Elsewhere, nowhere, placed
+from memwell.search.remote_merge import candidates as from_elsewhere
 from memwell.search.retrieve import HYBRID, Ask, Asked, Candidate, Retrieval, wordlessly
-from memwell.search.select import Chosen, Diversity, select
-from memwell.search.suggest import nearest
-from memwell.search.when import Event, Period, spoken_of
-from memwell.store.base import Filters, Word, WordQuery
-from memwell.store.contract import Reader
-from memwell.store.keyword import WordsUnavailable
+from memwell.search.spelling import nearest
+from memwell.search.time_expressions import Event, Period, spoken_of
+from memwell.store.contract.index import Reader
+from memwell.store.contract.query import Filters, Word, WordQuery
+from memwell.store.sqlite.fts import WordsUnavailable
 
 ANYWHERE = Filters()
 POOL = 100

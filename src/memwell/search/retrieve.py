@@ -15,13 +15,13 @@ from memwell.search.calibrate import relevance
 from memwell.search.decay import ALL, Kept
 from memwell.search.fuse import BASIS, MEANING, USUAL_STANDING, WORDS, Evidence, Fused
 from memwell.search.parse import Parsed
-from memwell.store.base import Beside, Match
-from memwell.store.contract import Reader
-from memwell.store.keyword import WordsUnavailable
+from memwell.store.contract.index import Reader
+from memwell.store.contract.query import Beside, Match
+from memwell.store.sqlite.fts import WordsUnavailable
 
 if TYPE_CHECKING:
-    from memwell.store.snapshot import Array
-    from memwell.store.spaces import Space
+    from memwell.store.sqlite.spaces import Space
+    from memwell.store.vectors.snapshot import Array
 
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memwell.model import Trace
+from memwell.search.dedupe import OFF, Chosen, traced
 from memwell.search.pipeline import Options, Ranked, rank, read, selected
 from memwell.search.retrieve import Ask, Candidate
-from memwell.search.select import OFF, Chosen, traced
-from memwell.store.base import Filters
-from memwell.store.contract import Reader
+from memwell.store.contract.index import Reader
+from memwell.store.contract.query import Filters
 
 FOUND = "found"
 NOT_INDEXED = "not indexed"

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from memwell.config.settings import Value
 from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
-from memwell.settings import Value
 
 UNHURRIED: dict[str, Value] = {"sync.on_search": False, "embedding.on_search": 0}
 """Settings of a memory that is kept in step in the background: no answer waits for it."""

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from psycopg.errors import UniqueViolation
 
 from memwell.errors import MemwellError, NotFoundError
+from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.digests import digest_of
-from memwell.store.facts import COLUMNS, Which, no_such_fact, values_of
-from memwell.store.facts_contract import IdTaken
-from memwell.store.postgres.connect import Server, Session
+from memwell.store.contract.facts import IdTaken
 from memwell.store.postgres.index import Index, owners
+from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values
+from memwell.store.sqlite.facts import COLUMNS, Which, no_such_fact, values_of
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite import Database
+    from memwell.store.sqlite.database import Database
 
 T = TypeVar("T")
 _TENANT = "%(tenant)s"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memwell.store.base import Filters
-from memwell.store.filters import FACT, globs
+from memwell.store.contract.query import Filters
 from memwell.store.postgres.sql import Values
+from memwell.store.sqlite.filters import FACT, globs
 
 
 def filter_sql(filters: Filters, values: Values) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from memwell.reports import Check
-from memwell.store.postgres.connect import Session
 from memwell.store.postgres.roles import RIGHTS
 from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.server import Session
 
 _OLDEST_SERVER = 16
 OLDEST_PGVECTOR = (0, 8)

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
-from memwell.store.contract import WAIT_MS
-from memwell.store.postgres import health, own
-from memwell.store.postgres.beside import Rests, VectorCache
-from memwell.store.postgres.connect import Server, Session
+from memwell.store.contract.index import WAIT_MS
+from memwell.store.postgres import agent_indexes, health
 from memwell.store.postgres.leases import leasing
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
 from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
+from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import here
-from memwell.store.words import WORDS_VERSION
+from memwell.store.postgres.workspace_list import Rests, VectorCache
+from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.spaces import Space
-    from memwell.store.spaces_contract import Take
+    from memwell.store.contract.vectors import Take
+    from memwell.store.sqlite.spaces import Space
 
 T = TypeVar("T")
 _KEPT = ("registered", "cached")
@@ -154,7 +154,7 @@ class Index:
         """Look at the server; what a database lacks is made before, where the role may."""
         lacking: list[Check] = []
         with suppress(MemwellError), self._server.reading(self._agent) as session:
-            lacking = [*own.lacking(session, Spaces(session).live())]
+            lacking = [*agent_indexes.lacking(session, Spaces(session).live())]
         with self._server.as_it_is() as session:
             yield from health.examine(session)
         yield from lacking

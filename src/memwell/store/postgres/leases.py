@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
-from memwell.store.postgres.connect import Server
+from memwell.store.postgres.server import Server
 from memwell.store.postgres.spaces import WAITING, Spaces, bound
 from memwell.store.postgres.sql import here
 
 if TYPE_CHECKING:
-    from memwell.store.spaces import Space, Waiting
-    from memwell.store.spaces_contract import Take
+    from memwell.store.contract.vectors import Take
+    from memwell.store.sqlite.spaces import Space, Waiting
 
 SECONDS = 60.0
 """How long a lease lasts that is not renewed: what a killed process had waits for so long."""

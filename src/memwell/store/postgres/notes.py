@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Note
-from memwell.store.assemble import FACTS, FORMER, unchanged
-from memwell.store.filters import FACT
-from memwell.store.keyword import WordRow
-from memwell.store.notes import NoteFile, Stamp
-from memwell.store.postgres.connect import Session
 from memwell.store.postgres.postings import Changes
+from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import lend
 from memwell.store.postgres.sql import here
+from memwell.store.rows import FACTS, FORMER, unchanged
+from memwell.store.sqlite.filters import FACT
+from memwell.store.sqlite.fts import WordRow
+from memwell.store.sqlite.notes import NoteFile, Stamp
 
 _AT_ONCE = 500
 """Notes that are deleted or indexed anew by a statement, which may take only so long."""

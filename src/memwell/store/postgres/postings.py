@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from memwell.store.keyword import COLUMN_WEIGHTS, WordRow
-from memwell.store.postgres.connect import Session
-from memwell.store.postgres.said import say, unsay
+from memwell.store.postgres.server import Session
 from memwell.store.postgres.sought import Row
 from memwell.store.postgres.sql import Values, array, begins, here
-from memwell.store.postgres.tokens import COLUMN_BITS, Posting, postings
+from memwell.store.postgres.texts import say, unsay
+from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings
+from memwell.store.sqlite.fts import COLUMN_WEIGHTS, WordRow
 
 _AT_ONCE = 10_000
 """Rows that are sent at a time."""

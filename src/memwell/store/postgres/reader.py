@@ -7,24 +7,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memwell.model import Context, Hit
-from memwell.store import expressions
-from memwell.store.assemble import as_hit, as_written, joined_text, together
-from memwell.store.base import Beside, Filters, Match, Word, WordQuery
-from memwell.store.postgres.beside import Rests
-from memwell.store.postgres.connect import Session
-from memwell.store.postgres.contained import Contained
+from memwell.store.contract.query import Beside, Filters, Match, Word, WordQuery
+from memwell.store.postgres.bm25 import WordLeg, Words
+from memwell.store.postgres.browse import Contained
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.lexicon import Lexicon
 from memwell.store.postgres.notes import Notes
+from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values, here
-from memwell.store.postgres.words import WordLeg, Words
-from memwell.store.words import WORDS_VERSION
+from memwell.store.postgres.vocabulary import Lexicon
+from memwell.store.postgres.workspace_list import Rests
+from memwell.store.rows import as_hit, as_written, joined_text, together
+from memwell.store.words.normalise import WORDS_VERSION
+from memwell.store.words.query import unknown_words
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.snapshot import Array
-    from memwell.store.spaces import Space
+    from memwell.store.sqlite.spaces import Space
+    from memwell.store.vectors.snapshot import Array
 
 
 class Reader:
@@ -75,7 +75,7 @@ class Reader:
 
     def unknown(self, words: Iterable[Word]) -> list[str]:
         """Return those words that no chunk holds."""
-        return expressions.unknown_words(words, self._lexicon)
+        return unknown_words(words, self._lexicon)
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memwell.store.base import Match
-from memwell.store.postgres.connect import Session
-from memwell.store.postgres.own import halved, of_space
+from memwell.store.contract.query import Match
+from memwell.store.postgres.agent_indexes import halved, of_space
+from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import here
-from memwell.store.spaces import (
+from memwell.store.sqlite.spaces import (
     FILLING,
     LIVE,
     RETIRED,
@@ -27,7 +27,7 @@ from memwell.store.spaces import (
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.snapshot import Array
+    from memwell.store.vectors.snapshot import Array
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"

@@ -96,7 +96,7 @@ def print_json(value: Any) -> None:
     """Print a result object as JSON."""
     import json
 
-    from memwell.surfaces.plain import plain
+    from memwell.surfaces.serialise import plain
 
     text = json.dumps(plain(value), ensure_ascii=False, indent=2, default=str)
     click.echo(text.encode("utf-8", "replace"))

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.facts.conversation import facts_said, own_words
+from memwell.extract.chat import facts_said, own_words
+from memwell.surfaces.hooks.cursor import progress_of
 from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, Place
-from memwell.surfaces.hooks.progress import progress_of
 from memwell.surfaces.hooks.transcript import Mark, Message, messages
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def captured(
 def _remember(
     memory: Memory, fact: _Found, event: Event, scope: str | None, done: Captured
 ) -> None:
-    from memwell.facts.keeping import RefusedError
+    from memwell.facts.service import RefusedError
 
     lasting = "user" if memory.viewer.user else "agent"
     try:
@@ -121,10 +121,10 @@ def _by_model(
     memory: Memory, said: Sequence[Message], seconds: float, done: Captured
 ) -> list[_Found] | None:
     """Return what the language model finds; None where the rules have to do."""
-    from memwell.facts.readers import Reader
+    from memwell.extract.extractor import Reader
     from memwell.llm.base import LlmUnavailable
     from memwell.llm.budget import Budget
-    from memwell.llm.models import chosen
+    from memwell.llm.registry import chosen
 
     text = "\n\n".join(filter(None, (own_words(message.text) for message in said)))
     if not text:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from memwell.errors import MemwellError
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Value
     from memwell.memory import Memory
-    from memwell.settings import Value
 
 PROMPT, SESSION_START, STOP, SESSION_END = (
     "UserPromptSubmit",

@@ -15,13 +15,13 @@ import json
 from typing import TYPE_CHECKING
 
 from memwell import config
+from memwell.surfaces.hook_socket import Request, asked
 from memwell.surfaces.hooks.events import PROMPT, SESSION_START, Event, Place
-from memwell.surfaces.socket import Request, asked
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Value
     from memwell.memory import Memory
     from memwell.model import Fact
-    from memwell.settings import Value
 
 _LONGEST_PROMPT = 4_000
 """Characters: what comes after them was pasted."""
@@ -71,7 +71,7 @@ def _of_prompt(event: Event, place: Place, seconds: float, budget: int | None) -
 def _at_start(memory: Memory, budget: int) -> str:
     from memwell.facts.recall import recall_block
     from memwell.model import Hit
-    from memwell.store.facts import Which
+    from memwell.store.sqlite.facts import Which
 
     if not memory.facts.store.is_there:
         return ""

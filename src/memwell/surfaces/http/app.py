@@ -14,18 +14,18 @@ from memwell import __version__
 from memwell.embed.providers import Factory
 from memwell.memory import Memory
 from memwell.surfaces.background import Background
-from memwell.surfaces.http import files as uploaded
-from memwell.surfaces.http import login, metrics, store_files, vector_stores, verbs
+from memwell.surfaces.hook_socket import Door
+from memwell.surfaces.http import api, login, metrics
 from memwell.surfaces.http.errors import explain, log
-from memwell.surfaces.http.files import Files
-from memwell.surfaces.http.indexing import Indexer
 from memwell.surfaces.http.limits import LIMITS, Limited, Limits, UnderWay
 from memwell.surfaces.http.metrics import Measured, Metrics
 from memwell.surfaces.http.security import Guard, names_of
-from memwell.surfaces.http.stores import VectorStores
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.http.viewer import memory_of
-from memwell.surfaces.socket import Door
+from memwell.surfaces.openai import files as file_routes
+from memwell.surfaces.openai import store_files, vector_stores
+from memwell.surfaces.openai.indexing import Indexer
+from memwell.surfaces.openai.stores import VectorStores
 from memwell.surfaces.web.pages import routes
 
 
@@ -43,7 +43,7 @@ def create_app(
     other machines can reach the server, it must be told: it is `reachable`.
     """
     background, under_way = Background(memory, lambda event: log.info("%s", event)), UnderWay()
-    files = Files(memory.home)
+    files = file_routes.Files(memory.home)
     stores = VectorStores(memory.home, files)
     indexer = Indexer(stores, embedders)
 
@@ -60,7 +60,7 @@ def create_app(
     app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     explain(app)
-    for part in (verbs, uploaded, vector_stores, store_files, metrics, login):
+    for part in (api, file_routes, vector_stores, store_files, metrics, login):
         app.include_router(part.router)
     app.include_router(routes(memory_of))
     app.add_middleware(Limited, limits=limits, under_way=under_way)

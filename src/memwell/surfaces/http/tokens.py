@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from memwell.errors import HomeError, MemwellError, NotFoundError
-from memwell.store.backup import private_file
-from memwell.store.filesystem import locked
+from memwell.store.sqlite.backup import private_file
+from memwell.store.sqlite.filesystem import locked
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mcp_types import INVALID_PARAMS
 from pydantic import Field
 
 from memwell.memory import Memory
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from memwell.surfaces.mcp.results import FACT
 from memwell.surfaces.mcp.tools import told
 

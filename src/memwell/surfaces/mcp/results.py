@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
-from memwell.facts.keeping import Remembered
+from memwell.facts.service import Remembered
 from memwell.model import Fact, Hit, Passage, SearchResult
 from memwell.search.snippet import snippet
 

@@ -18,9 +18,9 @@ from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
 from memwell.surfaces.background import Background
+from memwell.surfaces.hook_socket import Door
 from memwell.surfaces.mcp.resources import Resources, add_resources
 from memwell.surfaces.mcp.tools import Tools, add_tools
-from memwell.surfaces.socket import Door
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

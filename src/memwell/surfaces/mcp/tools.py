@@ -19,10 +19,10 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from memwell.errors import MemwellError
-from memwell.facts.keeping import CATEGORIES, Remembered
+from memwell.facts.service import CATEGORIES, Remembered
 from memwell.memory import Memory
 from memwell.model import Passage
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from memwell.surfaces.mcp.results import (
     Forgot,
     Place,

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from memwell.errors import MemwellError
-from memwell.facts.keeping import CATEGORIES
 from memwell.facts.lifetimes import LIFETIMES
+from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
-from memwell.store.facts import Which
+from memwell.store.sqlite.facts import Which
 from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
 from memwell.surfaces.web.views import fact_link
 

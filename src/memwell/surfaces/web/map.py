@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memwell.store.contents import Spot
+from memwell.store.browse import Spot
 
 Array = npt.NDArray[Any]
 

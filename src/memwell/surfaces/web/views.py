@@ -14,7 +14,7 @@ from memwell.errors import NotFoundError
 from memwell.memory import Memory
 from memwell.model import Fact, Hit, Part, SearchResult, Trace
 from memwell.search.snippet import snippet
-from memwell.store.contents import ListedNote, Spot
+from memwell.store.browse import ListedNote, Spot
 
 if TYPE_CHECKING:
     from memwell.surfaces.web.map import Region

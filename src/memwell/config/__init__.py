@@ -1,0 +1,29 @@
+"""The settings: every default, where values come from, and how a file is edited."""
+
+from memwell.config.load import (
+    FILE_NAME,
+    Config,
+    check_agent,
+    config_files,
+    home_folder,
+    load,
+    now,
+    setting_named,
+    shown,
+    today,
+    user_config_folder,
+)
+
+__all__ = [
+    "FILE_NAME",
+    "Config",
+    "check_agent",
+    "config_files",
+    "home_folder",
+    "load",
+    "now",
+    "setting_named",
+    "shown",
+    "today",
+    "user_config_folder",
+]

@@ -1,0 +1,170 @@
+"""Writing settings into a ``memwell.toml``, where everything else stays as its owner wrote it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from memwell.config.load import FILE_NAME, load, setting_named, shown, user_config_folder
+from memwell.config.settings import Value
+from memwell.errors import ConfigError
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""Nothing else ends a line: a comment may hold what Python, too, takes for an end."""
+_HEADER = re.compile(r"""\s*\[\s*["']?([\w.-]+)["']?\s*\]\s*(?:#.*)?$""")
+_KEY = re.compile(r"""(\s*)((?:["']?[\w-]+["']?\s*\.\s*)*["']?[\w-]+["']?)(\s*=\s*)""")
+_SCALAR = re.compile(r""""[^"]*"|'[^']*'|[^#\s]+""")
+
+
+def settings_file(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the file to write to: the workspace's, else the user's."""
+    environment = os.environ if environment is None else environment
+    return (workspace or user_config_folder(environment)) / FILE_NAME
+
+
+def overriding(names: Mapping[str, Value], environment: Mapping[str, str]) -> list[str]:
+    """Return the variables of the environment that are stronger than what a file says."""
+    variables = [setting_named(name).variable for name in names]
+    return [variable for variable in variables if variable in environment]
+
+
+def write_settings(
+    workspace: Path | None,
+    values: Mapping[str, Value],
+    environment: Mapping[str, str] | None = None,
+) -> Path:
+    """Write values to the file of a workspace, or of the user, whole or not at all."""
+    environment = os.environ if environment is None else environment
+    file = settings_file(workspace, environment)
+    try:
+        old = file.read_bytes() if file.exists() else None
+        _replace(file, edited((old or b"").decode(), values).encode())
+        try:
+            _check(workspace, values, environment)
+        except ConfigError:
+            _put_back(file, old)
+            raise
+    except (OSError, ValueError) as error:
+        lines = ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
+        raise ConfigError(f"{file} cannot be changed ({error})", f"Set {lines} there") from error
+    return file
+
+
+class _NotEdited(ValueError):
+    """A file is written in a way that only its owner can change."""
+
+
+def _check(
+    workspace: Path | None, values: Mapping[str, Value], environment: Mapping[str, str]
+) -> None:
+    """Raise an error unless the values hold now, or would but for the environment."""
+    hidden = {setting_named(name).variable for name in values}
+    rest = {name: value for name, value in environment.items() if name not in hidden}
+    held = load(workspace, rest)
+    for name, value in values.items():
+        if held[name] != value:
+            raise ConfigError(
+                f"{name} is {shown(held[name])} ({held.origins[name]}) after {shown(value)} was"
+                " written, which was taken back",
+                f"Look whether another program writes {FILE_NAME}",
+            )
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file under another name and give it its own when it is finished."""
+    file = file.resolve()  # a link stays one
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        with suppress(FileNotFoundError):
+            shutil.copymode(file, temporary)
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _put_back(file: Path, old: bytes | None) -> None:
+    if old is None:
+        file.unlink(missing_ok=True)
+    else:
+        _replace(file, old)
+
+
+# -- the text --------------------------------------------------------------------------------------
+
+
+def edited(text: str, values: Mapping[str, Value]) -> str:
+    """Return TOML with values set; a name is ``table.key``. Comments and order stay."""
+    before = tomllib.loads(text)
+    for name, value in values.items():
+        text = _with(text, name, shown(value))
+    try:
+        done = tomllib.loads(text) == _merged(before, values)
+    except tomllib.TOMLDecodeError:
+        done = False
+    if not done:
+        tables = " and ".join(sorted({f"[{name.partition('.')[0]}]" for name in values}))
+        raise _NotEdited(f"it does not write {tables} as a table of plain lines")
+    return text
+
+
+def _merged(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
+    merged = {**tables}
+    for name, value in values.items():
+        table, _, key = name.partition(".")
+        merged[table] = {**merged.get(table, {}), key: value}
+    return merged
+
+
+def _with(text: str, name: str, value: str) -> str:
+    """Return TOML with one value set: in its line, beside others of its table, or at the end."""
+    lines = _LINE.findall(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    table, _, key = name.partition(".")
+    header = first_dotted = None
+    for number, inside, keys in _places(lines):
+        if not keys:
+            header = number if inside == table and header is None else header
+        elif ".".join(filter(None, (inside, keys))) == name:
+            lines[number] = _changed(lines[number], value)
+            return "".join(lines)
+        elif not inside and keys.startswith(f"{table}.") and first_dotted is None:
+            first_dotted = number
+    if header is not None:
+        complete = "" if lines[header].endswith("\n") else end
+        lines.insert(header + 1, f"{complete}{key} = {value}{end}")
+    elif first_dotted is not None:
+        lines.insert(first_dotted, f"{name} = {value}{end}")
+    else:
+        complete = "" if text.endswith("\n") or not text else end
+        blank = end if text else ""
+        lines.append(f"{complete}{blank}[{table}]{end}{key} = {value}{end}")
+    return "".join(lines)
+
+
+def _places(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the headers (no key) and the keys: the line, the table it is in, the key."""
+    table = ""
+    for number, line in enumerate(lines):
+        if header := _HEADER.match(line):
+            table = header[1]
+            yield number, table, ""
+        elif key := _KEY.match(line):
+            yield number, table, re.sub(r"[\s\"']", "", key[2])
+
+
+def _changed(line: str, value: str) -> str:
+    """Return a line with another value; a comment behind it stays."""
+    start = _KEY.match(line)
+    assert start is not None
+    return line[: start.end()] + _SCALAR.sub(lambda _: value, line[start.end() :], count=1)

@@ -1,0 +1,294 @@
+"""Facts out of what a person says to an agent, by rule: what will hold in the next conversation.
+
+    preference   "I prefer ...", "I don't like ...", "My favourite editor is ..."
+    rule         "Always ...", "Never ...", "From now on ...", "You should never ..."
+    decision     "We decided ...", "We settled on ..."
+    fact         "Remember that ...", "My name is ...", "Call me ...", "I work at ...", "We use ..."
+
+A sentence has to begin so. Questions, what is only supposed or only for today, and what points to
+something that is not said ("I prefer the second one") give nothing; nor do code, logs, quotations
+and whatever was pasted. To miss a fact costs less than to keep a sentence that was none. The
+phrases are English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memwell.extract.patterns import plain, sentences
+
+SPEAKER = "The user says: "
+"""Before what says "I": it will be read by somebody else."""
+FEWEST_WORDS = 3
+LONGEST = 300
+_LONGEST_MESSAGE = 20_000
+"""Characters: who writes more has pasted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A fact that somebody told, and of which kind it is."""
+
+    text: str
+    category: str
+
+
+def facts_said(message: str) -> list[Said]:
+    """Return the facts of a message in their order, none of them twice."""
+    found: dict[str, Said] = {}
+    for part in _own_parts(message):
+        for sentence in sentences(plain(part.text.replace("’", "'"))):
+            if said := _said(sentence, in_list=part.in_list):
+                found.setdefault(said.text.casefold(), said)
+    return [*found.values()]
+
+
+def own_words(message: str) -> str:
+    """Return what a person wrote of a message, without what was pasted or put in by a machine."""
+    return "\n".join(part.text for part in _own_parts(message))
+
+
+# -- whose words they are --------------------------------------------------------------------------
+
+_TAGGED = re.compile(
+    r"<([A-Za-z][\w-]*)\b[^<>]*>.*?</\1\s*>"  # what machines put in, recalled blocks among it
+    r"|<[A-Za-z]+[-_][\w-]*>.*",  # and one that was cut off
+    re.S,
+)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
+_QUOTED = re.compile(r"[\"“„«][^\"”“»\n]{0,2000}[.!?]\s[^\"”“»\n]{0,2000}[\"”“»]")
+"""A quotation of several sentences: those in its middle would look like the person's own."""
+_MACHINE = re.compile(
+    r"""\s*(?:
+        >|\||\$\s|//|/\*|--|@@|\+{3}\s
+      | (?:\[?\d{4}-\d\d-\d\d[T\s]|\[?\d\d:\d\d:\d\d)                  # the time of a log
+      | \[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b
+      | Traceback\b|File\s"|at\s\S+\(|npm\s(?:ERR|WARN)|\w*(?:Error|Exception):
+      | (?:error|warning|fatal)(?:\[\w+\])?:
+      | (?:def|class|import|return|const|let|var|func|fn|export|\#include)\s.*[:;({)]\s*$
+      )
+      | \ {4}|\t | .*[;{}]\s*$
+    """,
+    re.X,
+)
+_DOCUMENT = re.compile(r"#{1,6}\s")
+_POINT = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_TELLS = re.compile(
+    r"\b(?:remember|keep in mind|from now on|rules?|preferences|conventions|decisions)\b", re.I
+)
+_WRAPPED = 50
+"""Characters of a line that may go on in the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A paragraph or a point of a list; `in_list` if that is one of things to remember."""
+
+    text: str
+    in_list: bool = False
+
+
+def _own_parts(message: str) -> Iterator[_Part]:
+    """Yield what is left without code, logs and quotations.
+
+    After "Translate this:" and the like, and from a heading on, the words are not the person's.
+    """
+    text = _FENCED.sub("\n", _TAGGED.sub("\n", message[:_LONGEST_MESSAGE]))
+    in_list = False
+    for line in _unwrapped(_QUOTED.sub('"..."', text)):
+        if not line.strip() or _MACHINE.match(line):
+            continue
+        if _DOCUMENT.match(line):
+            return
+        point = _POINT.match(line)
+        if line.rstrip().endswith((":", "：")):
+            in_list = bool(_TELLS.search(line))
+            if not in_list:
+                return
+            continue
+        in_list = in_list and point is not None
+        yield _Part(line[point.end() :] if point else line, in_list)
+
+
+def _unwrapped(text: str) -> Iterator[str]:
+    """Yield lines; one that was broken only because it was long is put together again."""
+    whole = ""
+    for line in text.split("\n"):
+        goes_on = len(whole) >= _WRAPPED and whole[-1] not in ".!?:;" and line[:1].islower()
+        if goes_on:
+            whole += f" {line}"
+        else:
+            yield whole
+            whole = line.rstrip()
+    yield whole
+
+
+# -- what a sentence says --------------------------------------------------------------------------
+
+
+def _any(words: str) -> str:
+    """Return the pattern of one of some words, which stand between semicolons."""
+    return f"(?:{'|'.join(' '.join(word.split()) for word in words.split(';'))})"
+
+
+_LEAD_IN = re.compile(
+    "(?:"
+    + _any("""
+    ok; okay; so; also; and; but; btw; by the way; oh; hey; hi; hello; well; yes; yeah; no;
+    right; thanks; thank you; great; good; perfect; nice; please; one more thing; heads up; in
+    general; generally; for the record; for future reference; just so you know; important
+""")
+    + r"\b[ ,.:!;–—-]+)+",
+    re.I,
+)
+_REMIND = re.compile(
+    _any("remember; keep in mind; bear in mind; don't forget; note; make a note")
+    + "(?:[,:]| that)? ",
+    re.I,
+)
+_DO = _any("""
+    add; answer; ask; assume; avoid; break; bump; call; change; check; choose; commit; copy;
+    create; delete; deploy; document; do; edit; end; escape; explain; fix; follow; force;
+    format; give; ignore; import; include; install; keep; leave; link; log; make; mention;
+    merge; modify; move; name; open; pin; prefer; prefix; print; push; put; quote; read; rebase;
+    remove; rename; reply; respond; restart; return; review; run; save; say; send; set; ship;
+    show; sign; skip; sort; speak; squash; start; stop; store; suggest; tag; talk; test; tell;
+    touch; translate; trust; update; upgrade; use; validate; verify; wait; work; wrap; write
+""")
+_POINTER = _any("""
+    this; that; these; those; it; them; his; her; their; option; version; approach; you; your;
+    yours; how; what; when; one; both; neither; either; (?-i:[A-D]); \\d+; to
+    (?:see|know|have|go|try|get|start|wait|hear|think|fix|do|continue|add|leave); the
+    (?:first|second|third|last|former|latter|other|previous|original|new|old|one|idea|way|same)
+""")
+_NAMED = rf"(?!{_POINTER}\b)"
+"""Before what is liked, used or decided: it has to be named, not pointed at."""
+_MINE = _any("""
+    names?; e-?mail; mail; address; phone; number; handle; username; login; account; pronouns;
+    birthday; time ?zone; city; hometown; country; job; role; title; profession; team; manager;
+    boss; wife; husband; partner; daughter; son; dog; cat; company; employer; editor; ide;
+    shell; terminal; browser; distro; os; operating system; keyboard; language; mother tongue;
+    stack; domain; website; blog; diet; allergy; hobby
+""")
+_STATE = _any("""
+    not; in; on; at; still; gone; missing; broken; failing; fails?; crash\\w*; flaky; stuck;
+    hang(?:s|ing)?; red; down; slow; wrong; \\w+ing
+""")
+_SOMEBODY = _any("""
+    [\\w'-]*(?:er|or|ist|ian|yst); nurse; student; architect; chef; vegan; intern; consultant;
+    parent
+""")
+_OFTEN = _any("always; never; usually; mostly; only")
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (category, re.compile(shape, re.I))
+    for category, shape in (
+        ("preference", rf"I (?:(?:really|much|generally|usually|strongly) )?prefer {_NAMED}"),
+        ("preference", rf"I (?:really )?(?:like|love|hate|dislike|can't stand) {_NAMED}(?!the\b)"),
+        ("preference", rf"I (?:really )?(?:do not|don't) (?:like|drink|eat|use) {_NAMED}(?!the\b)"),
+        ("preference", rf"I {_OFTEN} (?!run into){_DO} {_NAMED}"),
+        (
+            "preference",
+            r"My (?:favou?rite|preferred|usual|default) [\w -]{2,40}? (?:is|are) "
+            rf"{_NAMED}(?!{_STATE}\b)",
+        ),
+        (
+            "rule",
+            rf"(?:You (?:should|must) |We (?:should |must )?|I want you to )?"
+            rf"(?:always|never) (?:ever )?(?!say never|give up){_DO}\b",
+        ),
+        ("rule", rf"(?:Do not|Don't) ever {_DO}\b"),
+        (
+            "rule",
+            r"(?:If|When|Whenever|Before|After) [^,]{3,100}, (?:please )?"
+            rf"(?:always|never) {_DO}\b",
+        ),
+        (
+            "rule",
+            r"(?:From now on|Going forward|In (?:the )?future|As of now)\b,? "
+            r"(?!I (?:get|see)|it\b|this\b|that\b)",
+        ),
+        (
+            "decision",
+            r"(?:We|I|The team)(?: have|'ve)? (?:just |finally |now )?"
+            r"(?:decided|agreed|settled|opted) (?:to|on|that|against|for|not) "
+            r"(?!(?:this|that|it|nothing)\b)",
+        ),
+        ("decision", rf"(?:We(?:'re| are)|I(?:'m| am)) going with {_NAMED}"),
+        ("decision", r"(?:The decision is|Decision:) "),
+        ("fact", rf"My (?:[\w'-]+ ){{0,2}}?{_MINE} (?:is|are) {_NAMED}(?!{_STATE}\b)"),
+        ("fact", r"(?:You can |Just )?call me \"?(?-i:[A-Z])"),
+        ("fact", rf"I(?:'m| am) an? (?!(?:bit|little|lot|few)\b)(?:[\w'-]+ ){{0,4}}?{_SOMEBODY}\b"),
+        (
+            "fact",
+            r"I(?:'m| am) (?:vegan|vegetarian|allergic to|based in|from|colou?r.?blind"
+            r"|left-handed|dyslexic|new to)\b",
+        ),
+        ("fact", rf"I (?:live in|work (?:at|for|as|from)|speak|come from) {_NAMED}"),
+        (
+            "fact",
+            rf"We (?:only |always )?use {_NAMED}(?!an? |the )[^,]{{2,60}}?"
+            r"(?:, not| for| as| instead of) ",
+        ),
+        ("fact", r"Our [\w '-]{2,60}? (?:is|are) (?:called|named|hosted|deployed|stored) "),
+        ("fact", r"Our [\w '-]{2,60}? (?:lives?|runs?) (?:in|on|at) "),
+    )
+)
+_CLAUSE = re.compile(
+    r"(?!(?:this|that|it|they|he|she|these|those|there|how|when|what|to|the (?:time|day))\b)"
+    r"(?:[\w./'-]+ ){1,8}?"
+    + _any("""
+    is; are; has; have; needs?; uses?; must; should; cannot; can't; won't; goes?; runs?; lives?;
+    listens?; belongs?; prefers?; wants?; expects?; takes?; comes?; means; works?; starts?;
+    ends?; likes?
+""")
+    + " ",
+    re.I,
+)
+"""What may follow "remember that": somebody or something, and what is said of it."""
+_NO_FACT = re.compile(
+    r"\b"
+    + _any("""
+    would; could; might; maybe; perhaps; possibly; probably; suppose; imagine; pretend;
+    assuming; let'?s say; what if; hypothetically; for example; for instance; e\\.g; as if; not
+    sure; whether; wish; I (?:think|guess|wonder|believe)
+""")
+    + r"\b|\b"
+    + _any("""
+    today; tonight; tomorrow; yesterday; (?<!from )(?<!of )now; at the moment; currently; so
+    far; yet; lol; temporarily; once; until \\w+; (?:this|next)
+    (?:time|week|month|morning|afternoon); in this
+    (?:case|pr|branch|file|function|commit|task|session|example|test)
+""")
+    + r"\b|\b(?:this|that|these|those|it|here|above|below|then|to)\W*$",
+    re.I,
+)
+"""What is only supposed, holds only for a while, or points to what is not said."""
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
+
+
+def _said(sentence: str, *, in_list: bool) -> Said | None:
+    """Return the fact that a sentence tells, if it tells one."""
+    start = found.end() if (found := _LEAD_IN.match(sentence)) else 0
+    reminded = _REMIND.match(sentence, start)
+    bare = sentence[reminded.end() if reminded else start :]
+    shapes = (category for category, shape in _SHAPES if shape.match(bare))
+    category = next(shapes, "rule" if in_list else "")
+    if not category and reminded and _CLAUSE.match(bare):
+        category = "fact"
+    if not category or not _may_be_told(sentence):
+        return None
+    bare = bare[:1].upper() + bare[1:]
+    return Said(f"{SPEAKER}{bare}" if _FIRST_PERSON.search(bare) else bare, category)
+
+
+def _may_be_told(sentence: str) -> bool:
+    """Whether it is neither a question nor supposed, for now, cut off or out of a quotation."""
+    return (
+        len(sentence) <= LONGEST
+        and len(sentence.split()) >= FEWEST_WORDS
+        and not sentence.endswith(("?", "？", "..."))
+        and sentence.count('"') % 2 == 0
+        and not _NO_FACT.search(sentence)
+    )

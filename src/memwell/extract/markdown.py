@@ -1,0 +1,302 @@
+"""Facts from Markdown by rule: what is useful without a language model, and nothing else.
+
+    definition   "A tombstone is a row that ...", "**Term**: ...", "- Term - ...", "X = ..."
+    command      a shell block or a command in a sentence, with what says what it is for
+    bullet       a point of a list, under the heading it belongs to
+    row          a row of a table, its first cell the subject
+
+Each has to stand on its own, for it will be read apart from its note: a text that does not name
+its subject gets the nearest heading in front, a nested point the points it is nested in. Prose is
+left alone unless it defines something: to miss a fact costs less than to keep a sentence that
+means nothing later. The verbs of sentences are English; lists and tables may be in any language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from memwell.extract.patterns import (
+    BOLD_TERM,
+    EQUALS,
+    NO_FACT,
+    PLAIN_TERM,
+    SHELLS,
+    defines,
+    folded,
+    inline_command,
+    is_command,
+    names_its_subject,
+    plain,
+    purpose,
+    says_nothing,
+    sentences,
+    steps,
+    term,
+)
+from memwell.ingest.markdown import Block, Kind, blocks
+
+DEFINITION, COMMAND, BULLET, ROW = "definition", "command", "bullet", "row"
+FEWEST_WORDS = 3
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A fact, and the lines it stands on: from 1, both ends included."""
+
+    text: str
+    start_line: int
+    end_line: int
+    kind: str
+
+
+def extract(text: str) -> list[Extracted]:
+    """Return the facts of a Markdown text in their order, none of them twice."""
+    lines = [line + "\n" for line in text.split("\n")]
+    begin = _after_front_matter(lines)
+    facts = _Reader(lines[begin:], begin + 1).run()
+    return list({folded(fact.text): fact for fact in reversed(facts)}.values())[::-1]
+
+
+def _after_front_matter(lines: Sequence[str]) -> int:
+    if lines[0].rstrip() != "---":
+        return 0
+    ends = (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "..."))
+    return next(ends, -1) + 1
+
+
+# -- the structure of a note -----------------------------------------------------------------------
+
+_LISTS = frozenset(
+    ("glossary", "terms", "terminology", "definitions", "abbreviations", "acronyms", "vocabulary")
+)
+_ABOUT_ALL = frozenset(
+    ("overview", "notes", "summary", "general", "introduction", "about", "details", "description")
+)
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})\s*([\w+-]*)")
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+@dataclass(slots=True)
+class _Point:
+    """A point of a list: its text, where it stands, what is nested in it."""
+
+    indent: int
+    first: int
+    last: int
+    lines: list[str]
+    code: list[tuple[int, int, str]] = field(default_factory=list)
+    """Fenced blocks in it: their lines, and the line of text above."""
+    inner: list[_Point] = field(default_factory=list)
+
+    @property
+    def raw(self) -> str:
+        return " ".join(self.lines).strip()
+
+
+class _Reader:
+    """Goes through the blocks of a text and keeps what it has read above them."""
+
+    def __init__(self, lines: Sequence[str], first_line: int) -> None:
+        self.lines = lines
+        self.first_line = first_line
+        self.facts: list[Extracted] = []
+        self.headings: list[Block] = []
+        self.intro = ""
+
+    def run(self) -> list[Extracted]:
+        """Read every block; what ends with a colon speaks of the block after it."""
+        for block in blocks(self.lines):
+            match block.kind:
+                case Kind.HEADING:
+                    above = [title for title in self.headings if title.level < block.level]
+                    self.headings = [*above, block]
+                    self.intro = ""
+                case Kind.PARAGRAPH:
+                    self._paragraph(block)
+                case Kind.FENCE:
+                    self._fence(block.first, block.end, self.intro)
+                    self.intro = ""
+                case Kind.ITEM:
+                    for point in self._points(block):
+                        self._point(point, [self.intro] if self.intro else [])
+                case Kind.TABLE:
+                    self._table(block)
+                    self.intro = ""
+        return self.facts
+
+    def _keep(self, kind: str, text: str, first: int, last: int) -> None:
+        """Keep a fact that is neither too short nor too long to be one."""
+        if len(text) <= LONGEST and "{{" not in text and len(folded(text).split()) >= FEWEST_WORDS:
+            fact = Extracted(text, self.first_line + first, self.first_line + last, kind)
+            self.facts.append(fact)
+
+    def _heading(self) -> str:
+        """Return the nearest heading that says something of what is below it."""
+        for block in reversed(self.headings):
+            title = plain(block.title).rstrip(":")
+            if folded(title) in _LISTS:
+                return ""
+            if title and "{{" not in title and folded(title) not in _ABOUT_ALL:
+                return title
+        return ""
+
+    def _placed(self, text: str, context: Sequence[str] = ()) -> str:
+        """Return a text with the heading and what it is nested in before it."""
+        text = ": ".join([*(part.rstrip(":") for part in context), text])
+        heading = self._heading()
+        named = set(heading.casefold().split()) <= {
+            word.strip('.,:;!()`"') for word in text.casefold().split()
+        }
+        return text if named else f"{heading}: {text}"
+
+    # paragraphs
+
+    def _paragraph(self, block: Block) -> None:
+        self.intro = ""
+        pieces: list[tuple[int, list[str]]] = []
+        for number in range(block.first, block.end):
+            line = self.lines[number].strip()
+            if not line or line.startswith((">", "|", "<!--")) or self.lines[number][:4].isspace():
+                continue
+            if not pieces or BOLD_TERM.match(line) or EQUALS.match(line):
+                pieces.append((number, []))
+            pieces[-1][1].append(line)
+        for first, lines in pieces:
+            self._piece(first, lines)
+        if pieces:
+            last = sentences(plain(" ".join(pieces[-1][1])))[-1:]
+            self.intro = last[0] if last and last[0].endswith(":") else ""
+
+    def _piece(self, first: int, lines: list[str]) -> None:
+        raw = " ".join(lines)
+        last = first + len(lines) - 1
+        if says_nothing(raw) and len(sentences(raw)) == 1:
+            return
+        if about := term(raw):
+            self._keep(DEFINITION, self._placed(about), first, last)
+        elif EQUALS.match(raw):
+            self._keep(DEFINITION, plain(raw), first, last)
+        else:
+            for sentence, start, end in _with_lines(lines):
+                self._sentence(sentence, first + start, first + end)
+
+    def _sentence(self, sentence: str, first: int, last: int) -> None:
+        if command := inline_command(sentence):
+            self._keep(COMMAND, command, first, last)
+        elif defines(sentence) and not sentence.endswith(":"):
+            named = names_its_subject(sentence)
+            self._keep(DEFINITION, sentence if named else self._placed(sentence), first, last)
+
+    # commands
+
+    def _fence(self, first: int, end: int, intro: str) -> None:
+        """Keep the commands of a block, each under its comment, the intro or the heading."""
+        opening = next((n for n in range(first, end) if _FENCE.match(self.lines[n])), None)
+        match = _FENCE.match(self.lines[opening]) if opening is not None else None
+        if opening is None or match is None or match[2].lower() not in {*SHELLS, "", "text"}:
+            return
+        marker, language = match[1], match[2].lower()
+        closing = next(
+            (n for n in range(opening + 1, end) if self.lines[n].strip().startswith(marker)), end
+        )
+        for step in steps(self.lines[opening + 1 : closing], language):
+            heading = self._heading()
+            what = purpose(step.comment) or purpose(intro) or purpose(heading)
+            if what := what or (heading and f"For {heading}"):
+                commands = ", ".join(f"`{command}`" for command in step.commands)
+                self._keep(COMMAND, f"{what}: {commands}", opening, min(closing, end - 1))
+
+    # lists
+
+    def _points(self, block: Block) -> list[_Point]:
+        """Return the points of a list block, those nested in others inside them."""
+        outer: list[_Point] = []
+        open_points: list[_Point] = []
+        number = block.first
+        while number < block.end:
+            line = self.lines[number]
+            if match := _ITEM.match(line):
+                indent = len(match[1].expandtabs(4))
+                point = _Point(indent, number, number, [line[match.end() :].strip()])
+                while open_points and open_points[-1].indent >= indent:
+                    open_points.pop()
+                (open_points[-1].inner if open_points else outer).append(point)
+                open_points.append(point)
+            elif open_points and (fence := _FENCE.match(line)):
+                end = number + 1
+                while end < block.end and not self.lines[end].strip().startswith(fence[1]):
+                    end += 1
+                above = sentences(plain(open_points[-1].raw))[-1:]
+                open_points[-1].code.append((number, min(end + 1, block.end), "".join(above)))
+                number = end
+            elif open_points and line.strip():
+                open_points[-1].lines.append(line.strip())
+                open_points[-1].last = number
+            number += 1
+        return outer
+
+    def _point(self, point: _Point, context: list[str]) -> None:
+        text = plain(point.raw)
+        if NO_FACT.match(point.raw) and not point.inner:
+            return
+        for first, end, above in point.code:
+            self._fence(first, end, above)
+        leads = bool(point.inner) and (text.endswith(":") or len(text.split()) < FEWEST_WORDS + 1)
+        if not (leads or point.code or says_nothing(point.raw)):
+            self._own(point, text, context)
+        for inner in point.inner:
+            self._point(inner, [*context, text] if text else context)
+
+    def _own(self, point: _Point, text: str, context: list[str]) -> None:
+        """Keep what a point says itself."""
+        lines = point.first, point.last
+        about = term(point.raw)
+        match = PLAIN_TERM.fullmatch(text)
+        if command := inline_command(text):
+            self._keep(COMMAND, self._placed(command, context), *lines)
+        elif about or (match and len(match["term"].split()) < 5):
+            about = about or f"{match['term']}: {match['is']}" if match else about
+            code = match["term"].strip("`") if match and match["term"][0] == "`" else ""
+            kind = COMMAND if code and is_command(code) else DEFINITION
+            self._keep(kind, self._placed(about, context), *lines)
+        elif defines(text) and names_its_subject(text) and not context:
+            self._keep(DEFINITION, text, *lines)
+        elif len(folded(text).split()) >= FEWEST_WORDS and (context or self._heading()):
+            kind = DEFINITION if defines(text) else BULLET
+            self._keep(kind, self._placed(text, context), *lines)
+
+    # tables
+
+    def _table(self, block: Block) -> None:
+        rows = [
+            (number, _cells(self.lines[number]))
+            for number in range(block.first, block.end)
+            if "|" in self.lines[number]
+        ]
+        header = rows[0][1]
+        for number, (subject, *values) in rows[2:]:
+            pairs = [
+                f"{name}: {value}" if name else value
+                for name, value in zip(header[1:], values, strict=False)
+                if value
+            ]
+            if subject and pairs:
+                self._keep(ROW, self._placed(f"{subject}: {', '.join(pairs)}"), number, number)
+
+
+def _cells(line: str) -> list[str]:
+    return [plain(cell.replace("\\|", "|")) for cell in _CELL_END.split(line.strip().strip("|"))]
+
+
+def _with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the sentences of a paragraph with the lines (from 0) that each begins and ends on."""
+    joined = "\n".join(lines)
+    position = 0
+    for sentence in sentences(joined):
+        start = joined.index(sentence, position)
+        position = start + len(sentence)
+        yield plain(sentence), joined.count("\n", 0, start), joined.count("\n", 0, position)

@@ -1,0 +1,300 @@
+"""Fill a space: embed the chunks that have no vector in it yet, those of the newest notes first.
+
+Batches are embedded several at a time and written as each comes back, one transaction each:
+killed at any moment, what was written stays, and the next filling goes on from there. Where a
+store hands chunks out to several processes, each embeds its own, and waits for the others.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from memwell.embed.base import Embedder, EmbeddingError, Limits
+from memwell.embed.batch import Refused, embed_batch
+from memwell.embed.unrelated_baseline import unrelated_cosines
+from memwell.ingest.sync import Progress
+from memwell.store.sqlite.spaces import FILLING, Space, Waiting
+from memwell.token_estimate import count_tokens
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+    from memwell.store.contract.index import Index
+    from memwell.store.contract.vectors import Take, VectorCache
+
+_POOL = 1_000
+"""Chunks looked up at a time."""
+_MUCH = 1.02
+"""How many times as many chunks there must be that the cosine of two is measured again."""
+_SAMPLE = 2_000
+"""Vectors that the cosine of two is measured on."""
+_OTHERS_SECONDS = 0.5
+"""How often is looked whether others are done, or leave something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a filling did."""
+
+    embedded: int = 0
+    from_cache: int = 0
+    refused: tuple[str, ...] = ()
+    """Why texts have no vector: the provider would not take them."""
+    left: int = 0
+    """Chunks that still wait."""
+    stopped_by: EmbeddingError | None = None
+
+
+def fill(
+    index: Index,
+    take: Take,
+    embedder: Embedder,
+    space: Space,
+    cache: VectorCache,
+    progress: Progress,
+    stop: threading.Event,
+    now: Callable[[], str],
+    *,
+    in_passing: bool = False,
+) -> Filled:
+    """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
+
+    Where somebody waits for something else, `in_passing`, others are not waited for, and what
+    vectors have in common is measured again only if much has come since.
+    """
+    index.settle(space)
+    with index.reading() as reader:
+        space = reader.spaces.named(space.fingerprint) or space
+    work = _Filling(index, embedder, space, cache, progress, stop)
+    work.run(take, alone=in_passing)
+    if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
+        _measure(index, embedder, space)
+    cache.trim()
+    with index.reading() as reader:
+        left = reader.spaces.count_waiting(space)
+    if not left:
+        before = work.total - work.done.embedded - work.done.from_cache
+        measure = not in_passing or _stage(before) != _stage(work.total)
+        _finish(index, space, now(), measure=measure)
+    index.compact(space.fingerprint)
+    return replace(work.done, left=left)
+
+
+class _Filling:
+    """One filling, and its tally."""
+
+    def __init__(
+        self,
+        index: Index,
+        embedder: Embedder,
+        space: Space,
+        cache: VectorCache,
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
+        self.index = index
+        self.embedder = embedder
+        self.space = space
+        self.cache = cache
+        self.progress = progress
+        self.stop = stop
+        self.done = Filled()
+        self.total = 0
+        """Chunks that there are, embedded or not."""
+        self.goal = 0
+        """Chunks that this filling may come to: others take their share."""
+
+    def run(self, take: Take, *, alone: bool) -> None:
+        """Embed what can be taken; unless `alone`, until what others have taken is done, too."""
+        while not self.stop.is_set() and self.done.stopped_by is None:
+            pool = take(self.space, _POOL)
+            with self.index.reading() as reader:
+                is_there = reader.spaces.named(self.space.fingerprint) is not None
+                waiting = reader.spaces.count_waiting(self.space) if is_there else 0
+                self.total = reader.total
+            self.goal = self.so_far + waiting
+            if pool:
+                self._fill(pool)
+                self.index.compact(self.space.fingerprint)
+            elif alone or not waiting:
+                return
+            else:
+                self.stop.wait(_OTHERS_SECONDS)
+
+    def _fill(self, pool: Sequence[Waiting]) -> None:
+        known = self.cache.get(
+            self.space.fingerprint, self.space.dimensions, [item.text for item in pool]
+        )
+        cached = [(item, known[item.text]) for item in pool if item.text in known]
+        if cached:
+            self._write(cached)
+            self.done = replace(self.done, from_cache=self.done.from_cache + len(cached))
+        rest = [item for item in pool if item.text not in known]
+        self._tell()
+        batches = [*batched(rest, self.embedder.limits)]
+        embed = _Cancellable(self.embedder, self.stop)
+        for batch, answer in in_parallel(embed, batches, self.embedder.limits.parallel):
+            if isinstance(answer, EmbeddingError):
+                self.done = replace(self.done, stopped_by=answer)
+                return
+            self._keep(batch, answer)
+            self._tell()
+            if self.stop.is_set():
+                return
+
+    def _keep(self, batch: Sequence[Waiting], answer: Sequence[Matrix | Refused]) -> None:
+        embedded, refused = [], []
+        for item, part in zip(batch, answer, strict=True):
+            if isinstance(part, Refused):
+                refused.append((item, part.reason))
+            else:
+                embedded.append((item, part))
+        self._write(embedded, [item for item, _ in refused])
+        self.done = replace(
+            self.done,
+            embedded=self.done.embedded + len(embedded),
+            refused=(*self.done.refused, *(reason for _, reason in refused)),
+        )
+
+    def _write(
+        self, vectors: Sequence[tuple[Waiting, Matrix]], without: Sequence[Waiting] = ()
+    ) -> None:
+        """Write a batch in one transaction; `without` are chunks that get no vector."""
+        import numpy as np
+
+        nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
+        rows = [(item.chunk_id, matrix) for item, matrix in vectors]
+        rows += [(item.chunk_id, nothing) for item in without]
+        self.index.again(lambda: self.index.put_vectors(self.space, rows))
+        self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
+
+    @property
+    def so_far(self) -> int:
+        return self.done.embedded + self.done.from_cache + len(self.done.refused)
+
+    def _tell(self) -> None:
+        self.progress(self.so_far, max(self.goal, self.so_far))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cancellable:
+    """Embeds a batch; retries end when the filling is to stop."""
+
+    embedder: Embedder
+    stop: threading.Event
+
+    def __call__(self, batch: Sequence[Waiting]) -> Sequence[Matrix | Refused]:
+        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
+
+
+def batched(items: Sequence[Waiting], limits: Limits) -> Iterator[list[Waiting]]:
+    """Divide chunks into batches that a provider takes."""
+    batch: list[Waiting] = []
+    weight = 0
+    for item in items:
+        tokens = count_tokens(item.text)
+        if batch and (weight + tokens > limits.tokens or len(batch) >= limits.texts):
+            yield batch
+            batch, weight = [], 0
+        batch.append(item)
+        weight += tokens
+    if batch:
+        yield batch
+
+
+def in_parallel(
+    work: Callable[[Sequence[Waiting]], Sequence[Matrix | Refused]],
+    batches: Sequence[Sequence[Waiting]],
+    most: int,
+) -> Iterator[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | EmbeddingError]]:
+    """Yield each batch with what came of it, as it comes; leaving early abandons the rest.
+
+    Threads that nobody waits for when the process ends: a request may hang for a minute.
+    """
+    todo: SimpleQueue[Sequence[Waiting] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | Exception]] = (
+        SimpleQueue()
+    )
+
+    def run() -> None:
+        while (batch := todo.get()) is not None:
+            try:
+                done.put((batch, work(batch)))
+            except Exception as error:
+                done.put((batch, error))
+
+    remaining = iter(batches)
+    workers = min(most, len(batches))
+    for _ in range(workers):
+        todo.put(next(remaining))
+        threading.Thread(target=run, daemon=True).start()
+    try:
+        for _ in batches:
+            batch, answer = done.get()
+            todo.put(next(remaining, None))
+            if isinstance(answer, Exception) and not isinstance(answer, EmbeddingError):
+                raise answer
+            yield batch, answer
+    finally:
+        for _ in range(workers):
+            todo.put(None)
+
+
+def _measure(index: Index, embedder: Embedder, space: Space) -> None:
+    """Learn what the model's cosines mean; where it cannot be asked now, the next time."""
+    with suppress(EmbeddingError):
+        if cosines := unrelated_cosines(embedder):
+            with index.writing_spaces() as spaces:
+                spaces.measured(space, *cosines)
+
+
+def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
+    """Record that a space is full and let it answer, in one transaction."""
+    mean, deviation = space.random_mean, space.random_deviation
+    if mean is None or measure:
+        with index.reading() as reader:
+            mean, deviation = random_cosines(reader.some_vectors(space, _SAMPLE))
+    with index.writing_spaces() as spaces:
+        if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
+            spaces.finished(space, mean, deviation)
+            now = spaces.named(space.fingerprint)
+            if now and now.state == FILLING:  # not what another process let answer, or retired
+                spaces.go_live(space, at)
+
+
+def _stage(count: int) -> int:
+    """Return a number that grows by one whenever there are much more, however they come."""
+    return int(math.log(max(count, 1), _MUCH))
+
+
+def random_cosines(
+    vectors: Sequence[tuple[int, bytes]],
+) -> tuple[float | None, float | None]:
+    """Return mean and deviation of the cosine of two vectors of different notes.
+
+    Over every such pair, so that the order of the vectors does not matter: the pairs of all, by
+    the sum of the vectors and the sum of their squares, less those within a note.
+    """
+    import numpy as np
+
+    by_note: dict[int, list[bytes]] = {}
+    for note, vector in vectors:
+        by_note.setdefault(note, []).append(vector)
+    if len(by_note) < 2:
+        return None, None
+    groups = [
+        np.frombuffer(b"".join(own), dtype="<f4").reshape(len(own), -1).astype(float)
+        for own in by_note.values()
+    ]
+    every = np.concatenate(groups)
+    within = [own @ own.T for own in groups]
+    pairs = len(every) ** 2 - sum(own.size for own in within)
+    total = np.square(every.sum(axis=0)).sum() - sum(own.sum() for own in within)
+    squares = np.square(every.T @ every).sum() - sum(np.square(own).sum() for own in within)
+    mean = total / pairs
+    return float(mean), math.sqrt(max(squares / pairs - mean**2, 0.0))

@@ -1,0 +1,160 @@
+"""What `memwell status` tells, and what `memwell doctor` looks at, each with its remedy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from memwell import __version__, config
+from memwell.errors import CorruptIndexError, MemwellError
+from memwell.memory.vectors import Meaning
+from memwell.reports import Check, Status, WorkspaceStatus
+from memwell.store.contract.facts import Registry
+from memwell.store.contract.index import Index
+
+
+def status(
+    home: Path, agent: str, index: Index, registry: Registry, meaning: Meaning, *, deep: bool
+) -> Status:
+    """Return what an index holds; `deep` also checks every page of it."""
+    index.ensure_words()
+    with index.reading() as reader:
+        known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
+        words = reader.words_unusable()
+        rows = []
+        for entry in registry.entries():
+            key, at = known.get(entry.root, (None, None))
+            notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
+            rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
+    wrong = index.check() if deep else []
+    store = tuple(index.checks())
+    return Status(
+        version=__version__,
+        home=str(home),
+        agent=agent,
+        index=index.place,
+        bytes=index.bytes,
+        words=words or "ready",
+        meaning=meaning.state(),
+        providers=meaning.providers(),
+        spaces=meaning.spaces(),
+        workspaces=tuple(rows),
+        store=store,
+        warnings=(*(_told(check) for check in store if not check.ok), *wrong),
+        deep={"integrity": wrong or "ok"} if deep else {},
+    )
+
+
+def examine(
+    home: Path,
+    index: Index,
+    registry: Registry,
+    meaning: Callable[[], Meaning],
+    place: Path | None,
+) -> list[Check]:
+    """Run every check, none of which changes anything a user wrote.
+
+    The settings that `meaning` is made from may be those of a workspace, which the store knows.
+    """
+    return _each_once(
+        [
+            *_settings(place),
+            *_home(home),
+            *_store(index),
+            *_index(index),
+            *_meaning(meaning),
+            *_workspaces(registry),
+        ]
+    )
+
+
+def _each_once(checks: Iterable[Check]) -> list[Check]:
+    """Leave out what fails in words that were said: a server that is not there fails many."""
+    said: set[tuple[str, str]] = set()
+    found = []
+    for check in checks:
+        if check.ok or (check.detail, check.remedy) not in said:
+            found.append(check)
+        said.add((check.detail, check.remedy))
+    return found
+
+
+def _told(check: Check) -> str:
+    return f"{check.detail}. {check.remedy}" if check.remedy else check.detail
+
+
+def _settings(place: Path | None) -> Iterator[Check]:
+    try:
+        files = config.config_files(place, os.environ)
+        config.load(place)
+        yield Check("configuration", True, ", ".join(map(str, files)) or "defaults")
+    except MemwellError as error:
+        yield Check("configuration", False, error.what, error.remedy)
+
+
+def _home(home: Path) -> Iterator[Check]:
+    if not home.exists():
+        yield Check("home", True, f"{home} (not made yet)")
+        return
+    mode = home.stat().st_mode & 0o777
+    if not os.access(home, os.W_OK | os.X_OK):
+        yield Check("home", False, f"{home} cannot be written", f"chmod u+rwx {home}")
+    elif mode & 0o077:
+        yield Check("home", False, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
+    else:
+        yield Check("home", True, str(home))
+
+
+def _store(index: Index) -> Iterator[Check]:
+    try:
+        yield from index.checks()
+    except MemwellError as error:
+        yield Check("store", False, error.what, error.remedy)
+
+
+def _index(index: Index) -> Iterator[Check]:
+    try:
+        usable = index.ensure_words()
+        with index.reading() as reader:
+            reason = reader.words_unusable()
+        yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
+        wrong = index.check()
+        remedy = "Run `memwell reset`: it is rebuilt from the notes"
+        yield Check(
+            "index",
+            not wrong,
+            "; ".join(wrong) or f"{index.place} is sound",
+            (wrong and remedy) or "",
+        )
+    except CorruptIndexError as error:
+        yield Check("index", False, error.what, "Any search or `memwell index` rebuilds it")
+    except MemwellError as error:
+        yield Check("index", False, error.what, error.remedy)
+
+
+def _meaning(meaning: Callable[[], Meaning]) -> Iterator[Check]:
+    try:
+        for provider in meaning().providers():
+            yield Check(f"provider {provider.name}", provider.usable, provider.detail)
+        for space in meaning().spaces():
+            left = space.chunks - space.embedded
+            if space.state == "live":
+                detail = f"{space.model}, {left} of {space.chunks} passages wait"
+                yield Check("vectors", not left, detail, "memwell index" if left else "")
+    except MemwellError as error:
+        yield Check("vectors", False, error.what, error.remedy)
+
+
+def _workspaces(registry: Registry) -> Iterator[Check]:
+    try:
+        entries = registry.entries()
+    except MemwellError as error:
+        yield Check("workspaces", False, error.what, error.remedy)
+        return
+    for entry in entries:
+        there = entry.path.is_dir()
+        remedy = "" if there else f"memwell reset --workspace {entry.root}"
+        yield Check(
+            "workspace", there, entry.root if there else f"{entry.root} is not there", remedy
+        )

@@ -1,0 +1,81 @@
+"""What a search is asked for, from the settings and what a call says otherwise."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from memwell.config.load import Config
+from memwell.errors import MemwellError
+from memwell.search.decay import Decay
+from memwell.search.dedupe import DIVERSITIES, Diversity
+from memwell.search.fuse import FUSIONS, Fusion
+from memwell.search.pipeline import CONTEXTS, NO_CONTEXT, Options
+from memwell.search.retrieve import MODES
+
+MOST_HITS = 100_000
+
+
+def search_options(
+    settings: Config,
+    *,
+    k: int | None = None,
+    min_score: float | None = None,
+    mode: str | None = None,
+    fusion: str | None = None,
+    diversity: str | None = None,
+    context: str | None = None,
+    explain: bool = False,
+    today: dt.date | None = None,
+) -> Options:
+    """Return the options of a search, or say which value makes no sense.
+
+    Where `today` is not known nothing ages.
+    """
+    options = Options(
+        k=settings["search.k"] if k is None else k,
+        min_score=settings["search.min_score"] if min_score is None else min_score,
+        mode=mode or settings["search.mode"],
+        fusion=Fusion(
+            fusion or settings["search.fusion"],
+            settings["search.vector_weight"],
+            settings["search.text_weight"],
+            settings["search.rrf_k"],
+            settings["search.normaliser"],
+            settings["search.words_weight"],
+        ),
+        diversity=Diversity(
+            diversity or settings["search.diversity"],
+            settings["search.mmr_lambda"],
+            settings["search.similarity"],
+            settings["search.cluster_similarity"],
+        ),
+        multiplier=settings["search.candidate_multiplier"],
+        decay=Decay(
+            settings["search.decay"],
+            today,
+            settings["search.half_life"],
+            settings["search.decay_floor"],
+            tuple(settings["search.evergreen"]),
+        ),
+        context=context or NO_CONTEXT,
+        explain=explain,
+    )
+    if not 1 <= options.k <= MOST_HITS:
+        raise MemwellError(
+            f"k = {options.k} is no number of hits", f"Ask for at least 1, at most {MOST_HITS:,}"
+        )
+    if not 0 <= options.min_score <= 1:
+        raise MemwellError(
+            f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"
+        )
+    _check("mode", options.mode, MODES)
+    _check("fusion", options.fusion.method, FUSIONS)
+    _check("diversity", options.diversity.method, DIVERSITIES)
+    _check("context", options.context, CONTEXTS)
+    return options
+
+
+def _check(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise MemwellError(f"{value!r} is no {what}", f"Use one of {', '.join(known)}")

@@ -1,0 +1,1 @@
+"""What every store offers: protocols and the values that cross them."""

@@ -1,0 +1,1 @@
+"""Copying a memory from one store to another."""

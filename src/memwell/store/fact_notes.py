@@ -1,0 +1,75 @@
+"""Facts in the index, beside the notes: found by the same search.
+
+Each scope is a workspace of its own, so that whoever may not see a scope does not search it: the
+ids of the workspaces are in every statement. What was superseded is in another one, searched only
+where it is asked for; what has expired is in none. A fact is a note of one passage. memory.db is
+the truth: the index follows its revisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memwell.model import Chunk, Fact, Note, Viewer
+from memwell.store.contract.facts import FactStore
+from memwell.store.contract.index import Index, Notes
+from memwell.store.rows import FACTS, FORMER
+from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.filters import FACT
+from memwell.store.sqlite.notes import NoteFile
+
+
+def root_of(scope: str, target: str, *, former: bool = False) -> str:
+    """Return what the workspace of a scope is called; `former` is what is no longer held true."""
+    return f"{FACTS}{FORMER if former else ''}{scope}:{target}"
+
+
+def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
+    """Bring the facts that a viewer sees up to date in the index."""
+    last = store.revision()
+    if not last:
+        return
+    with index.reading() as reader:
+        behind = min(reader.notes.followed(root_of(*scope)) for scope in viewer.scopes)
+    with store.seen_by(viewer) as facts:
+        changed, gone = facts.since(behind) if behind < last else ([], [])
+        expired = facts.find(Which(expired_before=now, superseded=True))
+    if behind == last and not expired:
+        return
+    with index.writing() as notes:
+        notes.overwrite()
+        for scope in viewer.scopes:
+            notes.workspace(root_of(*scope))
+        shown = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
+        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], shown)
+        for fact in shown:
+            _put(notes, fact)
+        notes.follow([root_of(*scope) for scope in viewer.scopes], last)
+
+
+def withdraw(index: Index, ids: Sequence[str]) -> None:
+    """Take facts out of an index, whoever may see them."""
+    with index.writing() as notes:
+        notes.overwrite()
+        _remove(notes, ids, [])
+
+
+def _put(notes: Notes, fact: Fact) -> None:
+    lines = fact.text.count("\n") + 1
+    chunk = Chunk(fact.text, 1, lines)
+    held = {"from": fact.valid_from or fact.created_at}
+    held |= {"until": fact.valid_until} if fact.valid_until else {}
+    note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), held, (chunk,))
+    file = NoteFile(fact.id, len(fact.text), 0, 0, "", FACT)
+    notes.put(notes.workspace(_root(fact)), file, note)
+
+
+def _root(fact: Fact) -> str:
+    return root_of(fact.scope, fact.target, former=fact.superseded_by is not None)
+
+
+def _remove(notes: Notes, ids: Sequence[str], shown: Sequence[Fact]) -> None:
+    """Take facts out that are gone, but not what is about to be written over."""
+    stays = {(fact.id, _root(fact)) for fact in shown}
+    rows = notes.facts_named(ids)
+    notes.delete([key for key, path, root in rows if (path, root) not in stays])

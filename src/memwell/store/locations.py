@@ -1,0 +1,142 @@
+"""A whole memory, of all its agents, users and sessions: the files of a home, or a tenant's rows.
+
+For its owner, who can read all of it anyway: here alone scopes are listed that nobody named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memwell.errors import ConfigError, HomeError, NotFoundError
+from memwell.model import Viewer
+from memwell.store.factory import SCHEMES, Stores, in_files, on_server
+
+if TYPE_CHECKING:
+    from memwell.store.contract.facts import FactStore
+    from memwell.store.vectors.backend import Backend
+
+Scopes = frozenset[tuple[str, str]]
+_ANY_AGENT = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner(Viewer):
+    """Who sees the scopes that are named, whoever they are of."""
+
+    every: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def scopes(self) -> tuple[tuple[str, str], ...]:
+        """The scopes that are visible, each with whose it is."""
+        return self.every
+
+
+class Place(Protocol):
+    """Where a whole memory is kept."""
+
+    @property
+    def name(self) -> str:
+        """What people are told of it; never a password."""
+
+    @property
+    def facts(self) -> FactStore:
+        """All that was remembered."""
+
+    def scopes(self) -> Scopes:
+        """Return every scope that a fact is of, with whose it is."""
+
+    def agents(self) -> list[str]:
+        """Return the agents that have notes, or a list of workspaces."""
+
+    def stores(self, agent: str) -> Stores:
+        """Return what an agent's memory is kept in."""
+
+
+class Home:
+    """The files of a home."""
+
+    def __init__(self, folder: Path, backend: Backend) -> None:
+        self.name = str(folder)
+        self._folder = folder
+        self._backend = backend
+        self.facts = in_files(folder, _ANY_AGENT).facts
+
+    def scopes(self) -> Scopes:
+        """Return every scope that a fact is of, with whose it is."""
+        if not self.facts.is_there:
+            return frozenset()
+        with self.facts.database.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT scope, target FROM fact_rows")
+            return frozenset((str(scope), str(target)) for scope, target in rows)
+
+    def agents(self) -> list[str]:
+        """Return the agents that have a folder."""
+        return sorted(folder.name for folder in self._folder.glob("agents/*/"))
+
+    def stores(self, agent: str) -> Stores:
+        """Return what an agent's memory is kept in."""
+        return in_files(self._folder, agent, self._backend)
+
+
+class Tenant:
+    """The rows of a tenant on a PostgreSQL server."""
+
+    def __init__(self, url: str, tenant: str, home: Path) -> None:
+        """The home is where files of agents would lie that are none of the store's."""
+        self._url, self._tenant, self._home = url, tenant, home
+        self.facts = self.stores(_ANY_AGENT).facts
+        from memwell.store.postgres.server import Server
+
+        self._server = Server(url, tenant)
+        self.name = self._server.place
+
+    def scopes(self) -> Scopes:
+        """Return every scope that a fact is of, with whose it is."""
+        asked = "SELECT DISTINCT scope, target FROM facts WHERE tenant = %(tenant)s"
+        return frozenset(self._rows(asked))
+
+    def agents(self) -> list[str]:
+        """Return the agents that have an index or a list of workspaces."""
+        return sorted(
+            agent
+            for (agent,) in self._rows(
+                "SELECT agent FROM indexes WHERE tenant = %(tenant)s"
+                " UNION SELECT agent FROM registered WHERE tenant = %(tenant)s"
+            )
+        )
+
+    def stores(self, agent: str) -> Stores:
+        """Return what an agent's memory is kept in."""
+        return on_server(self._url, self._tenant, self._home, agent)
+
+    def _rows(self, statement: str) -> list[Any]:
+        def once() -> list[Any]:
+            with self._server.reading() as session:
+                return session.rows(statement)
+
+        try:
+            return self._server.again(once)
+        finally:
+            self._server.close()
+
+
+def place_at(address: str, tenant: str, home: Path, backend: Backend, *, is_there: bool) -> Place:
+    """Return the memory at a folder or an address; `is_there` if there must be one already."""
+    if address.startswith(SCHEMES):
+        return Tenant(address, tenant, home)
+    if "://" in address:
+        scheme = address.split("://")[0]
+        raise ConfigError(
+            f"{scheme}:// is no address of a memory",
+            "Name a folder, or an address like postgresql://USER@HOST:5432/DATABASE",
+        )
+    folder = Path(address).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise HomeError(f"{folder} is a file", "Name the folder of a home")
+    if is_there and not any((folder / name).exists() for name in ("memory.db", "agents")):
+        raise NotFoundError(
+            f"There is no memory in {folder}", "Name a home: the folder that memory.db is in"
+        )
+    return Home(folder, backend)

@@ -1,0 +1,104 @@
+"""What an index in PostgreSQL holds, listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memwell.model import Chunk
+from memwell.store.browse import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
+from memwell.store.postgres.server import Session
+from memwell.store.postgres.sql import here
+
+if TYPE_CHECKING:
+    from memwell.store.sqlite.spaces import Space
+
+
+class Contained:
+    """What there is in some workspaces."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
+        """Return the notes (of a path), the newest first, those without a date last."""
+        rows = self._session.rows(
+            f"""
+            SELECT n.path, w.root, n.title, n.date, n.tags, count(c.id) FROM {_VISIBLE}
+            LEFT JOIN chunks c ON {here("c")} AND c.note_id = n.id
+            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND w.owner = ''
+                AND (%(path)s::text IS NULL OR n.path = %(path)s)
+            GROUP BY n.path, w.root, n.title, n.date, n.tags
+            ORDER BY n.date DESC NULLS LAST, n.path
+            """,
+            roots=[*roots],
+            path=path,
+        )
+        return [
+            ListedNote(path, root, title, date, tuple(tags), chunks)
+            for path, root, title, date, tags, chunks in rows
+        ]
+
+    def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
+        """Return the passages of a note, in order."""
+        rows = self._session.rows(
+            f"""
+            SELECT c.text, c.start_line, c.end_line, c.heading, c.overlap FROM {_VISIBLE}
+            JOIN chunks c ON {here("c")} AND c.note_id = n.id
+            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND w.root = %(workspace)s
+                AND n.path = %(path)s
+            ORDER BY c.seq
+            """,
+            roots=[*roots],
+            path=path,
+            workspace=workspace,
+        )
+        return [as_chunk(row) for row in rows]
+
+    def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
+        """Return one in `step` passages, each with its vector as little-endian float32."""
+        from memwell.store.postgres.spaces import little_endian
+
+        rows = self._session.rows(
+            f"""
+            SELECT n.path, w.root, c.start_line, c.end_line,
+                   coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
+            FROM {_VISIBLE} JOIN chunks c ON {here("c")} AND c.note_id = n.id
+            JOIN vectors v ON {here("v")} AND v.chunk_id = c.id
+                AND v.space_id = %(space)s AND v.piece = 0
+            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
+                AND c.id %% %(step)s = 0
+            ORDER BY w.root, n.path, c.seq
+            """,
+            roots=[*roots],
+            space=space.id,
+            step=step,
+        )
+        return [(as_spot(row[:-1]), little_endian(row[-1])) for row in rows]
+
+    def whole(self, after: int, limit: int) -> list[WholeNote]:
+        """Return notes of every workspace with all that is known of them, by id, after one."""
+        rows = self._session.rows(
+            f"""
+            SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
+                   n.title, n.names, n.date, n.meta, n.tags, n.links
+            FROM notes n JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
+            WHERE {here("n")} AND n.id > %(after)s ORDER BY n.id LIMIT %(limit)s
+            """,
+            after=after,
+            limit=limit,
+        )
+        parts = self._session.rows(
+            f"""
+            SELECT c.note_id, c.id, c.text, c.start_line, c.end_line, c.heading, c.overlap
+            FROM chunks c WHERE {here("c")} AND c.note_id = ANY(%(notes)s) ORDER BY c.seq
+            """,
+            notes=[row[0] for row in rows],
+        )
+        chunks: dict[int, list[Sequence[Any]]] = {row[0]: [] for row in rows}
+        for note_id, *part in parts:
+            chunks[note_id].append(part)
+        return [as_whole(row, chunks[row[0]]) for row in rows]
+
+
+_VISIBLE = f"workspaces w JOIN notes n ON {here('n')} AND n.workspace_id = w.id"

@@ -1,0 +1,300 @@
+"""memory.db as a file: copied while it is in use, put back.
+
+A copy holds every scope: it is for the owner of the home, who can read the file anyway. It is
+checked before it is given its name, and so is one that is put back. `verify.py` looks closer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
+from memwell.store.sqlite.database import Database, _checksum_vfs, _explained, _reserve_checksums
+from memwell.store.sqlite.facts import _not_rebuilt
+from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
+from memwell.store.sqlite.filesystem import private_folder
+from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.verify import looking_at, unsound, unusable
+
+_BESIDE = ("", "-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A copy that was made."""
+
+    file: str
+    facts: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put back, and where that lies which was there before."""
+
+    file: str
+    facts: int
+    kept: str | None
+    revision: int
+
+
+# -- a copy ----------------------------------------------------------------------------------------
+
+
+def back_up(database: Database, target: Path, *, force: bool = False) -> Saved:
+    """Copy memory.db as it is at one moment, while others write; the copy is checked."""
+    if not database.path.exists():
+        raise NotFoundError(
+            f"There is no {database.path} to copy", "Nothing has been remembered here yet"
+        )
+    if target.is_dir() or not target.parent.is_dir():
+        raise NotFoundError(f"{target} is no name for a file", "Name a file in a folder there is")
+    if _belongs_to(database.path, target):
+        raise HomeError(f"{target} is the memory itself", "Name another file")
+    if target.exists() and not force:
+        raise HomeError(f"{target} exists already", "Name another file, or add --force")
+    with _not_rebuilt(database.path), database.reading() as connection:
+        facts = _copy(connection, target)
+    with _not_rebuilt(database.path), database.writing() as connection:
+        row = (str(target.absolute()),)
+        connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
+    return Saved(str(target), facts, target.stat().st_size)
+
+
+@contextlib.contextmanager
+def private_file(target: Path) -> Iterator[Path]:
+    """Lend a name beside a file, to be written; then it takes the file's place, whole and 0600."""
+    with _explained(target):
+        number, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
+        os.close(number)
+        part = Path(name)
+        try:
+            yield part
+            _flush(part)
+            os.replace(part, target)
+            _flush(target.parent)
+        finally:
+            _remove(part)
+
+
+def _copy(source: apsw.Connection, target: Path) -> int:
+    """Write a sound copy of what a connection sees; return how many facts are in it."""
+    facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # from here on it stays so
+    with private_file(target) as part:
+        _fill(source, part)
+        connection = apsw.Connection(str(part), vfs=_checksum_vfs())
+        try:
+            # Without a log the copy is one file, and can be read where nothing can be written.
+            connection.pragma("journal_mode", "DELETE")
+            found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
+            if found != facts or unsound(connection):
+                raise HomeError(
+                    f"The copy {target} would not be sound", "`memwell verify` says more"
+                )
+        finally:
+            connection.close()
+    return int(facts)
+
+
+def _fill(source: apsw.Connection, file: Path) -> None:
+    connection = apsw.Connection(str(file), vfs=_checksum_vfs())
+    try:
+        # Pages that come out of a log bear no checksum yet: the file must be one that has them
+        # before the first page arrives, else it reads as damaged.
+        _reserve_checksums(connection)
+        connection.pragma("user_version", 1)
+        with connection.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(-1)
+    finally:
+        connection.close()
+
+
+# -- back in its place -----------------------------------------------------------------------------
+
+
+def restore(database: Database, file: Path, now: dt.datetime) -> Restored:
+    """Put the facts of a backup in the place of those there are, in one transaction.
+
+    Processes that have memory.db open go on, and see either what was or what is there now. What
+    was there is kept beside it, also where it is damaged.
+    """
+    _refuse_unsound(database, file)
+    kept = _free_name(database.path, now)
+    with _not_rebuilt(database.path), _staged(file, database.path) as staged:
+        known = database.path.exists() and database.path.stat().st_size > 0
+        if known and not _is_sound(database):
+            _set_aside(database, kept)
+            known = False
+        facts, revision = _exchange(database, staged, kept if known else None, now)
+    _clear_indexes(database.path.parent)
+    return Restored(str(file), facts, str(kept) if kept.exists() else None, revision)
+
+
+def _refuse_unsound(database: Database, file: Path) -> None:
+    if not file.is_file():
+        raise NotFoundError(f"There is no file {file}", "Name one that `memwell backup` made")
+    if _belongs_to(database.path, file):
+        raise HomeError(f"{file} is the memory itself", "Name a backup")
+    if problems := unusable(file):
+        raise HomeError(f"{file} cannot be restored: {problems[0].what}", "Use another backup")
+
+
+@contextlib.contextmanager
+def _staged(file: Path, beside: Path) -> Iterator[Database]:
+    """Lend a copy of a backup, brought to the present schema; the backup itself is only read."""
+    private_folder(beside.parent)
+    number, name = tempfile.mkstemp(".part", ".restore.", beside.parent)
+    os.close(number)
+    staged = Database(Path(name), FACT_MIGRATIONS)
+    try:
+        with looking_at(file) as connection:
+            _fill(connection, staged.path)
+        yield staged
+    finally:
+        staged.close()
+        _remove(staged.path)
+
+
+def _is_sound(database: Database) -> bool:
+    try:
+        with database.reading() as connection:
+            return not unsound(connection)
+    except CorruptIndexError:
+        return False
+
+
+def _set_aside(database: Database, kept: Path) -> None:
+    database.close()
+    for suffix in ("-wal", "-shm", ""):
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(f"{database.path}{suffix}", f"{kept}{suffix}")
+    with contextlib.suppress(OSError):
+        kept.chmod(0o600)
+
+
+def _exchange(
+    database: Database, staged: Database, kept: Path | None, now: dt.datetime
+) -> tuple[int, int]:
+    """Write the staged rows over those there are; return how many facts, and the new revision.
+
+    The revision grows, every row bears it and what vanished is listed as forgotten: so every
+    index follows.
+    """
+    with staged.reading() as source, database.writing() as live:
+        if kept:  # nobody else writes now, so what a reader sees is what will be replaced
+            with database.reading() as before:
+                _copy(before, kept)
+        # Where the former revision cannot be known, no count is as large as the time.
+        counted = [_last(source), _last(live), 0 if kept else int(now.timestamp() * 1000)]
+        revision = max(counted) + 1
+        try:
+            ids = _replace_rows(source, live, revision)
+        except BaseException as error:
+            if kept:
+                _remove(kept)
+            if isinstance(error, apsw.ConstraintError):
+                raise HomeError(
+                    "The facts of the backup contradict each other",
+                    "`memwell verify FILE` says where",
+                ) from error
+            raise
+    return ids, revision
+
+
+def _replace_rows(source: apsw.Connection, live: apsw.Connection, revision: int) -> int:
+    gone = {*_ids(live, "fact_rows"), *_ids(live, "forgotten"), *_ids(source, "forgotten")}
+    live.pragma("defer_foreign_keys", True)
+    tables = _tables(live)
+    for table in tables:
+        live.execute(f'DELETE FROM "{table}"')
+    for table in tables:
+        columns = [
+            name for (name,) in live.execute("SELECT name FROM pragma_table_info(?)", (table,))
+        ]
+        names = ", ".join(f'"{name}"' for name in columns)
+        live.executemany(
+            f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})',
+            source.execute(f'SELECT {names} FROM "{table}" NOT INDEXED'),
+        )
+    restored = {*_ids(live, "fact_rows")}
+    live.execute("UPDATE fact_rows SET revision = ?", (revision,))
+    live.execute("DELETE FROM forgotten")
+    rows = [(fact_id, revision) for fact_id in sorted(gone - restored)]
+    live.executemany("INSERT INTO forgotten VALUES (?, ?)", rows)
+    live.execute("UPDATE revisions SET last = ?", (revision,))
+    return len(restored)
+
+
+def _tables(connection: apsw.Connection) -> list[str]:
+    asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    rows: Any = connection.execute(asked).fetchall()
+    return [name for (name,) in rows if name not in NOT_OF_A_COPY]
+
+
+def _ids(connection: apsw.Connection, table: str) -> list[str]:
+    rows: Any = connection.execute(f"SELECT id FROM {table}").fetchall()
+    return [fact_id for (fact_id,) in rows]
+
+
+def _last(connection: apsw.Connection) -> int:
+    found: Any = connection.execute("SELECT max(last) FROM revisions").get
+    return int(found or 0)
+
+
+def _clear_indexes(home: Path) -> None:
+    """Take the facts out of every index; the next search fills them in as they are now.
+
+    Following revisions is not enough where a fact is back in a narrower scope: whoever sees the
+    wider one only is not told of it. An index that cannot be written now follows the revisions.
+    """
+    for file in sorted(home.glob("agents/*/index.db")):
+        index = Index(file)
+        try:
+            with contextlib.suppress(MemwellError), index.writing() as notes:
+                for workspace in notes.fact_workspaces().values():
+                    notes.remove_workspace(workspace)
+        finally:
+            index.database.close()
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _belongs_to(memory: Path, file: Path) -> bool:
+    """Whether a file is the memory, or what SQLite keeps beside it."""
+    real = file.resolve()
+    return any(real == Path(f"{memory.resolve()}{suffix}") for suffix in _BESIDE)
+
+
+def _free_name(memory: Path, now: dt.datetime) -> Path:
+    """Return a name for what was there, that nothing has yet."""
+    name = f"{memory.name}.before-{now:%Y%m%d-%H%M%S}"
+    kept, number = memory.with_name(name), 2
+    while kept.exists():
+        kept, number = memory.with_name(f"{name}-{number}"), number + 1
+    return kept
+
+
+def _flush(path: Path) -> None:
+    if path.is_dir() and os.name != "posix":
+        return
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _remove(file: Path) -> None:
+    for suffix in _BESIDE:
+        Path(f"{file}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""What an index in SQLite holds, listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from memwell.model import Chunk
+from memwell.store.browse import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
+from memwell.store.rows import FACTS
+
+if TYPE_CHECKING:
+    from memwell.store.sqlite.spaces import Space
+    from memwell.store.vectors.backend import Stored
+
+Numbers = Callable[["Space", Sequence[tuple[int, "Stored"]]], list[tuple[int, bytes]]]
+"""Returns what rows of vectors stand for, each with what came with it."""
+
+
+class Contained:
+    """What there is in some workspaces."""
+
+    def __init__(self, connection: apsw.Connection, numbers: Numbers) -> None:
+        self._connection = connection
+        self._numbers = numbers
+
+    def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
+        """Return the notes (of a path), the newest first, those without a date last."""
+        return [
+            ListedNote(path, root, title, date, tuple(json.loads(tags)), chunks)
+            for path, root, title, date, tags, chunks in self._rows(_NOTES, roots, path=path)
+        ]
+
+    def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
+        """Return the passages of a note, in order."""
+        return [as_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
+
+    def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
+        """Return one in `step` passages, each with its vector as little-endian float32."""
+        rows = self._rows(_LANDSCAPE, roots, space=space.id, step=step)
+        numbers = self._numbers(space, [(at, row[-1]) for at, row in enumerate(rows)])
+        return [(as_spot(rows[at][:-1]), vector) for at, vector in numbers]
+
+    def whole(self, after: int, limit: int) -> list[WholeNote]:
+        """Return notes of every workspace with all that is known of them, by id, after one."""
+        rows: Any = self._connection.execute(_WHOLE, (after, limit)).fetchall()
+        return [
+            as_whole(
+                (*row, json.loads(tags), json.loads(links)),
+                self._connection.execute(_PARTS, (row[0],)).fetchall(),
+            )
+            for *row, tags, links in rows
+        ]
+
+    def _rows(self, statement: str, roots: Sequence[str], **values: Any) -> list[Any]:
+        bound = {"roots": json.dumps([*roots]), "facts": f"{FACTS}*", **values}
+        return self._connection.execute(_VISIBLE + statement, bound).fetchall()
+
+
+_VISIBLE = """
+    WITH visible AS (
+        SELECT id, root FROM workspaces WHERE root IN (SELECT value FROM json_each(:roots))
+    )
+"""
+
+_NOTES = """
+    SELECT n.path, w.root, n.title, n.date,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id),
+           (SELECT count(*) FROM chunks WHERE note_id = n.id)
+    FROM notes n JOIN visible w ON w.id = n.workspace_id
+    WHERE w.root NOT GLOB :facts AND (:path IS NULL OR n.path = :path)
+    ORDER BY n.date DESC NULLS LAST, n.path
+"""
+
+_CHUNKS = """
+    SELECT c.text, c.start_line, c.end_line, c.heading, c.overlap
+    FROM chunks c JOIN notes n ON n.id = c.note_id JOIN visible w ON w.id = n.workspace_id
+    WHERE n.path = :path AND w.root = :workspace ORDER BY c.seq
+"""
+
+_LANDSCAPE = """
+    SELECT n.path, w.root, c.start_line, c.end_line,
+           coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), v.vector
+    FROM visible w JOIN notes n ON n.workspace_id = w.id JOIN chunks c ON c.note_id = n.id
+    JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space AND v.window = 0
+    WHERE v.vector != x'' AND c.id % :step = 0 ORDER BY w.root, n.path, c.seq
+"""
+
+_WHOLE = """
+    SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
+           n.title, n.names, n.date, n.meta,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id),
+           (SELECT json_group_array(target) FROM links WHERE note_id = n.id)
+    FROM notes n JOIN workspaces w ON w.id = n.workspace_id
+    WHERE n.id > ? ORDER BY n.id LIMIT ?
+"""
+
+_PARTS = """
+    SELECT id, text, start_line, end_line, heading, overlap FROM chunks
+    WHERE note_id = ? ORDER BY seq
+"""

@@ -1,0 +1,126 @@
+"""Vectors by text, so that no text is embedded twice: a cache in a file of its own.
+
+It outlives the index (deleted, damaged, reset) and is bounded: what was not used for longest
+goes first. Nothing depends on it; whatever is wrong with it, texts are embedded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memwell.errors import CorruptIndexError, MemwellError
+from memwell.hashing import digest_of
+from memwell.store.sqlite.database import Database
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+MIGRATIONS = (
+    (
+        "keep vectors by model and text",
+        """
+        CREATE TABLE cached (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,   -- the order of use: a used row moves to the end
+            digest BLOB NOT NULL,               -- of the text
+            fingerprint TEXT NOT NULL,          -- of the model
+            vectors BLOB NOT NULL,              -- little-endian float32, one window after another
+            UNIQUE (digest, fingerprint)
+        );
+        """,
+    ),
+)
+_TRIMMED_TO = 0.9
+
+
+class VectorCache:
+    """Vectors by text, for one agent."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.database = Database(path, MIGRATIONS)
+        self._most_bytes = most_bytes
+
+    def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
+        """Return the vectors of those texts that were embedded before."""
+        by_digest = {digest_of(text): text for text in texts}
+        found: dict[str, Matrix] = {}
+        try:
+            with self.database.reading() as connection:
+                for digest, text in by_digest.items():
+                    blob = connection.execute(
+                        "SELECT vectors FROM cached WHERE digest = ? AND fingerprint = ?",
+                        (digest, fingerprint),
+                    ).get
+                    if blob is not None:
+                        found[text] = np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
+        except (MemwellError, ValueError) as error:
+            self._start_again_after(error)
+        return found
+
+    def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
+        """Keep vectors, or record that they were used again."""
+        rows = [
+            (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
+            for text, matrix in vectors
+        ]
+        try:
+            with self.database.writing() as connection:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO cached (digest, fingerprint, vectors) VALUES (?, ?, ?)",
+                    rows,
+                )
+        except MemwellError as error:
+            self._start_again_after(error)
+
+    def forget(self, digests: Iterable[bytes]) -> bool:
+        """Delete the vectors of texts, every trace of them; False while a reader holds some."""
+        if not self.database.path.exists():
+            return True
+        try:
+            with self.database.writing() as connection:
+                connection.pragma("secure_delete", True)
+                connection.executemany(
+                    "DELETE FROM cached WHERE digest = ?", ((digest,) for digest in digests)
+                )
+            return self.database.scrub()
+        except MemwellError as error:
+            return self._start_again_after(error)
+
+    def trim(self) -> None:
+        """Delete what was not used for longest, where there is too much."""
+        files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
+        if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
+            return  # without counting
+        try:
+            with self.database.writing() as connection:
+                connection.execute(
+                    """
+                    DELETE FROM cached WHERE id <= (
+                        SELECT max(id) FROM (
+                            SELECT id, sum(length(vectors)) OVER (ORDER BY id DESC) AS so_far
+                            FROM cached
+                        )
+                        WHERE so_far > :most
+                    ) AND (SELECT sum(length(vectors)) FROM cached) > :most / :share
+                    """,
+                    {"most": int(self._most_bytes * _TRIMMED_TO), "share": _TRIMMED_TO},
+                )
+        except MemwellError as error:
+            self._start_again_after(error)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.database.close()
+
+    def _start_again_after(self, error: Exception) -> bool:
+        """A damaged cache is worth nothing; a busy or full disk passes: then False."""
+        damaged = isinstance(error, CorruptIndexError | ValueError)
+        if damaged:
+            aside = self.database.set_aside()
+            if aside:
+                for file in aside.parent.glob(f"{aside.name}*"):
+                    file.unlink(missing_ok=True)
+        return damaged

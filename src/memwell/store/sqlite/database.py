@@ -1,0 +1,343 @@
+"""One SQLite file: opened safely, shared between threads and processes, mended when broken.
+
+Any number of readers, one writer at a time. Errors of SQLite become errors with a remedy here
+and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from memwell.errors import (
+    CorruptIndexError,
+    DiskFullError,
+    HomeError,
+    IndexDatabaseError,
+    NewerIndexError,
+)
+from memwell.store.contract.index import WAIT_MS
+from memwell.store.sqlite.filesystem import private_folder, unsafe_for_wal
+from memwell.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
+
+BUSY_TIMEOUT_MS = WAIT_MS
+_LOG_TIMEOUT_MS = 1_000
+"""How long emptying the log waits for those that read it; it can be done later."""
+
+_CHECKSUM_BYTES = 8
+_HEADER_BYTES = 100
+_checksums = threading.Lock()
+
+
+class Database:
+    """A file with the index's schema, and the connections to it."""
+
+    def __init__(
+        self,
+        path: Path,
+        migrations: tuple[tuple[str, str], ...] = MIGRATIONS,
+        *,
+        durable: bool = False,
+    ) -> None:
+        """A `durable` file keeps every commit through a power cut, and nothing of what went."""
+        self.durable = durable
+        self.path = path
+        self.migrations = migrations
+        self._writer: apsw.Connection | None = None
+        self._writing = threading.RLock()
+        self._idle: list[apsw.Connection] = []
+        self._generation = 0
+        self._pool = threading.Lock()
+        self._inode: int | None = None
+        self.read_only = False
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Lend a connection that sees one unchanging state of the file."""
+        self._follow_file()
+        with _explained(self.path):
+            generation = self._generation
+            connection = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                self._give(connection, generation)
+
+    @contextlib.contextmanager
+    def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
+        """Lend the one connection that writes, inside a transaction that all of it joins."""
+        if not self._writing.acquire(timeout=wait_ms / 1000):
+            raise _busy(self.path)
+        try:
+            with _explained(self.path):
+                self._follow_file()
+                connection = self._open_writer()
+                connection.set_busy_timeout(wait_ms)
+                with _transaction(connection):
+                    yield connection
+        finally:
+            self._writing.release()
+
+    def close(self) -> None:
+        """Close every connection; the file folds its log back in."""
+        with self._writing, self._pool:
+            for connection in (*self._idle, *([self._writer] if self._writer else [])):
+                with contextlib.suppress(apsw.Error):
+                    connection.close()
+            self._idle.clear()
+            self._generation += 1
+            self._writer = None
+            self._inode = None
+
+    def scrub(self) -> bool:
+        """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
+        with self._writing, _explained(self.path):
+            writer = self._open_writer()
+            writer.set_busy_timeout(_LOG_TIMEOUT_MS)
+            (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return state[0] == 0
+
+    def set_aside(self) -> Path | None:
+        """Rename a damaged file out of the way and return its new name.
+
+        Another process may have done so already: then the file at hand is a new one, which is
+        left alone.
+        """
+        with self._writing:
+            damaged = self._inode
+            self.close()
+            if damaged is None or _inode(self.path) != damaged:
+                return None
+            aside = self.path.with_name(
+                f"{self.path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
+            )
+            for suffix in ("-wal", "-shm", ""):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
+            return aside
+
+    def _follow_file(self) -> None:
+        """Let go of a file that was deleted or replaced since it was opened."""
+        if self._inode is not None and _inode(self.path) != self._inode:
+            self.close()
+
+    def _take(self) -> apsw.Connection:
+        with self._pool:
+            if self._idle:
+                return self._idle.pop()
+        if self._writer is None:  # else a reader need not wait for whoever is writing
+            self._open_for_reading()
+        connection = self._connect()
+        connection.pragma("query_only", True)
+        return connection
+
+    def _open_for_reading(self) -> None:
+        with self._writing:
+            try:
+                self._open_writer()
+            except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError):
+                if not self.path.exists():
+                    raise
+                self.read_only = True  # a home that cannot be written still answers
+
+    def _give(self, connection: apsw.Connection, generation: int) -> None:
+        """Take a connection back, unless what it reads was closed or replaced meanwhile."""
+        with contextlib.suppress(apsw.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            with self._pool:
+                if generation == self._generation:
+                    self._idle.append(connection)
+                    return
+            connection.close()
+
+    def _open_writer(self) -> apsw.Connection:
+        """Return the writing connection; the first time, bring the file to the present schema."""
+        if self._writer is None:
+            private_folder(self.path.parent)
+            if not self.path.exists():
+                # SQLite gives the log and its index the mode of the file itself.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._inode = _inode(self.path)
+            self._refuse_newer(_version_in_header(self.path))
+            connection = self._connect()
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._writer = connection
+        return self._writer
+
+    def _connect(self) -> apsw.Connection:
+        vfs = _checksum_vfs()
+        if not self.read_only:
+            connection = _tuned(apsw.Connection(str(self.path), vfs=vfs))
+            if self.durable:
+                connection.pragma("synchronous", "FULL")
+                connection.pragma("secure_delete", True)
+            return connection
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return _tuned(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        version = connection.pragma("user_version")
+        self._refuse_newer(version)
+        if version < len(self.migrations):
+            if version == 0:
+                _reserve_checksums(connection)
+            _keep_a_log(connection, self.path)
+            self._migrate(connection)
+
+    def _refuse_newer(self, version: int) -> None:
+        if version > len(self.migrations):
+            raise NewerIndexError(
+                f"{self.path} was written by a newer memwell (schema {version}, this one knows"
+                f" {len(self.migrations)})",
+                "Upgrade memwell, or run `memwell reset` to rebuild the index from the notes",
+            )
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        with _transaction(connection):
+            # Another process may have taken the steps while this one waited.
+            version = connection.pragma("user_version")
+            for _, statements in self.migrations[version:]:
+                connection.execute(statements)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", len(self.migrations))
+
+
+@contextlib.contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Do all of it or nothing; inside another transaction, be part of that."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk ends the transaction by itself; then there is nothing to roll back.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _tuned(connection: apsw.Connection) -> apsw.Connection:
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.pragma("foreign_keys", True)
+    # In WAL mode NORMAL can lose the last commits to a power cut, never the file; notes stay
+    # the truth and the next sync brings the rows back.
+    connection.pragma("synchronous", "NORMAL")
+    connection.pragma("cache_size", -16_000)
+    # Rewriting the same pages of the keyword index at every 4 MB of log costs a tenth of a sync.
+    connection.pragma("wal_autocheckpoint", 4_000)
+    return connection
+
+
+def _keep_a_log(connection: apsw.Connection, path: Path) -> None:
+    """Use a write-ahead log where it is safe: readers then never wait for the writer.
+
+    SQLite does not wait here for another process that makes the same file, but fails at once.
+    """
+    mode = "DELETE" if unsafe_for_wal(path.parent) else "WAL"
+    last = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", mode)
+            return
+        except apsw.BusyError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.01)
+
+
+def _checksum_vfs() -> str | None:
+    """Load SQLite's checksum VFS once, so that a damaged page is noticed when it is read."""
+    with _checksums:
+        if "cksmvfs" not in apsw.vfs_names():
+            try:
+                default = apsw.vfs_names()[0]
+                loader = apsw.Connection(":memory:")
+                loader.enable_load_extension(True)
+                # What apsw.sqlite_extra.load does, without the 20 ms that its imports take.
+                binaries = Path(str(apsw.__file__)).parent / "sqlite_extra_binaries"
+                loader.load_extension(str(next(binaries.glob("cksumvfs.*"))))
+                apsw.set_default_vfs(default)
+            except (StopIteration, apsw.Error):
+                return None  # a build of APSW without it: SQLite's own checks remain
+    return "cksmvfs"
+
+
+def _reserve_checksums(connection: apsw.Connection) -> None:
+    import ctypes
+
+    wanted = ctypes.c_int(_CHECKSUM_BYTES)
+    connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
+
+
+def _version_in_header(path: Path) -> int:
+    """Return the schema version as the file says it, without trusting the rest of the file.
+
+    A newer memwell may lay its pages out in a way that looks like damage to this one.
+    """
+    with open(path, "rb") as file:
+        header = file.read(_HEADER_BYTES)
+    is_database = header.startswith(b"SQLite format 3\0") and len(header) == _HEADER_BYTES
+    return int.from_bytes(header[60:64], "big") if is_database else 0
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite or the system says into an error that names the file and the remedy."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise CorruptIndexError(f"{path} is damaged ({error})") from error
+    except apsw.FullError as error:
+        raise _full(path) from error
+    except apsw.IOError as error:
+        detail = getattr(error, "extendedresult", 0)
+        if detail in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ):
+            raise CorruptIndexError(f"{path} is damaged ({error})") from error
+        if detail in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC):
+            raise _full(path) from error
+        raise HomeError(f"{path} cannot be read or written ({error})", "Check the disk") from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError) as error:
+        raise HomeError(
+            f"{path} cannot be opened for writing ({error})",
+            "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
+        ) from error
+    except apsw.BusyError as error:
+        raise _busy(path) from error
+    except OSError as error:
+        raise HomeError(f"{path} cannot be made ({error})", "Check MEMWELL_HOME") from error
+
+
+def _busy(path: Path) -> IndexDatabaseError:
+    return IndexDatabaseError(
+        f"{path} is being written by another process",
+        "Try again; if it stays so, see which `memwell` is still running",
+    )
+
+
+def _full(path: Path) -> DiskFullError:
+    return DiskFullError(
+        f"No room to write {path}",
+        "Free some disk space and run the command again; what was written before is kept",
+    )

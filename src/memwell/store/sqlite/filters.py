@@ -1,0 +1,62 @@
+"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from memwell.store.contract.query import Filters
+
+_WILDCARDS = "*?["
+FACT = "fact"
+"""The recipe of a fact, which is no file; its front matter says since and until when it holds."""
+
+
+def filter_sql(filters: Filters) -> tuple[str, list[str | int]]:
+    """Return conditions to append after WHERE ... (each begins with AND), and their values."""
+    conditions: list[str] = []
+    values: list[str | int] = []
+    for condition, *parameters in _conditions(filters):
+        conditions.append(f" AND {condition}")
+        values += parameters
+    return "".join(conditions), values
+
+
+def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]]:
+    if filters.workspaces is not None:
+        marks = ", ".join("?" * len(filters.workspaces))
+        yield f"n.workspace_id IN ({marks})", *filters.workspaces
+    if filters.held_at is not None:
+        yield f"(n.recipe != '{FACT}' OR {_HELD})", filters.held_at, filters.held_at
+    yield from _paths(filters)
+    for tag in filters.tags:
+        yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
+    for tag in filters.not_tags:
+        yield f"NOT EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
+    if filters.after:
+        yield "n.date >= ?", filters.after
+    if filters.before:
+        yield "n.date < ?", filters.before
+
+
+def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
+    if filters.only is not None:
+        yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.only))
+    if filters.paths:
+        wanted = [glob for path in filters.paths for glob in globs(path)]
+        yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(wanted))})", *wanted
+    for path in filters.not_paths:
+        for glob in globs(path):
+            yield "lower(n.path) NOT GLOB ?", glob
+
+
+_HELD = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
+_TAGGED = "(SELECT 1 FROM tags t WHERE t.note_id = n.id AND (t.tag = ? OR t.tag GLOB ?))"
+
+
+def globs(path: str) -> list[str]:
+    """A glob as it is; a plain path means what lies there: that file, or all below that folder."""
+    path = path.lower()
+    if any(mark in path for mark in _WILDCARDS):
+        return [path.replace("**/", "*").replace("**", "*")]
+    return [f"{path}*", f"*/{path}*"]

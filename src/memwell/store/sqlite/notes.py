@@ -1,0 +1,379 @@
+"""Rows of workspaces, notes and chunks. A note is always whole: one transaction writes it all.
+
+Chunks whose text and headings did not change keep their id, whatever happened around them, so
+that what later hangs on a chunk (its vectors) is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from memwell.model import Chunk, Context, Hit, Note
+from memwell.store.contract.query import Beside, Filters
+from memwell.store.rows import FACTS, as_hit, joined_text, together, unchanged
+from memwell.store.sqlite import fts
+from memwell.store.sqlite.filters import filter_sql
+from memwell.store.sqlite.fts import WordRow
+from memwell.store.sqlite.vocabulary import count_common_words
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a sync compares of a note without reading the file."""
+
+    note_id: int
+    size: int
+    mtime_ns: int
+    read_ns: int
+    hash: str
+    recipe: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFile:
+    """A file as it was read: what `Stamp` will say of it next time."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    read_ns: int
+    hash: str
+    recipe: str
+
+
+class Notes:
+    """Reads and writes notes over one connection."""
+
+    def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
+        self.connection = connection
+        self._with_words = with_words
+        self._last_chunk: int | None = None
+
+    def workspace(self, root: str, folder_id: str | None = None) -> int:
+        """Return the id of the workspace at `root`, made if it is new."""
+        known = self.workspace_id(root)
+        if known is None:
+            self.connection.execute("INSERT INTO workspaces (root) VALUES (?)", (root,))
+            known = self.connection.last_insert_rowid()
+        if folder_id:
+            self.connection.execute(
+                "UPDATE workspaces SET folder_id = ? WHERE id = ? AND folder_id IS NOT ?",
+                (folder_id, known, folder_id),
+            )
+        return known
+
+    def workspace_id(self, root: str) -> int | None:
+        """Return the id of the workspace at `root`, or None."""
+        found = self.connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
+        return None if found is None else int(found)
+
+    def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
+        """Return id, root, folder id and time of the last sync of every workspace of notes."""
+        rows = self.connection.execute(
+            "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
+            " ORDER BY root",
+            (f"{FACTS}*",),
+        )
+        return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
+
+    def fact_workspaces(self) -> dict[str, int]:
+        """Return the ids of the workspaces that hold facts, by their names."""
+        rows = self.connection.execute(
+            "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACTS}*",)
+        )
+        return {root: int(key) for root, key in rows}
+
+    def move_workspace(self, workspace_id: int, root: str) -> None:
+        """Record that a workspace's folder now lies elsewhere."""
+        self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
+
+    def remove_workspace(self, workspace_id: int) -> None:
+        """Forget a workspace with all its notes."""
+        rows = self.connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
+        )
+        ids: list[int] = [key for (key,) in rows.fetchall()]  # type: ignore[misc]
+        self.delete(ids)
+        self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
+
+    def synced(self, workspace_id: int, at: str) -> None:
+        """Record that a workspace is up to date, and put the statistics in order."""
+        self.connection.execute(
+            "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
+        )
+        if self._with_words:
+            count_common_words(self.connection)
+
+    def followed(self, root: str) -> int:
+        """Return up to which revision the facts of a workspace are as they are."""
+        asked = "SELECT synced_at FROM workspaces WHERE root = ?"
+        found: Any = self.connection.execute(asked, (root,)).get
+        return int(f"{found or 0}")
+
+    def follow(self, roots: Iterable[str], revision: int) -> None:
+        """Record up to which revision the facts of workspaces are as they are."""
+        rows = [(str(revision), root) for root in roots]
+        self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
+
+    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+        """Return note id, fact id and workspace of facts, wherever they are shown."""
+        rows: Any = self.connection.execute(
+            """
+            SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
+            WHERE w.root GLOB ? AND n.path IN (SELECT value FROM json_each(?))
+            """,
+            (f"{FACTS}*", json.dumps([*dict.fromkeys(ids)])),
+        ).fetchall()
+        return [*rows]
+
+    def overwrite(self) -> None:
+        """Let nothing stay of what is deleted from now on."""
+        self.connection.pragma("secure_delete", True)
+
+    def counts(self, workspace_id: int) -> tuple[int, int]:
+        """Return how many notes and chunks a workspace has."""
+        row = self.connection.execute(
+            """
+            SELECT (SELECT count(*) FROM notes WHERE workspace_id = ?1),
+                   (SELECT count(*) FROM chunks c JOIN notes n ON n.id = c.note_id
+                    WHERE n.workspace_id = ?1)
+            """,
+            (workspace_id,),
+        ).get
+        return int(row[0]), int(row[1])
+
+    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+        """Return the stamp of every note of a workspace, by path."""
+        rows = self.connection.execute(
+            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
+            " WHERE workspace_id = ?",
+            (workspace_id,),
+        )
+        return {path: Stamp(*stamp) for path, *stamp in rows}
+
+    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+        """Record that notes were looked at again and are the same."""
+        self.connection.executemany(
+            "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
+            ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
+        )
+
+    def put(
+        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+    ) -> tuple[int, int]:
+        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
+
+        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
+        """
+        old_id = self._note_id(workspace_id, file.path)
+        if old_id is None:
+            old_id = moved_from
+        before = self._clear(old_id) if old_id is not None else []
+        same_text = self._hash(old_id) == file.hash
+        note_id = self._put_row(workspace_id, file, note, old_id)
+        ids = self._put_chunks(note_id, note.chunks, before, same_text=same_text)
+        self._put_labels("tags (tag", note_id, {tag.casefold() for tag in note.tags})
+        self._put_labels("links (target", note_id, set(note.links))
+        names = "\n".join(note.names)
+        after = [
+            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
+            for key, part in zip(ids, note.chunks, strict=True)
+        ]
+        self._index_words(before, after)
+        return note_id, len({*ids}.difference(row.chunk_id for row in before))
+
+    def delete(self, note_ids: Sequence[int]) -> None:
+        """Remove notes with everything that hangs on them."""
+        for note_id in note_ids:
+            self._index_words(fts.word_rows(self.connection, note_id), [])
+            self.connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
+
+    def _note_id(self, workspace_id: int, path: str) -> int | None:
+        found = self.connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
+        ).get
+        return None if found is None else int(found)
+
+    def _hash(self, note_id: int | None) -> str | None:
+        found = self.connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
+        return None if found is None else str(found)
+
+    def _put_row(self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None) -> int:
+        self.connection.execute(
+            """
+            INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
+                               title, names, date, meta)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+                workspace_id = excluded.workspace_id, path = excluded.path, size = excluded.size,
+                mtime_ns = excluded.mtime_ns, read_ns = excluded.read_ns, hash = excluded.hash,
+                recipe = excluded.recipe, title = excluded.title, names = excluded.names,
+                date = excluded.date, meta = excluded.meta
+            """,
+            (
+                *(old_id, workspace_id, file.path, file.size, file.mtime_ns, file.read_ns),
+                *(file.hash, file.recipe, note.title, "\n".join(note.names), note.date),
+                json.dumps(note.meta, ensure_ascii=False),
+            ),
+        )
+        return old_id if old_id is not None else self.connection.last_insert_rowid()
+
+    def _clear(self, note_id: int) -> list[WordRow]:
+        """Make room for a new version of a note; return what its chunks were."""
+        self.connection.execute("DELETE FROM tags WHERE note_id = ?", (note_id,))
+        self.connection.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
+        self.connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
+        return fts.word_rows(self.connection, note_id)
+
+    def _put_chunks(
+        self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], *, same_text: bool
+    ) -> list[int]:
+        """Replace a note's chunks, keeping the id of each that is still there; return the ids.
+
+        Where only the cuts are others, the vectors of those that go stand in for the new ones'.
+        """
+        same, gone_ids = unchanged(chunks, before)
+        ids, kept, new = [], [], []
+        for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
+            place = (seq, part.start_line, part.end_line, part.overlap)
+            if known is not None:
+                ids.append(known)
+                kept.append((*place, known))
+            else:
+                ids.append(self._new_chunk_id())
+                new.append((*place, ids[-1], note_id, "\n".join(part.heading), part.text))
+        gone = [(key,) for key in gone_ids]
+        self.connection.executemany(
+            "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
+            kept,
+        )
+        self.connection.executemany(
+            "INSERT INTO chunks (seq, start_line, end_line, overlap, id, note_id, heading, text)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            new,
+        )
+        if same_text:
+            from memwell.store.sqlite.spaces import lend
+
+            lend(self.connection, note_id, [key for (key,) in gone])
+        self.connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+        return ids
+
+    def _new_chunk_id(self) -> int:
+        if self._last_chunk is None:
+            last = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+            self._last_chunk = int(self.connection.execute(last).get or 0)
+        self._last_chunk += 1
+        return self._last_chunk
+
+    def _put_labels(self, into: str, note_id: int, labels: set[str]) -> None:
+        if labels:
+            rows = ((label, note_id) for label in sorted(labels))
+            self.connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
+
+    def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
+        if not self._with_words:
+            fts.leave_behind(self.connection)
+            return
+        stay = {*before} & {*after}
+        fts.remove(self.connection, [row for row in before if row not in stay])
+        fts.add(self.connection, [row for row in after if row not in stay])
+
+    def root_of(self, chunk_id: int) -> str:
+        """Return the workspace that a chunk is in."""
+        return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
+
+    def chunk_ids(self, note_id: int) -> list[int]:
+        """Return the ids of a note's chunks, in order."""
+        rows = self.connection.execute(
+            "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
+    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+        """Return the neighbours of those chunks that are short, with them, on average."""
+        rows = self.connection.execute(
+            """
+            SELECT c.id, o.id, length(c.text), length(o.text)
+            FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
+            WHERE c.id IN (SELECT value FROM json_each(?)) ORDER BY c.id, o.seq
+            """,
+            (json.dumps([*chunk_ids]),),
+        )
+        return together(rows, shorter_than)
+
+    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+        """Return the path and the date of each chunk's note."""
+        rows = self.connection.execute(
+            """
+            SELECT c.id, n.path, n.date FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE c.id IN (SELECT value FROM json_each(?))
+            """,
+            (json.dumps([*chunk_ids]),),
+        )
+        return {chunk_id: (path, date) for chunk_id, path, date in rows}
+
+    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+        """Whether filters let any of some chunks through."""
+        condition, values = filter_sql(filters)
+        found = self.connection.execute(
+            f"""
+            SELECT 1 FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE c.id IN (SELECT value FROM json_each(?)) {condition} LIMIT 1
+            """,
+            (json.dumps([*chunk_ids]), *values),
+        ).get
+        return found is not None
+
+    def note_id(self, workspace_id: int, path: str) -> int | None:
+        """Return the id of a note, if it is in the index."""
+        found: int | None = self.connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
+        ).get
+        return found
+
+    def context(self, chunk_id: int, whole_section: bool) -> Context:
+        """Return a chunk with those beside it, or with all of its section."""
+        reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
+        rows: list[Any] = self.connection.execute(
+            f"""
+            SELECT o.seq, o.start_line, o.end_line, o.overlap, o.text
+            FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND {reach}
+            WHERE c.id = ? ORDER BY o.seq
+            """,
+            (chunk_id,),
+        ).fetchall()
+        return joined_text(rows)
+
+    def listed(self, filters: Filters, limit: int) -> list[int]:
+        """Return the chunks that filters alone ask for, newest notes first."""
+        if not filters.by_content:
+            return []
+        condition, values = filter_sql(filters)
+        rows = self.connection.execute(
+            f"""
+            SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
+            ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
+            """,
+            (*values, limit),
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
+    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        """Yield a hit for each chunk id and relevance, in the order given."""
+        for chunk_id, relevance in matches:
+            *row, tags, until = self.connection.execute(_HIT, (chunk_id,)).get
+            yield as_hit((*row, json.loads(tags), until), relevance)
+
+
+_HIT = """
+    SELECT n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id), n.meta ->> 'until'
+    FROM chunks c JOIN notes n ON n.id = c.note_id JOIN workspaces w ON w.id = n.workspace_id
+    WHERE c.id = ?
+"""

@@ -1,0 +1,194 @@
+"""Whether memory.db, or a copy of it, is sound: each page, and what the rows say of each other."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memwell.errors import CorruptIndexError
+from memwell.store.sqlite.database import (
+    BUSY_TIMEOUT_MS,
+    _checksum_vfs,
+    _explained,
+    _version_in_header,
+)
+from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
+from memwell.store.sqlite.schema import APPLICATION_ID
+
+_RESTORE = "Restore a backup: `memwell restore FILE`"
+_ANEW = "Write them anew: `memwell export`, then `memwell import` into an empty home; or restore"
+_FORGET = "Forget what is wrong (`memwell forget ID`) and tell it again, or restore a backup"
+_UPGRADE = "Upgrade memwell"
+_NAMED = 5
+"""Ids that are named of those that are meant."""
+_TIMES = ("created_at", "confirmed_at", "expires_at", "valid_from", "valid_until")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong, and what to do."""
+
+    what: str
+    remedy: str
+
+
+def verify(file: Path, fold: Callable[[str], str]) -> list[Finding]:
+    """Return what is wrong with a memory or a copy of one; `fold` makes texts comparable.
+
+    No text is in what is found, only ids; those of all scopes.
+    """
+    if found := unusable(file):
+        return found
+    try:
+        with looking_at(file) as connection:
+            return [*_in_rows(connection, fold)]
+    except apsw.SQLError as error:
+        return [Finding(f"its tables are not those of a memory ({error})", _RESTORE)]
+
+
+def unusable(file: Path) -> list[Finding]:
+    """Return what keeps a file from being used as a memory: another kind, a newer one, damage."""
+    try:
+        with looking_at(file) as connection:
+            return unsound(connection) or [*_orphans(connection)]
+    except (CorruptIndexError, apsw.SQLError) as error:
+        # The pages of a newer one may look like damage.
+        return _newer(_version_in_header(file)) or [Finding(str(error), _RESTORE)]
+
+
+def unsound(connection: apsw.Connection) -> list[Finding]:
+    """Return what is wrong with a file as such: whether it is a memory at all, and its pages."""
+    asked = "SELECT count(*) FROM sqlite_schema WHERE name IN ('fact_rows', 'revisions')"
+    if connection.pragma("application_id") != APPLICATION_ID or connection.execute(asked).get != 2:
+        return [Finding("it is no memory.db", "Name a file that `memwell backup` made")]
+    if newer := _newer(connection.pragma("user_version")):
+        return newer
+    rows: Any = connection.execute("PRAGMA integrity_check").fetchall()
+    return [Finding(f"the file is damaged: {row}", _RESTORE) for (row,) in rows if row != "ok"]
+
+
+@contextlib.contextmanager
+def looking_at(file: Path) -> Iterator[apsw.Connection]:
+    """Lend one unchanging state of a file, which stays as it is."""
+    with _explained(file):
+        connection = _connected(file)
+        try:
+            connection.execute("BEGIN")
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connected(file: Path) -> apsw.Connection:
+    vfs = _checksum_vfs()
+    connection = apsw.Connection(str(file), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.pragma("query_only", True)
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except (apsw.CantOpenError, apsw.ReadOnlyError):  # its log cannot be opened here
+        connection.close()
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", vfs=vfs, flags=flags)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _newer(version: int) -> list[Finding]:
+    if version <= len(FACT_MIGRATIONS):
+        return []
+    return [Finding(f"it was written by a newer memwell (schema {version})", _UPGRADE)]
+
+
+# -- what rows say of each other -------------------------------------------------------------------
+
+
+def _in_rows(connection: apsw.Connection, fold: Callable[[str], str]) -> Iterator[Finding]:
+    yield from _foldings(connection, fold)
+    yield from _copies(connection)
+    yield from _cycles(connection)
+    yield from _times(connection)
+    yield from _revisions(connection)
+
+
+def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
+    rows: Any = connection.execute("PRAGMA foreign_key_check").fetchall()
+    for table, count in sorted(Counter(table for table, *_ in rows).items()):
+        yield Finding(f"{count} rows of {table} belong to no fact", _RESTORE)
+
+
+def _foldings(connection: apsw.Connection, fold: Callable[[str], str]) -> Iterator[Finding]:
+    rows: Any = connection.execute("SELECT id, text, folded FROM fact_rows ORDER BY id")
+    wrong = [fact_id for fact_id, text, folded in rows if fold(text) != folded]
+    yield from _about(wrong, "the folded text is not that of the text", _ANEW)
+
+
+def _copies(connection: apsw.Connection) -> Iterator[Finding]:
+    rows: Any = connection.execute(
+        """
+        SELECT group_concat(id, ' and ') FROM fact_rows NOT INDEXED WHERE superseded_by IS NULL
+        GROUP BY scope, target, folded HAVING count(*) > 1
+        """
+    )
+    yield from _about([ids for (ids,) in rows], "the same is held true twice in a scope", _FORGET)
+
+
+def _cycles(connection: apsw.Connection) -> Iterator[Finding]:
+    rows: Any = connection.execute(
+        "SELECT id, superseded_by FROM fact_rows WHERE superseded_by IS NOT NULL"
+    )
+    after: dict[str, str] = dict(rows)
+    done: set[str] = set()
+    for first in sorted(after):
+        path: dict[str, None] = {}
+        at: str | None = first
+        while at in after and at not in done and at not in path:
+            path[at] = None
+            at = after[at]
+        if at in path:
+            cycle = [*path][[*path].index(at) :]
+            yield from _about(cycle, "facts supersede each other in a circle", _FORGET)
+        done.update(path)
+
+
+def _times(connection: apsw.Connection) -> Iterator[Finding]:
+    for name in _TIMES:
+        rows: Any = connection.execute(f"SELECT id, {name} FROM fact_rows ORDER BY id")
+        wrong = [fact_id for fact_id, value in rows if value is not None and not _is_time(value)]
+        yield from _about(wrong, f"{name} is no time", _FORGET)
+    rows = connection.execute("SELECT fact_id, at FROM fact_events ORDER BY rowid")
+    wrong = [fact_id for fact_id, value in rows if not _is_time(value)]
+    yield from _about([*dict.fromkeys(wrong)], "the time of an event is none", _FORGET)
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        dt.datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _revisions(connection: apsw.Connection) -> Iterator[Finding]:
+    counters: Any = connection.execute("SELECT last FROM revisions").fetchall()
+    if len(counters) != 1:
+        yield Finding(f"there are {len(counters)} counts of revisions instead of one", _RESTORE)
+        return
+    rows: Any = connection.execute("SELECT id FROM fact_rows WHERE revision > ?", counters[0])
+    ahead = [fact_id for (fact_id,) in rows]
+    yield from _about(ahead, "the revision is ahead of the count, so no index follows", _ANEW)
+
+
+def _about(ids: Sequence[str], what: str, remedy: str) -> Iterator[Finding]:
+    if ids:
+        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        yield Finding(f"{what}: {', '.join(ids[:_NAMED])}{more}", remedy)

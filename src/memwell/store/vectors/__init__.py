@@ -1,0 +1,1 @@
+"""Vector search beside SQLite: scan, snapshot, sqlite-vec, LanceDB."""

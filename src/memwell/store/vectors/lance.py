@@ -1,0 +1,357 @@
+"""Vectors that LanceDB keeps, in a folder or on S3; the ledger stays in index.db.
+
+A row there has a key, by which the ledger names it, the note and the workspace, by which it is
+filtered, and the numbers. It is written before the ledger names it, and one that the ledger does
+not name is never found: a crash leaves rows that nobody sees. No row is ever deleted: compaction
+copies what is named to a new table and drops the old one, so that what was forgotten is in no file
+any more. Each index has a folder of its own at the address, and sweeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import apsw
+
+from memwell.store.contract.query import Filters, Match
+from memwell.store.sqlite.database import Database
+from memwell.store.sqlite.filesystem import locked, private_folder
+from memwell.store.sqlite.filters import filter_sql
+from memwell.store.sqlite.spaces import Space, Spaces, blobs
+from memwell.store.vectors.backend import Among, Stored, VectorsUnavailable, best_first
+from memwell.store.vectors.lance_tables import Root, Row, Tables, parsed
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+    from memwell.store.vectors.snapshot import Array
+
+T = TypeVar("T")
+
+FOLDER, OWN = "lance", "lance-id"
+"""Beside the index: where tables are if no address is named, and the index's name at one."""
+_MOST_LISTED = 10_000
+"""Ids that a filter is given; a longer list takes longer to read than what it saves."""
+_STALE_ROWS, _STALE_SHARE = 500, 0.02
+"""Dead rows from which on a table without them is worth its while."""
+_LEFT_SECONDS = 3600
+_BLOCK = 20_000
+
+
+class Lance:
+    """Keeps vectors in LanceDB."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.tables = Tables()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
+        """Store the vectors of chunks; False if the space is kept elsewhere by now."""
+        vectors = {chunk: blobs(matrix, space.dimensions) for chunk, matrix in windows}
+        rows: list[Row] = []
+        named: list[tuple[int, list[Stored]]] = []
+        for chunk, note, workspace in self._notes_of([*vectors]):
+            keys = [_new_key() if vector else b"" for vector in vectors[chunk]]
+            named.append((chunk, keys))
+            rows += [
+                (key, note, workspace, vector)
+                for key, vector in zip(keys, vectors[chunk], strict=True)
+                if isinstance(key, int)
+            ]
+        with self._unless_moved(space):
+            if rows:
+                self.tables.add(space.place, rows)
+        with self.database.writing() as connection:
+            spaces = Spaces(connection)
+            if spaces.place(space) != space.place:
+                return False
+            spaces.put_rows(space, named)
+            return True
+
+    def _notes_of(self, chunks: Sequence[int]) -> list[tuple[int, int, int]]:
+        with self.database.reading() as connection:
+            rows = connection.execute(
+                """
+                SELECT c.id, n.id, n.workspace_id FROM chunks c JOIN notes n ON n.id = c.note_id
+                WHERE c.id IN (SELECT value FROM json_each(?))
+                """,
+                (json.dumps(chunks),),
+            )
+            return [*rows]
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def nearest(
+        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+    ) -> list[Match]:
+        """Return the chunks nearest to a query, best first; each is as near as its best window.
+
+        The ledger says which rows count: further ones are asked for until enough do.
+        """
+        where = _pushed_down(connection, space, among)
+        if where is None:
+            return []
+        total, asked = self._asked(space, self.tables.count), 0
+        best: dict[int, float] = {}
+        while len(best) < limit and asked < total:
+            asked = min(4 * max(asked, limit) + 16, total)
+            rows = self._asked(space, partial(self.tables.nearest, query, where, asked))
+            best = _best(connection, space, rows, among)
+            if len(rows) < asked:
+                break
+        found = [Match(chunk, score) for chunk, score in best.items()]
+        return sorted(found, key=best_first)[:limit]
+
+    def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
+        """Return the numbers of rows of the ledger, each with what came with it."""
+        keys = [key for _, key in rows if isinstance(key, int)]
+        found = self._asked(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
+        return [(of, found[key]) for of, key in rows if isinstance(key, int) and key in found]
+
+    def _asked(self, space: Space, ask: Callable[[str], T]) -> T:
+        """Ask the table of a space; the next one, where a compaction dropped it meanwhile."""
+        with self._unless_moved(space):
+            return ask(space.place)
+        if place := self._place(space):
+            return ask(place)
+        raise VectorsUnavailable("The vectors went back into the index meanwhile", "Ask again")
+
+    @contextmanager
+    def _unless_moved(self, space: Space) -> Iterator[None]:
+        """Let a failure pass where the table was dropped because another took its place."""
+        try:
+            yield
+        except VectorsUnavailable:
+            if self._place(space) == space.place:
+                raise
+
+    def _place(self, space: Space) -> str:
+        with self.database.reading() as connection:
+            return Spaces(connection).place(space) or ""
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
+        """Let go of what was deleted, make one file of many, keep the index up to date."""
+        with self.database.reading() as connection:
+            dead = len(_dead(connection, space))
+        root, _ = parsed(space.place)
+        stale = dead > max(_STALE_ROWS, _STALE_SHARE * self._asked(space, self.tables.count))
+        if stale or even_if_little_changed:
+            self._move(space, root)
+        else:
+            with self._unless_moved(space):
+                self.tables.tidy(space.place)
+        self._sweep(root)
+
+    def _sweep(self, root: Root) -> None:
+        """Drop tables that killed processes left behind; a young one may be in the making."""
+        names = self.tables.names(root)
+        with self.database.reading() as connection:
+            used = {parsed(space.place)[1] for space in Spaces(connection).all() if space.place}
+        for name in {*names} - used:
+            if int(name.split("-")[1]) < time.time() - _LEFT_SECONDS:
+                self.tables.drop(root.place(name))
+
+    def drop(self, space: Space) -> None:
+        """Drop the table of a space."""
+        self.tables.drop(space.place)
+
+    # -- moving --------------------------------------------------------------------------------
+
+    def take_in(self, space: Space, address: str) -> None:
+        """Keep the vectors of a space at an address from now on, wherever they were."""
+        root = Root.at(address or str(self.database.path.with_name(FOLDER)), self._own_name())
+        if parsed(space.place)[0] != root or not self.tables.exists(space.place):
+            self._move(space, root)
+
+    def _own_name(self) -> str:
+        """Return what this index is called at an address: a name that no other one has."""
+        file = self.database.path.with_name(OWN)
+        private_folder(file.parent)
+        with locked(file.with_suffix(".lock"), wait=True):
+            if not file.exists():
+                file.touch(mode=0o600)
+                file.write_text(secrets.token_hex(8), encoding="utf-8")
+            return file.read_text(encoding="utf-8")
+
+    def _move(self, space: Space, root: Root) -> None:
+        """Let a new table take the place of whatever has the vectors; one of the two goes."""
+        new, adopted = root.new_place(space.id), False
+        self.tables.create(new, space.dimensions)
+        try:
+            with self._unless_moved(space):
+                adopted = self._replaced(space, new)
+        finally:
+            if leftover := space.place if adopted else new:
+                self.tables.drop(leftover)
+
+    def _replaced(self, space: Space, new: str) -> bool:
+        """Copy what the ledger names to a new table, and name that; False if another was quicker.
+
+        What comes while it is copied is copied last, in the transaction that makes the change.
+        """
+        with self.database.reading() as connection:
+            dead = _dead(connection, space)
+            copied = self._copy(connection, space, new, frozenset())
+        self.tables.ensure_index(new)
+        with self.database.writing() as connection:
+            if Spaces(connection).place(space) != space.place:
+                return False
+            copied |= self._copy(connection, space, new, copied)
+            _adopt(connection, space, new, copied, dead)
+            return True
+
+    def _copy(
+        self, connection: apsw.Connection, space: Space, to: str, without: Collection[int]
+    ) -> set[int]:
+        """Copy rows of a space to a table; return their keys."""
+        copied: set[int] = set()
+        rows = self._kept(connection, space) if space.place else _in_table(connection, space)
+        wanted = (row for row in rows if row[0] not in without)
+        while block := [*islice(wanted, _BLOCK)]:
+            self.tables.add(to, block)
+            copied |= {row[0] for row in block}
+        return copied
+
+    def _kept(self, connection: apsw.Connection, space: Space) -> Iterator[Row]:
+        """Yield the rows of a table that the ledger names; none if the table is gone."""
+        if self.tables.exists(space.place):
+            named = _keys(connection, space)
+            for block in self.tables.every(space.place):
+                yield from (row for row in block if row[0] in named)
+
+    def give_back(self, space: Space) -> None:
+        """Put the numbers of a space back into index.db."""
+        with self.database.writing() as connection:
+            if Spaces(connection).place(space) != space.place:
+                return
+            connection.executemany(
+                "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
+                ((key, vector) for key, _, _, vector in self._kept(connection, space)),
+            )
+            _adopt(connection, space, "", (), _dead(connection, space))
+        self.tables.drop(space.place)
+
+
+def _new_key() -> int:
+    return 1 << 62 | secrets.randbits(62)  # above every id of a row: those are keys, too
+
+
+# -- the ledger ------------------------------------------------------------------------------------
+
+
+def _in_table(connection: apsw.Connection, space: Space) -> Iterator[Row]:
+    """Yield the rows of a space whose numbers are in index.db; their ids become their keys."""
+    rows = connection.execute(
+        """
+        SELECT v.id, c.note_id, n.workspace_id, v.vector FROM vectors v
+        JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id
+        WHERE v.space_id = ? AND v.vector != x''
+        """,
+        (space.id,),
+    )
+    return iter(rows)
+
+
+def _keys(connection: apsw.Connection, space: Space) -> set[int]:
+    rows = connection.execute(
+        "SELECT vector FROM vectors WHERE space_id = ? AND typeof(vector) = 'integer'", (space.id,)
+    )
+    return {key for (key,) in rows}
+
+
+def _dead(connection: apsw.Connection, space: Space) -> list[int]:
+    rows = connection.execute("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,))
+    return [key for (key,) in rows]
+
+
+def _adopt(
+    connection: apsw.Connection,
+    space: Space,
+    place: str,
+    copied: Collection[int],
+    dead: Sequence[int],
+) -> None:
+    """Let the ledger name what a table has; a chunk whose vector was lost waits again."""
+    if place and not space.place:
+        connection.execute(
+            "UPDATE vectors SET vector = id WHERE space_id = ? AND vector != x''", (space.id,)
+        )
+    lost = _keys(connection, space).difference(copied)
+    connection.executemany(
+        "DELETE FROM vectors WHERE vector = ? AND typeof(vector) = 'integer'",
+        ((key,) for key in lost),
+    )
+    connection.execute(
+        "UPDATE spaces SET place = ?1, snapshot = NULL, complete_to = iif(?2, 0, complete_to)"
+        " WHERE id = ?3",
+        (place, bool(lost), space.id),
+    )
+    connection.executemany("DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in dead))
+
+
+def _best(
+    connection: apsw.Connection, space: Space, rows: Sequence[tuple[int, float]], among: Among
+) -> dict[int, float]:
+    """Return the chunks that the ledger names, and a query allows, of rows that were found."""
+    scores = dict(rows)
+    condition, values = among.sql()
+    named = connection.execute(
+        f"""
+        SELECT v.vector, v.chunk_id FROM json_each(?) k
+        CROSS JOIN vectors v INDEXED BY vectors_by_key
+            ON v.vector = k.value AND typeof(v.vector) = 'integer'
+        JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id
+        WHERE v.space_id = ? {condition}
+        """,
+        (json.dumps([*scores]), space.id, *values),
+    )
+    best: dict[int, float] = {}
+    for key, chunk in named:
+        best[chunk] = max(scores[key], best.get(chunk, -1.0))
+    return best
+
+
+def _pushed_down(connection: apsw.Connection, space: Space, among: Among) -> str | None:
+    """Return what LanceDB can tell of the rows that are allowed; None if there are none.
+
+    Lists that are too long are left to the ledger, which knows all of it.
+    """
+    lists: list[tuple[str, Sequence[int]]] = []
+    filters = among.filters
+    if filters.workspaces is not None:
+        lists.append(("workspace IN", filters.workspaces))
+    if replace(filters, workspaces=None) != Filters():
+        lists.append(_notes(connection, filters))
+    if among.chunks is not None:
+        rows = Spaces(connection).vectors_of(space, among.chunks)
+        lists.append(("key IN", [key for _, key in rows if isinstance(key, int)]))
+    if any(not ids and not column.endswith("NOT IN") for column, ids in lists):
+        return None
+    return " AND ".join(
+        f"{column} ({', '.join(map(str, ids))})"
+        for column, ids in lists
+        if 0 < len(ids) <= _MOST_LISTED
+    )
+
+
+def _notes(connection: apsw.Connection, filters: Filters) -> tuple[str, list[int]]:
+    """Return the notes that filters let through, or where those are fewer, the others."""
+    condition, values = filter_sql(filters)
+    allowed: list[int] = []
+    others: list[int] = []
+    for note, fits in connection.execute(f"SELECT n.id, 1 {condition} FROM notes n", values):
+        (allowed if fits else others).append(note)
+    if len(others) < len(allowed):
+        return "note NOT IN", others
+    return "note IN", allowed

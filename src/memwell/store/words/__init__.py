@@ -1,0 +1,1 @@
+"""Keyword search without an engine: normalising, the query as a tree, ranking."""

@@ -1,0 +1,53 @@
+"""`memwell config` and `memwell completion`."""
+
+from __future__ import annotations
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+
+
+@click.command("config")
+@click.argument("name", required=False)
+@place_options
+@json_option
+def config_command(
+    name: str | None, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Show every setting, its value, where that comes from, and why the default is what it is."""
+    from memwell.config.load import setting_named, shown
+    from memwell.config.settings import SETTINGS
+
+    with opened(workspace, agent) as memory:
+        settings = memory.settings
+    chosen = [setting_named(name)] if name else SETTINGS
+    if as_json:
+        rows = {
+            setting.name: {
+                "value": settings.visible(setting),
+                "origin": settings.origins[setting.name],
+                "default": setting.default,
+                "variable": setting.variable,
+                "reason": setting.reason,
+            }
+            for setting in chosen
+        }
+        print_json({"settings": rows})
+        return
+    for setting in chosen:
+        value, origin = shown(settings.visible(setting)), settings.origins[setting.name]
+        click.echo(f"{click.style(setting.name, bold=True)} = {value}  ({origin})")
+        click.echo(f"    {setting.reason}")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script of a shell: `eval "$(memwell completion bash)"`."""
+    from click.shell_completion import get_completion_class
+
+    from memwell.surfaces.cli import cli
+
+    source = get_completion_class(shell)
+    assert source is not None
+    click.echo(source(cli, {}, "memwell", "_MEMWELL_COMPLETE").source())

@@ -1,0 +1,154 @@
+"""`memwell hook`: automatic recall and capture, for agents that call commands at events."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memwell.surfaces.cli.common import place_options
+
+if TYPE_CHECKING:
+    from memwell.surfaces.hooks.deadline import Log
+
+
+class _NeverBlocking(click.Command):
+    """A command that ends well though it is called wrongly: at 2 the agent would stop its work."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            click.echo(error.format_message(), err=True)
+            ctx.exit(0)
+
+
+def _limits(seconds: float) -> Callable[[Any], Any]:
+    """The options that every hook has."""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option("--debug", is_flag=True, help="Say on stderr, too, what the log is told."),
+            click.option(
+                "--timeout",
+                type=click.FloatRange(0.05, 3600),
+                default=seconds,
+                show_default=True,
+                help="Seconds, after which it gives up.",
+            ),
+            click.option("--user", default="", help="The user whose facts are meant, too."),
+        ):
+            command = option(command)
+        return place_options(command)
+
+    return add
+
+
+@click.group("hook")
+def hook_command() -> None:
+    """Recall and capture by themselves: what an agent's hooks call."""
+
+
+@hook_command.command("recall", cls=_NeverBlocking)
+@click.option("--budget", type=click.IntRange(min=1), help="Tokens at most.")
+@_limits(2.0)
+def recall_command(
+    budget: int | None,
+    timeout: float,
+    debug: bool,
+    user: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
+    """Answer a hook with what is remembered of its prompt, or at the start of a session.
+
+    Reads the event as JSON from standard input. Exit status: always 0.
+    """
+    from memwell.surfaces.hooks import deadline, events
+    from memwell.surfaces.hooks.recall import recalled
+
+    place = events.Place(agent, user, workspace)
+
+    def work() -> str:
+        return recalled(events.read_event(_stdin()), place, timeout, budget)
+
+    deadline.run(work, timeout, _log("recall", debug=debug))
+
+
+@hook_command.command("capture", cls=_NeverBlocking)
+@click.option(
+    "--scope",
+    type=click.Choice(["global", "user", "agent", "session"]),
+    help="Who sees it; default the user if one is named, else the agent.",
+)
+@click.option("--rules", is_flag=True, help="By rule, though a language model is configured.")
+@_limits(10.0)
+def capture_command(
+    scope: str | None,
+    rules: bool,
+    timeout: float,
+    debug: bool,
+    user: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
+    """Keep what the user told an agent since the last time, as facts.
+
+    Reads the event as JSON from standard input. Prints nothing. Exit status: always 0.
+    """
+    from memwell import config
+    from memwell.surfaces.hooks import deadline, events
+    from memwell.surfaces.hooks.capture import captured
+
+    place, log = events.Place(agent, user, workspace), _log("capture", debug=debug)
+
+    def work() -> str:
+        event = events.read_event(_stdin())
+        done = captured(event, place, config.home_folder(), timeout, scope=scope, rules=rules)
+        if done.remembered or done.refused or done.notices:
+            counts = f"{done.remembered} remembered, {done.refused} refused"
+            log.say("; ".join([f"session {event.session}: {counts}", *done.notices]))
+        return ""
+
+    deadline.run(work, timeout, log)
+
+
+@hook_command.command("config")
+@click.argument("program", type=click.Choice(["claude-code"]))
+@click.option("--write", is_flag=True, help="Put it into the file; what is there stays.")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".claude/settings.json"),
+    show_default=True,
+    help="The program's settings.",
+)
+@click.option("--user", default="", help="The user whose facts are meant, too.")
+@place_options
+def config_command(
+    program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
+) -> None:
+    """Print the settings of an agent's PROGRAM that call these hooks, or write them."""
+    from memwell.surfaces.hooks.claude_code import hooks_block, install
+
+    block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
+    if write:
+        added = install(block, file)
+        click.echo(f"{file}: {', '.join(added) + ' added' if added else 'all is there already'}")
+    else:
+        click.echo(json.dumps(block, indent=2, ensure_ascii=False))
+
+
+def _stdin() -> str:
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _log(command: str, *, debug: bool) -> Log:
+    from memwell import config
+    from memwell.surfaces.hooks.deadline import Log
+
+    return Log(config.home_folder() / "hooks", command, debug=debug)

@@ -1,0 +1,97 @@
+"""`memwell ingest-files`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memwell.surfaces.cli.common import (
+    json_option,
+    opened,
+    place_options,
+    print_json,
+    viewer_options,
+)
+from memwell.surfaces.cli.progress import progress_bar
+from memwell.surfaces.cli.search import NO_HITS
+
+if TYPE_CHECKING:
+    from memwell.extract.files import IngestReport
+
+
+@click.command("ingest-files")
+@click.option("--paths", help='Files and globs, such as "skills/**/*.md,TOOLS.md".')
+@click.option("--dry-run", is_flag=True, help="Store nothing; list what would be.")
+@viewer_options
+@place_options
+@json_option
+@click.pass_context
+def ingest_files_command(
+    ctx: click.Context,
+    paths: str | None,
+    dry_run: bool,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Take facts out of files, and keep them in step with the files.
+
+    By a language model if one is configured (`llm.default`), else by rule. The workspace is that of
+    --workspace, else MEMWELL_WORKSPACE, else OPENCLAW_WORKSPACE, else the current folder.
+
+    Exit status: 0 files were read, 1 there are none.
+    """
+    from memwell.extract.files import ingest_files
+
+    root = _root(workspace)
+    named = [part for part in (paths or "").split(",") if part.strip()]
+    if paths is not None and not named:
+        raise click.UsageError("--paths names no file")
+    with opened(str(root), agent, user=user, session=session) as memory:
+        with progress_bar("Reading") as progress:
+            report = ingest_files(memory, root, paths=named, dry_run=dry_run, progress=progress)
+        wanted = ", ".join(named or memory.settings["ingest.paths"])
+    if as_json:
+        print_json(report)
+    else:
+        _print(report, wanted)
+    ctx.exit(0 if report.files or report.gone else NO_HITS)
+
+
+def _root(workspace: str | None) -> Path:
+    variables = ("MEMWELL_WORKSPACE", "OPENCLAW_WORKSPACE")
+    named = workspace or next((found for name in variables if (found := os.environ.get(name))), "")
+    return Path(named).expanduser() if named else Path.cwd()
+
+
+def _print(report: IngestReport, wanted: str) -> None:
+    for change in report.changes if report.dry_run else ():
+        click.echo(f"{change.outcome}  {change.origin}  {change.text}")
+        if change.instead_of:
+            click.echo(f"  instead of: {change.instead_of}")
+    if not report.files and not report.gone:
+        click.echo(f"No file of {report.workspace} matches {wanted}", err=True)
+        return
+    gone = f", {report.gone} gone" if report.gone else ""
+    click.echo(
+        f"{report.workspace}: {_count(report.files, 'file')} ({report.unchanged} unchanged{gone}),"
+        f" {_count(report.pieces, 'piece')}, {_count(report.found, 'fact')} found by {report.by}"
+    )
+    counts = ("added", "reinforced", "duplicates", "superseded", "expired")
+    told = [f"{getattr(report, name)} {name}" for name in counts]
+    told.append(f"{len(report.refused)} refused")
+    told.append(_count(len(report.failures), "failure"))
+    click.echo(("Nothing is stored; it would be: " if report.dry_run else "") + ", ".join(told))
+    if report.calls:
+        click.echo(f"{_count(report.calls, 'call')}, {report.tokens} tokens")
+    for line in (*report.refused, *report.failures):
+        click.echo(line, err=True)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

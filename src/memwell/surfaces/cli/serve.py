@@ -1,0 +1,214 @@
+"""`memwell serve` and `memwell ui`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memwell.surfaces.cli.common import json_option, place_options, print_json, viewer_options
+
+if TYPE_CHECKING:
+    import socket
+
+    from fastapi import FastAPI
+
+    from memwell.surfaces.http.tokens import Tokens
+
+HOST, PORT = "127.0.0.1", 8765
+
+
+@click.group("serve", invoke_without_command=True)
+@click.option("--host", default=HOST, show_default=True, help="The address to listen at.")
+@click.option("--port", default=PORT, show_default=True, help="The port; 0 is any that is free.")
+@click.option("--name", "names", multiple=True, help="A further name the server is asked by.")
+@click.option("--open", "open_page", is_flag=True, help="Show its page in the browser.")
+@viewer_options
+@place_options
+@click.pass_context
+def serve_command(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    open_page: bool,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
+    """Serve the memory over HTTP until stopped (Ctrl-C): JSON, OpenAI's vector stores, a page."""
+    if ctx.invoked_subcommand:
+        return
+    from memwell.memory import Memory
+    from memwell.surfaces.background import UNHURRIED
+    from memwell.surfaces.http.app import create_app
+    from memwell.surfaces.http.embedders import shared_embedders
+    from memwell.surfaces.http.security import is_loopback, names_of
+
+    near = None if workspace else Path.cwd()
+    embedders = shared_embedders()
+    with (
+        Memory(
+            workspace=workspace,
+            near=near,
+            agent=agent,
+            user=user,
+            session=session,
+            embedders=embedders,
+            settings=UNHURRIED,
+        ) as memory,
+        _listening(host, port) as listening,
+    ):
+        reachable = not is_loopback(host)
+        if reachable:
+            _refuse_without_token(host, memory.home)
+        known_as = names_of(host, *names)
+        app = create_app(memory, names=known_as, reachable=reachable, embedders=embedders)
+        _run(app, listening, lambda address: _tell(address, open_page))
+
+
+@click.command("ui")
+@click.option("--port", default=PORT, show_default=True, help="The port of the server.")
+@viewer_options
+@place_options
+@click.pass_context
+def ui_command(
+    ctx: click.Context,
+    port: int,
+    user: str,
+    session: str,
+    workspace: str | None,
+    agent: str | None,
+) -> None:
+    """Show the memory's page in the browser; start the server if none answers."""
+    address = f"http://{HOST}:{port}"
+    if _answers(address):
+        click.launch(address)
+        return
+    ctx.invoke(
+        serve_command,
+        host=HOST,
+        port=port,
+        names=(),
+        open_page=True,
+        user=user,
+        session=session,
+        workspace=workspace,
+        agent=agent,
+    )
+
+
+@serve_command.group("token")
+def token_group() -> None:
+    """Say who may ask the server, and as whom."""
+
+
+@token_group.command("add")
+@click.argument("name")
+@viewer_options
+@json_option
+def add_command(name: str, user: str, session: str, as_json: bool) -> None:
+    """Make a token, called NAME, and print it, this once.
+
+    As soon as there is one the server answers nobody without.
+    """
+    token = _tokens().add(name, user, session)
+    print_json({"name": name, "token": token}) if as_json else click.echo(token)
+
+
+@token_group.command("remove")
+@click.argument("name")
+def remove_command(name: str) -> None:
+    """Let the token called NAME be good for nothing."""
+    _tokens().remove(name)
+    click.echo("Done.")
+
+
+@token_group.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the tokens by name, and whose facts are seen with them."""
+    found = [
+        {"name": one.name, "user": one.user, "session": one.session, "created_at": one.created_at}
+        for one in _tokens().listed()
+    ]
+    if as_json:
+        print_json({"tokens": found})
+        return
+    for one in found:
+        whose = ", ".join(f"{kind} {one[kind]}" for kind in ("user", "session") if one[kind])
+        click.echo(f"{one['name']}  {whose or 'nobody in particular'}  since {one['created_at']}")
+
+
+def _tokens() -> Tokens:
+    from memwell.config.load import home_folder
+    from memwell.surfaces.http.tokens import Tokens
+
+    return Tokens(home_folder())
+
+
+def _refuse_without_token(host: str, home: Path) -> None:
+    from memwell.errors import ConfigError
+    from memwell.surfaces.http.tokens import Tokens
+
+    if not Tokens(home).listed():
+        raise ConfigError(
+            f"At {host} everybody who reaches this machine could read the memory",
+            "Make a token first: `memwell serve token add NAME`",
+        )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    import socket
+
+    from memwell.errors import ConfigError
+
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"Cannot listen at {host}:{port} ({error})", "Choose another --port or --host"
+        ) from error
+
+
+def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None]) -> None:
+    """Answer until a signal ends it; what was begun is finished."""
+    import signal
+
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            host, port, *_ = listening.getsockname()
+            started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda *_: None)  # uvicorn's own come before, and do the work
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on"
+    )
+    Server(config).run(sockets=[listening])
+
+
+def _tell(address: str, open_page: bool) -> None:
+    click.echo(f"memwell answers at {address} (stop with Ctrl-C)", err=True)
+    if open_page:
+        click.launch(address)
+
+
+def _answers(address: str) -> bool:
+    """Whether a server of ours is there."""
+    import json
+    import urllib.error
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=2) as answer:
+            return bool(json.load(answer) == {"status": "ok"})
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,220 @@
+"""`memwell tune`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memwell.errors import MemwellError
+from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.eval import listing
+from memwell.surfaces.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from memwell.config.load import Config
+    from memwell.evaluate.tune import Settings, Tuning
+
+NOTHING_BETTER = 1
+
+
+@click.command("tune")
+@click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many of those found count.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@place_options
+@json_option
+@click.pass_context
+def tune_command(
+    ctx: click.Context,
+    cases: Path,
+    k: int,
+    dry_run: bool,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Fit how words and meaning are fused to your own cases.
+
+    CASES is a .jsonl or .yaml file as `memwell eval` reads it. Settings are chosen by one half of
+    the cases and written to memwell.toml if the other half, too, is answered better with them.
+    Exit status: 0 written, 1 nothing better found, 2 usage, 3 failure.
+    """
+    from memwell.config.edit import write_settings
+
+    tuned = _tuned(cases, k, workspace, agent)
+    if not as_json:
+        _print_figures(tuned)
+    write = bool(tuned.changes) and not dry_run
+    if write:
+        write_settings(tuned.workspace, tuned.changes)
+    if as_json:
+        print_json(_as_json(tuned, written=write))
+    else:
+        _print_verdict(tuned, written=write)
+    ctx.exit(0 if tuned.changes else NOTHING_BETTER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuned:
+    """What came of it, and what it was about."""
+
+    name: str
+    notes: int
+    tuning: Tuning
+    held: Config
+    workspace: Path | None
+
+    @property
+    def changes(self) -> Settings:
+        """The settings to write: those that are other than now, if that is better."""
+        if not self.tuning.better:
+            return {}
+        chosen = self.tuning.chosen.items()
+        return {name: value for name, value in chosen if value != self.held[name]}
+
+    @property
+    def file(self) -> Path:
+        """Where they are written."""
+        from memwell.config.edit import settings_file
+
+        return settings_file(self.workspace)
+
+    @property
+    def overriding(self) -> list[str]:
+        """The variables that keep what is written from having an effect."""
+        from memwell.config.edit import overriding
+
+        return overriding(self.changes, os.environ)
+
+
+def _tuned(file: Path, k: int, workspace: str | None, agent: str | None) -> _Tuned:
+    from memwell.evaluate.cases import as_dataset, check_notes, read_cases
+    from memwell.evaluate.runner import AskedEach, known_notes
+    from memwell.evaluate.tune import candidates, halves, tune
+
+    cases = read_cases(file)
+    fitting, held_back = (as_dataset(file.name, part) for part in halves(file.name, cases))
+    with opened(workspace, agent) as memory:
+        held = memory.settings
+        _check_fused(held)
+        check_notes(file, cases, lambda paths: known_notes(paths, listing(memory)))
+        asked = AskedEach(lambda query, most, ways: memory.search_each(query, ways, k=most))
+        with progress_bar("tuning") as progress:
+            tuning = tune(fitting, held_back, candidates(held.__getitem__), asked, progress, k)
+        notes = len({note for case in cases for note in case.notes})
+        tuned = _Tuned(file.name, notes, tuning, held, memory.workspace)
+    for caveat, count in asked.caveats.items():
+        click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
+    return tuned
+
+
+def _check_fused(held: Config) -> None:
+    """Say so where words and meaning are not asked together, and no weight has an effect."""
+    for name, missing, remedy in (
+        ("search.mode", held["search.mode"] != "hybrid", 'Set it to "hybrid"'),
+        ("embedding.chain", not held["embedding.chain"], 'Name a provider, such as "minilm"'),
+    ):
+        if missing:
+            from memwell.config.load import shown
+
+            raise MemwellError(
+                f"{name} = {shown(held[name])} ({held.origins[name]}): words and meaning are not"
+                " fused, so there is nothing to tune",
+                remedy,
+            )
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+def _print_figures(tuned: _Tuned) -> None:
+    tuning, metric = tuned.tuning, tuned.tuning.metric
+    fitting, held_back = tuning.tried[0][1].questions, tuning.before.questions
+    click.echo(
+        f"{tuned.name}: {fitting + held_back} queries, {tuned.notes} notes;"
+        f" {fitting} queries to fit, {held_back} held back"
+    )
+    click.echo(f"\n{metric}  of the queries to fit")
+    for number, (settings, figures) in enumerate(tuning.tried):
+        marks = [mark for mark, one in (("present", 0), ("best", tuning.best)) if one == number]
+        told = f"  ({', '.join(marks)})" if marks else ""
+        click.echo(f"{figures.overall[metric]:>{len(metric)}.3f}  {_shown(settings)}{told}")
+    click.echo(f"\n{metric}  of those held back")
+    click.echo(f"{tuning.before.overall[metric]:>{len(metric)}.3f}  present")
+    if tuning.best:
+        by = tuning.difference
+        click.echo(
+            f"{tuning.after.overall[metric]:>{len(metric)}.3f}  best"
+            f"  {by.difference:+.3f}  ({by.low:+.3f} to {by.high:+.3f})"
+        )
+
+
+def _print_verdict(tuned: _Tuned, *, written: bool) -> None:
+    from memwell.config.load import shown
+
+    tuning = tuned.tuning
+    if not tuning.best:
+        click.echo("\nNothing tried is better than the present settings: nothing is written.")
+        return
+    if not tuning.better:
+        click.echo("\nThe best is no better on the queries held back: nothing is written.")
+        return
+    chance = "" if tuning.difference.clear else ", though that may be chance: the interval holds 0"
+    click.echo(f"\nThe best is better on the queries held back{chance}.")
+    click.echo(f"{'Written' if written else 'Would be written'} to {tuned.file}:")
+    for name, value in tuned.changes.items():
+        click.echo(f"  {name} = {shown(value)}  (was {shown(tuned.held[name])})")
+    for variable in tuned.overriding:
+        click.echo(f"${variable} is set and stronger than the file: unset it", err=True)
+
+
+def _shown(settings: Settings) -> str:
+    """Return settings in a line, without what they all begin with."""
+    return " ".join(f"{name.removeprefix('search.')}={value}" for name, value in settings.items())
+
+
+def _as_json(tuned: _Tuned, *, written: bool) -> dict[str, Any]:
+    tuning, metric = tuned.tuning, tuned.tuning.metric
+    by = tuning.difference
+    return {
+        "name": tuned.name,
+        "queries": tuning.tried[0][1].questions + tuning.before.questions,
+        "notes": tuned.notes,
+        "metric": metric,
+        "fitting": {
+            "queries": tuning.tried[0][1].questions,
+            "tried": [
+                {
+                    "settings": settings,
+                    "metrics": figures.overall,
+                    "present": number == 0,
+                    "best": number == tuning.best,
+                }
+                for number, (settings, figures) in enumerate(tuning.tried)
+            ],
+        },
+        "held_back": {
+            "queries": tuning.before.questions,
+            "present": by.first,
+            "best": by.second,
+            "difference": by.difference,
+            "low": by.low,
+            "high": by.high,
+        },
+        "better": tuning.better,
+        "changes": tuned.changes,
+        "file": str(tuned.file),
+        "written": written,
+        "overridden_by": tuned.overriding,
+    }

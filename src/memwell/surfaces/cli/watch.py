@@ -1,0 +1,43 @@
+"""`memwell watch`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from memwell.surfaces.cli.common import json_option, opened, place_options
+
+if TYPE_CHECKING:
+    from memwell.model import IndexReport
+
+
+@click.command("watch")
+@click.option("--all", "everywhere", is_flag=True, help="Watch all workspaces of the agent.")
+@place_options
+@json_option
+def watch_command(
+    everywhere: bool, workspace: str | None, agent: str | None, as_json: bool
+) -> None:
+    """Keep the index in step with the files until stopped (Ctrl-C)."""
+    stop = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: stop.set())
+    with opened(workspace, agent, everywhere=everywhere) as memory:
+        click.echo("Watching; stop with Ctrl-C.", err=True)
+        memory.watch(lambda event: _tell(event, as_json), stop)
+
+
+def _tell(event: IndexReport | str, as_json: bool) -> None:
+    from memwell.surfaces.cli.index import summary
+
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        line = {"message": event} if isinstance(event, str) else {"report": asdict(event)}
+        click.echo(json.dumps(line, ensure_ascii=False))
+    else:
+        click.echo(event if isinstance(event, str) else summary(event))

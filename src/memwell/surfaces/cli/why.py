@@ -1,0 +1,56 @@
+"""`memwell why`."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import click
+
+from memwell.surfaces.cli.common import (
+    json_option,
+    mode_option,
+    now_option,
+    opened,
+    place_options,
+    print_json,
+)
+from memwell.surfaces.cli.search import NO_HITS, print_trace
+
+
+@click.command("why")
+@click.argument("query")
+@click.argument("path")
+@click.option("-k", "k", type=int, help="How many hits the search would show at most.")
+@click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@mode_option
+@now_option
+@place_options
+@json_option
+@click.pass_context
+def why_command(
+    ctx: click.Context,
+    query: str,
+    path: str,
+    k: int | None,
+    everywhere: bool,
+    mode: str | None,
+    now: dt.datetime | None,
+    workspace: str | None,
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Say why the note PATH is (or is not) among the hits of QUERY.
+
+    Exit status: 0 it is, 1 it is not.
+    """
+    with opened(workspace, agent, everywhere=everywhere) as memory:
+        found = memory.why(query, path, k=k, mode=mode, **({"today": now.date()} if now else {}))
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(f"{click.style(found.path, bold=True)}: {found.verdict}, {found.reason}")
+        if found.trace:
+            print_trace(found.trace)
+        if found.remedy:
+            click.echo(found.remedy)
+    ctx.exit(0 if found.found else NO_HITS)

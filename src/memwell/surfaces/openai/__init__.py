@@ -1,0 +1,1 @@
+"""OpenAI's files and vector stores over HTTP."""
