@@ -17,10 +17,10 @@ import platformdirs
 import memwell
 from bench import data
 from bench.sentences import Collection
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.model import Chunk, Note
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 
 CHUNKS = 100_000
 WORKSPACES = ("k8s-en", "til")
@@ -62,7 +62,7 @@ def _build(file: Path) -> None:
     try:
         written = 0
         for name in WORKSPACES:
-            written += _write(index, name, data.notes(data.workspace(name), Recipe()))
+            written += _write(index, name, data.notes(data.workspace(name), ChunkSettings()))
         _write(index, "generated", _generated(CHUNKS - written))
     finally:
         index.close()
@@ -76,10 +76,10 @@ def _write(index: Index, workspace: str, notes: Iterable[tuple[str, Note]]) -> i
     while batch := [*islice(remaining, _NOTES_PER_TRANSACTION)]:
         with index.writing() as tables:
             for path, note in batch:
-                tables.put(workspace_id, NoteFile(path, 0, 0, 0, "", str(Recipe())), note)
+                tables.put(workspace_id, SourceFile(path, 0, 0, 0, "", str(ChunkSettings())), note)
                 written += len(note.chunks)
     with index.writing() as tables:
-        tables.synced(workspace_id, _SYNCED_AT)
+        tables.mark_synced(workspace_id, _SYNCED_AT)
     return written
 
 

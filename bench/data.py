@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memwell.evaluate.dataset import Dataset, load
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import decode, parse_note
 from memwell.ingest.scan import Selection, scan
 from memwell.model import Note
@@ -43,7 +43,7 @@ def note_paths(root: Path) -> list[str]:
     return [*scan(Selection(root)).files]
 
 
-def read_note(root: Path, path: str, recipe: Recipe) -> Note:
+def read_note(root: Path, path: str, recipe: ChunkSettings) -> Note:
     """Read one note of a workspace, as memwell does."""
     note, _ = parse_note(path, read_text(root / path), recipe)
     return note
@@ -55,7 +55,7 @@ def read_text(file: Path) -> str:
     return text
 
 
-def notes(root: Path, recipe: Recipe) -> Iterator[tuple[str, Note]]:
+def notes(root: Path, recipe: ChunkSettings) -> Iterator[tuple[str, Note]]:
     """Yield the path of every note of a workspace, and the note."""
     for path in note_paths(root):
         yield path, read_note(root, path, recipe)

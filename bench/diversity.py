@@ -17,7 +17,7 @@ from memwell.evaluate.dataset import Question
 from memwell.evaluate.metrics import found_all, found_any
 from memwell.search.dedupe import BY_VECTORS, CLUSTER, MMR, Diversity
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, selected
+from memwell.search.pipeline import Options, select_hits
 
 SET = "locomo-turn-a"
 _K = 10
@@ -65,7 +65,7 @@ def _answers(notes: Indexed, question: Question, options: Options) -> Iterator[t
     first = ranked.candidates[:_K]
     yield _AS_IT_IS, [[notes.document(found.chunk_id)] for found in first]
     for way, diversity in _WAYS.items():
-        chosen = selected(ranked, replace(options, diversity=diversity), notes.reader)
+        chosen = select_hits(ranked, replace(options, diversity=diversity), notes.reader)
         together = [[one.candidate, *(copy for copy, _ in one.copies)] for one in chosen]
         yield way, [[notes.document(found.chunk_id) for found in hit] for hit in together]
 

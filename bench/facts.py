@@ -19,7 +19,7 @@ from bench.stand_in import WordSums
 from memwell import Memory
 from memwell.config.settings import Value
 from memwell.embed.minilm import MiniLM
-from memwell.facts.service import Keeper, Telling, folded
+from memwell.facts.service import FactService, NewFact, normalised
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -87,10 +87,10 @@ class _StandIn(WordSums):
 
 def _fill(memory: Memory, texts: list[str]) -> None:
     """Write many facts at once, as an import does."""
-    keeper = Keeper(memory.facts.store, memory.viewer)
-    with keeper.store.changed_by(keeper.viewer) as facts:
+    keeper = FactService(memory.facts.store, memory.viewer)
+    with keeper.store.change(keeper.viewer) as facts:
         for text in texts:
-            facts.add(keeper._new(Telling(text), text, "agent", memory.agent), folded(text))
+            facts.add(keeper._new(NewFact(text), text, "agent", memory.agent), normalised(text))
     memory.search(texts[0])
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from bench import data, start
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
-from memwell.surfaces.background import UNHURRIED
-from memwell.surfaces.hook_socket import Door
+from memwell.surfaces.background import SERVER_SETTINGS
+from memwell.surfaces.hook_socket import HookServer
 
 _CHUNKS = 1_000
 _ROUNDS = 40
@@ -35,7 +35,10 @@ def run() -> list[Row]:
         start._fill(folder)
         os.environ["MEMWELL_EMBEDDING_CHAIN"] = "minilm"
         cold = _measured("recall", _event(folder, "UserPromptSubmit", prompt=_PROMPT))
-        with Memory(near=folder / "notes", settings=UNHURRIED) as memory, Door(memory):
+        with (
+            Memory(fallback_workspace=folder / "notes", settings=SERVER_SETTINGS) as memory,
+            HookServer(memory),
+        ):
             memory.recall(_PROMPT)  # a server has its model loaded
             served = _measured("recall", _event(folder, "UserPromptSubmit", prompt=_PROMPT))
         (folder / "transcript").write_text(json.dumps({"role": "user", "content": _SAID}) + "\n")
@@ -85,5 +88,5 @@ def _copy_some(root: Path, to: Path) -> int:
             break
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / path, to / path)
-        chunks += len(data.read_note(root, path, Recipe()).chunks)
+        chunks += len(data.read_note(root, path, ChunkSettings()).chunks)
     return chunks

@@ -13,7 +13,7 @@ import apsw
 from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
 
 _ROUNDS = 7
@@ -24,7 +24,7 @@ _BARE_PER_ROUND = 8
 def run() -> list[Row]:
     """Index k8s-en both ways, by turns."""
     root = data.workspace("k8s-en")
-    texts = [part.text for _, note in data.notes(root, Recipe()) for part in note.chunks]
+    texts = [part.text for _, note in data.notes(root, ChunkSettings()) for part in note.chunks]
     rounds = [_round(root, texts) for _ in range(_ROUNDS)]
     whole, bare = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
     ratio = median(map(truediv, whole, bare))

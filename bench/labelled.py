@@ -14,11 +14,11 @@ from bench.windows import CACHE
 from memwell import config
 from memwell.config.load import Config
 from memwell.evaluate.dataset import Dataset
-from memwell.evaluate.runner import _Asked, _check
-from memwell.ingest.chunk_settings import Recipe
-from memwell.memory.vectors import Meaning
+from memwell.evaluate.runner import CorpusSearch, _check_settings
+from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.memory.vectors import VectorIndex
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, Ranked, rank, read
+from memwell.search.pipeline import Options, Ranked, rank, read_text
 from memwell.store.contract.query import Filters
 from memwell.store.sqlite.index import Index, Reader
 
@@ -32,7 +32,7 @@ def default_settings() -> Config:
 class Indexed:
     """One state of an index of a set."""
 
-    def __init__(self, reader: Reader, meaning: Meaning, asked: _Asked) -> None:
+    def __init__(self, reader: Reader, meaning: VectorIndex, asked: CorpusSearch) -> None:
         self.reader = reader
         self._meaning = meaning
         self._groups = asked._groups
@@ -46,8 +46,8 @@ class Indexed:
     def ranked(self, text: str, group: str, options: Options) -> Ranked:
         """Ask for the documents of a group, or of all of them."""
         workspaces = (self._groups[group],) if group else None
-        parsed = read(text, Filters(workspaces=workspaces))
-        return rank(parsed, options, self.reader, self._meaning.ask)
+        parsed = read_text(text, Filters(workspaces=workspaces))
+        return rank(parsed, options, self.reader, self._meaning.embed_query)
 
     def document(self, chunk: int) -> str:
         """Return the document that a chunk is of."""
@@ -58,13 +58,15 @@ class Indexed:
 def indexed(dataset: Dataset) -> Iterator[Indexed]:
     """Index a set in a temporary place."""
     settings = default_settings()
-    recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-labelled-") as folder:
         index = Index(Path(folder) / "index.db")
-        meaning = Meaning(index, CACHE.parent, settings, None, CACHE)
+        meaning = VectorIndex(index, CACHE.parent, settings, None, CACHE)
         try:
-            asked = _Asked(index, meaning, search_options(settings), dataset.documents, recipe)
-            _check(meaning.fill())
+            asked = CorpusSearch(
+                index, meaning, search_options(settings), dataset.documents, recipe
+            )
+            _check_settings(meaning.fill())
             with index.reading() as reader:
                 yield Indexed(reader, meaning, asked)
         finally:

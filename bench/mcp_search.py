@@ -18,7 +18,7 @@ from bench import data, start
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
 from memwell import Memory
-from memwell.surfaces.background import UNHURRIED
+from memwell.surfaces.background import SERVER_SETTINGS
 
 _SEED = 8
 _ASKED = 40
@@ -53,7 +53,7 @@ async def _measured(notes: Path) -> tuple[float, list[float], list[float]]:
     )
     before = time.perf_counter()
     served, called = [], []
-    with Memory(workspace=notes, settings=UNHURRIED) as memory:
+    with Memory(workspace=notes, settings=SERVER_SETTINGS) as memory:
         async with Client(stdio_client(command)) as client:
             await client.list_tools()
             begun = time.perf_counter() - before

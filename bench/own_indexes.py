@@ -24,7 +24,7 @@ from bench.results import Row, at_least
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, Match, WordQuery
 from memwell.store.postgres.agent_indexes import SMALLEST
-from memwell.store.postgres.build_indexes import Built, build
+from memwell.store.postgres.build_indexes import BuiltIndex, build
 from memwell.store.postgres.index import Index
 from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
@@ -51,7 +51,7 @@ def _measured(size: int) -> Iterator[Row]:
         index = Index(Server(server.url(user=APP), TENANT), AGENT, Path("none"))
         with closing(index), closing(Server(server.url(), TENANT)) as owner:
             before = {name: _timed(ask, asked) for name, ask, asked in _questions(index)}
-            built: list[Built] = []
+            built: list[BuiltIndex] = []
             build(owner, None, SMALLEST, built.append)
             sizes = server.execute(
                 "SELECT CASE WHEN relname LIKE 'near%' THEN 'hnsw' ELSE 'bm25' END,"
@@ -93,7 +93,7 @@ def _questions(index: Index) -> Iterator[tuple[str, Asked, Sequence[Any]]]:
     def words(text: str) -> list[Match]:
         query = parse(text).query
         with index.reading() as reader:
-            return reader.words(WordQuery(query.any_of, filters=everywhere), 100)
+            return reader.search_keywords(WordQuery(query.any_of, filters=everywhere), 100)
 
     vectors = _vectors(QUESTIONS, np.random.default_rng(2))
     yield "meaning", near(everywhere), vectors

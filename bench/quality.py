@@ -16,7 +16,7 @@ from memwell.evaluate.dataset import Dataset
 from memwell.evaluate.runner import evaluate_memory
 from memwell.search.fuse import WORDS
 from memwell.store.sqlite import fts as keyword
-from memwell.store.words.query import Unit
+from memwell.store.words.query import Clause
 
 _ALL_SELECT = 10**12
 """Postings that no index has: with so many allowed, every word selects."""
@@ -77,13 +77,13 @@ def _evaluate(dataset: Dataset, select_rows: int) -> Mapping[str, float]:
 def _shortcuts_taken() -> Iterator[list[int]]:
     """Lend a list that grows by one with each search that lets some words only score."""
     taken: list[int] = []
-    judge = keyword._settled
+    judge = keyword._is_exact_enough
 
-    def judged(found: dict[int, float], scoring: Sequence[Unit], total: int) -> bool:
+    def judged(found: dict[int, float], scoring: Sequence[Clause], total: int) -> bool:
         verdict = judge(found, scoring, total)
         if verdict:
             taken.append(len(scoring))
         return verdict
 
-    with patch.object(keyword, "_settled", judged):
+    with patch.object(keyword, "_is_exact_enough", judged):
         yield taken

@@ -13,7 +13,7 @@ from bench.results import Row, at_least
 from memwell.search.parse import parse
 from memwell.store.sqlite.fts import COLUMN_WEIGHTS
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.vocabulary import Lexicon
+from memwell.store.sqlite.vocabulary import Vocabulary
 
 _SEED = 2
 _PER_SET = 12
@@ -85,11 +85,11 @@ def _time(way: Search, index: Index, question: str) -> float:
 
 def _memwell(index: Index, question: str) -> list[int]:
     with index.reading() as reader:
-        return [match.chunk_id for match in reader.words(parse(question).query, _K)]
+        return [match.chunk_id for match in reader.search_keywords(parse(question).query, _K)]
 
 
 def _plain_or(index: Index, question: str) -> list[int]:
     with index.database.reading() as connection:
-        words = dict(Lexicon(connection).tokens(question))  # "Pods" and "pod" are one word
+        words = dict(Vocabulary(connection).tokens(question))  # "Pods" and "pod" are one word
         expression = " OR ".join(f'"{surface}"' for surface in words.values())
         return [chunk_id for (chunk_id,) in connection.execute(_PLAIN, (expression,))]

@@ -16,7 +16,7 @@ import numpy as np
 from bench import data
 from bench.measure import seconds
 from bench.results import Row, at_most
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.model import Hit
 from memwell.search import dedupe as select
 from memwell.search import pipeline
@@ -24,10 +24,10 @@ from memwell.search.decay import RELATIVE, Decay
 from memwell.search.dedupe import MMR, Diversity
 from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
-from memwell.search.pipeline import Options, rank, read, selected
-from memwell.search.retrieve import Asked, Retrieval
+from memwell.search.pipeline import Options, rank, read_text, select_hits
+from memwell.search.retrieve import EmbeddedQuery, Retrieval
 from memwell.store.sqlite.index import Index, Reader
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 
 _SEED = 4
 _EACH = 100
@@ -54,7 +54,7 @@ class _FromMemory(Reader):
 
     def __init__(self, index: Index, reader: Reader, chunks: Sequence[int]) -> None:
         super().__init__(reader._connection, index)
-        self._dated = reader.dated(chunks)
+        self._dated = reader.note_dates(chunks)
         hits = reader.hits([(chunk, 0.0) for chunk in chunks])
         self.passages = dict(zip(chunks, hits, strict=True))
 
@@ -113,9 +113,11 @@ def _fill(index: Index) -> None:
     """Write real notes, each with a date: all of them age."""
     with index.writing() as tables:
         workspace = tables.workspace("k8s-en")
-        for number, (path, note) in enumerate(data.notes(data.workspace("k8s-en"), Recipe())):
+        for number, (path, note) in enumerate(
+            data.notes(data.workspace("k8s-en"), ChunkSettings())
+        ):
             date = str(_FIRST_DAY + dt.timedelta(number % 365))
-            file = NoteFile(path, 0, 0, 0, "", str(Recipe()))
+            file = SourceFile(path, 0, 0, 0, "", str(ChunkSettings()))
             tables.put(workspace, file, replace(note, date=date))
     with index.writing_spaces() as spaces:
         spaces.open("made up", "test", "words", 1, {}, "")
@@ -126,8 +128,8 @@ def _retrieval(reader: Reader) -> Retrieval:
 
     As in a search, each leg has been asked about what the other brought. The cosines are made up.
     """
-    parsed = read(_QUERY)
-    matches = reader.words(parsed.query, 2 * _EACH)
+    parsed = read_text(_QUERY)
+    matches = reader.search_keywords(parsed.query, 2 * _EACH)
     words = {match.chunk_id: match.score for match in matches}
     chance = random.Random(_SEED)
     cosines = {chunk: chance.uniform(0.1, 0.6) for chunk in words}
@@ -137,7 +139,7 @@ def _retrieval(reader: Reader) -> Retrieval:
     found.ideal = reader.ideal_word_score(parsed.query)
     found.evidence = [Evidence(WORDS, words, by_words), Evidence(MEANING, cosines, by_meaning)]
     (space,) = reader.spaces.all()
-    found.asked = Asked(space, np.zeros(1, dtype=np.float32))
+    found.asked = EmbeddedQuery(space, np.zeros(1, dtype=np.float32))
     return found
 
 
@@ -147,8 +149,8 @@ def _retrieval(reader: Reader) -> Retrieval:
 def _ordered(retrieval: Retrieval, reader: Reader, options: Options = _OPTIONS) -> list[Hit]:
     """Run all of a search that comes after retrieval and before words are marked."""
     ranked = rank(retrieval.parsed, options, reader)
-    chosen = selected(ranked, options, reader)
-    return [one.shown(options.min_score, explain=True) for one in chosen]
+    chosen = select_hits(ranked, options, reader)
+    return [one.to_hit(options.min_score, explain=True) for one in chosen]
 
 
 def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], object]]:
@@ -157,16 +159,16 @@ def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], objec
     candidates = retrieval.candidates(found)
     ranked = rank(retrieval.parsed, _OPTIONS, reader)
     choice = replace(_NOT_DIVERSE, k=_OPTIONS.k * _OPTIONS.multiplier)
-    distinct = selected(ranked, choice, reader)
+    distinct = select_hits(ranked, choice, reader)
     scores = [one.candidate.score for one in distinct]
-    alike = select._alike(distinct, _OPTIONS.diversity, reader, None)
-    chosen = selected(ranked, _OPTIONS, reader)
+    alike = select._similarity(distinct, _OPTIONS.diversity, reader, None)
+    chosen = select_hits(ranked, _OPTIONS, reader)
     return {
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
         "calibration": lambda: retrieval.candidates(found),
         "decay": lambda: pipeline._age(candidates, _OPTIONS.decay, None, reader),
         "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
-        "near copies, until there are 24 others": lambda: selected(ranked, choice, reader),
+        "near copies, until there are 24 others": lambda: select_hits(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),
-        "explanation": lambda: [one.shown(_OPTIONS.min_score, explain=True) for one in chosen],
+        "explanation": lambda: [one.to_hit(_OPTIONS.min_score, explain=True) for one in chosen],
     }

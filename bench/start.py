@@ -18,7 +18,7 @@ from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
 from memwell.embed.minilm import MiniLM
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
 from memwell.store.sqlite.index import Index
 
@@ -69,7 +69,7 @@ def _fill(folder: Path) -> None:
         rows = chance.standard_normal((len(waiting), 2, MiniLM.dimensions)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=2, keepdims=True)
         spaces.put(space, zip((item.chunk_id for item in waiting), rows, strict=True))
-        spaces.finished(space, 0.0, 0.05)
+        spaces.mark_complete(space, 0.0, 0.05)
     index.compact(MiniLM.fingerprint)
     index.close()
 
@@ -84,7 +84,7 @@ def _copy_some(root: Path, to: Path) -> int:
             break
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / path, to / path)
-        chunks += len(data.read_note(root, path, Recipe()).chunks)
+        chunks += len(data.read_note(root, path, ChunkSettings()).chunks)
     return chunks
 
 

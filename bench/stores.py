@@ -16,7 +16,7 @@ from bench.results import Row, at_least, near_zero
 from bench.windows import CACHE
 from memwell.evaluate.report import Evaluation, Ranking
 from memwell.evaluate.runner import evaluate_memory
-from memwell.store.factory import on_server
+from memwell.store.factory import open_postgres
 
 _SETS = ("anthropic-docs", "medline", "xquad-en", "locomo-turn-a")
 _FIRST = 6
@@ -42,7 +42,7 @@ def run() -> list[Row]:
 
 
 def _evaluated(name: str, folder: Path, url: str) -> Evaluation:
-    index = on_server(url, name, folder, "main").index if url else None
+    index = open_postgres(url, name, folder, "main").index if url else None
     dataset, settings = data.labelled_set(name), default_settings()
     return evaluate_memory(dataset, settings, "hybrid", CACHE, index=index)
 

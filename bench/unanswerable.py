@@ -162,7 +162,7 @@ def _found(notes: Indexed, text: str, group: str, options: Options) -> list[_Fou
         _Found(
             notes.document(found.chunk_id),
             found.relevance,
-            _NOTHING if found.above_chance is None else found.above_chance,
+            _NOTHING if found.cosine_z is None else found.cosine_z,
         )
         for found in notes.ranked(text, group, options).candidates
     ]

@@ -27,7 +27,7 @@ from bench.results import Row, at_least, at_most
 from memwell.store.contract.query import WordQuery
 from memwell.store.sqlite.index import Index
 from memwell.store.sqlite.spaces import Space
-from memwell.store.vectors.backend import LANCEDB, Backend
+from memwell.store.vectors.backend import LANCEDB, BackendSetting
 
 Matrix = npt.NDArray[np.float32]
 DIMENSIONS = 384
@@ -53,7 +53,9 @@ def _measured(count: int) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="memwell-vectors-") as folder:
         rows, queries = _vectors(count)
         index, space = _index(Path(folder), rows)
-        others = [_index(Path(folder), rows, Backend(LANCEDB))] if _has_lancedb(count) else []
+        others = (
+            [_index(Path(folder), rows, BackendSetting(LANCEDB))] if _has_lancedb(count) else []
+        )
         vec0 = _vec0(Path(folder) / "vec0.db", rows)
         plain = _numpy(rows)
         ours = _leg(index, space)
@@ -151,12 +153,14 @@ def _has_lancedb(count: int) -> bool:
     return count <= 100_000 and find_spec("lancedb") is not None
 
 
-def _index(folder: Path, rows: Matrix, backend: Backend | None = None) -> tuple[Index, Space]:
+def _index(
+    folder: Path, rows: Matrix, backend: BackendSetting | None = None
+) -> tuple[Index, Space]:
     """Put the vectors into an index, as chunks of twenty to a note, without their words."""
-    index = Index(folder / (backend or Backend()).name / "index.db", backend)
+    index = Index(folder / (backend or BackendSetting()).name / "index.db", backend)
     with index.writing_spaces() as spaces:
         space = spaces.open("bench", "test", "bench", DIMENSIONS, {}, "2026-01-01")
-    index.settle(space)
+    index.move_vectors(space)
     for start in range(0, len(rows), _BLOCK):
         block = range(start + 1, min(start + _BLOCK, len(rows)) + 1)
         with index.database.writing() as connection:

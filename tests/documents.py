@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memwell.config.load import shown
+from memwell.config.load import to_toml
 from memwell.config.settings import SETTINGS
 from tests.llm_servers import chatting, says
 
@@ -44,7 +44,7 @@ def documents() -> list[Path]:
 def settings_table() -> str:
     """The table of settings, from the settings themselves."""
     rows = [
-        f"| `{setting.name}` | `{shown(setting.default)}` | `{setting.variable}` | {setting.reason} |"
+        f"| `{setting.name}` | `{to_toml(setting.default)}` | `{setting.variable}` | {setting.reason} |"
         for setting in SETTINGS
     ]
     return "\n".join(["| setting | default | environment | why |", "|---|---|---|---|", *rows, ""])

@@ -10,8 +10,8 @@ import numpy as np
 
 from memwell.model import Chunk, Note
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import NoteFile
-from memwell.store.vectors.backend import Backend
+from memwell.store.sqlite.notes import SourceFile
+from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -26,13 +26,13 @@ def own_vector(chunk: int) -> Matrix:
 
 
 def write(path: Path, address: str, me: int) -> None:
-    index = Index(path, Backend("lancedb", address))
+    index = Index(path, BackendSetting("lancedb", address))
     with index.reading() as reader:
         (space,) = reader.spaces.all()
-    index.settle(space)
+    index.move_vectors(space)
     chunks = tuple(Chunk(f"text {number}", number + 1, number + 1) for number in range(CHUNKS))
     for turn in range(ROUNDS):
-        file = NoteFile(f"{me}-{turn}.md", 0, 0, 0, f"{me}-{turn}", "r")
+        file = SourceFile(f"{me}-{turn}.md", 0, 0, 0, f"{me}-{turn}", "r")
         with index.writing() as notes:
             written, _ = notes.put(
                 notes.workspace("w"), file, Note("title", None, (), (), (), {}, chunks)

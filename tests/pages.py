@@ -12,14 +12,14 @@ import pytest
 from playwright.sync_api import Browser, Error, sync_playwright
 
 from memwell import Memory
-from memwell.surfaces.background import UNHURRIED
+from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from tests.http_servers import in_a_thread
 
 
 def opened(home: Path, *, chain: str = "test", **options: object) -> Memory:
     """A memory as a server opens it, whatever the environment says."""
-    return Memory(home, settings={**UNHURRIED, "embedding.chain": (chain,)}, **options)  # type: ignore[arg-type]
+    return Memory(home, settings={**SERVER_SETTINGS, "embedding.chain": (chain,)}, **options)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from typing import Any
 
 import psycopg
 
-from memwell.store.postgres.build_indexes import Done, build
+from memwell.store.postgres.build_indexes import BuildReport, build
 from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.server import Server
@@ -168,7 +168,7 @@ def new_database() -> str:
     return shared().url(name)
 
 
-def build_own(tenant: str, url: str = "") -> Done:
+def build_own(tenant: str, url: str = "") -> BuildReport:
     """Have the owner of the tables build indexes of their own for all agents of a tenant."""
     if not url:
         shared().execute("CREATE EXTENSION IF NOT EXISTS pg_textsearch SCHEMA public")

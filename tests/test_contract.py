@@ -14,17 +14,17 @@ import pytest
 
 from memwell.errors import MemwellError, NotFoundError
 from memwell.facts.erase import forget
-from memwell.facts.export_import import as_jsonl, exported, take_in
-from memwell.facts.service import Keeper, Telling
+from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl
+from memwell.facts.service import FactService, NewFact
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.fact_notes import follow, root_of
-from memwell.store.factory import Stores, in_files, on_server
-from memwell.store.sqlite.facts import Which
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.fact_notes import scope_workspace, sync_facts
+from memwell.store.factory import Stores, open_postgres, open_sqlite
+from memwell.store.sqlite.facts import FactFilter
+from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import Space
-from memwell.store.sqlite.workspace_list import Entry
+from memwell.store.sqlite.workspace_list import Workspace
 from tests.postgres import app_url, new_tenant
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
@@ -36,9 +36,9 @@ EVERYTHING = WordQuery()
 @contextmanager
 def opened(kind: str, home: Path) -> Iterator[Stores]:
     if kind == "sqlite":
-        made = in_files(home, "main")
+        made = open_sqlite(home, "main")
     else:
-        made = on_server(app_url(), new_tenant(), home, "main")
+        made = open_postgres(app_url(), new_tenant(), home, "main")
     try:
         yield made
     finally:
@@ -77,7 +77,7 @@ class Indexed:
             known.get("meta", {}),
             chunks,
         )
-        file = NoteFile(path, len(texts), self.read, self.read, known.get("hash", path), "r")
+        file = SourceFile(path, len(texts), self.read, self.read, known.get("hash", path), "r")
         with self.index.writing() as notes:
             return notes.put(self.workspace, file, note, moved_from=moved_from)[0]
 
@@ -94,7 +94,9 @@ class Indexed:
         query = parse(text).query
         query = replace(query, filters=filters) if filters else query
         with self.index.reading() as reader:
-            matches = [(match.chunk_id, match.score) for match in reader.words(query, 100)]
+            matches = [
+                (match.chunk_id, match.score) for match in reader.search_keywords(query, 100)
+            ]
             return [*dict.fromkeys(hit.path for hit in reader.hits(matches))]
 
     def embedded(self, name: str = "model", dimensions: int = 3) -> Space:
@@ -164,7 +166,7 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
     )
     with indexed.index.reading() as reader:
         assert reader.notes.counts(indexed.workspace) == (1, 2)
-        assert reader.notes.stamps(indexed.workspace)["a.md"].hash == "a.md"
+        assert reader.notes.indexed_files(indexed.workspace)["a.md"].hash == "a.md"
         assert reader.notes.note_id(indexed.workspace, "a.md") == note
         (hit,) = reader.hits([(indexed.chunks(note)[1], 0.5)])
         assert (hit.path, hit.workspace, hit.start_line, hit.text) == (
@@ -174,22 +176,25 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
             "Two dogs.",
         )
         assert (hit.title, hit.tags, hit.date, hit.score) == ("Pets", ("home",), "2026-01-02", 0.5)
-        assert reader.dated(indexed.chunks(note))[indexed.chunks(note)[0]] == ("a.md", "2026-01-02")
+        assert reader.note_dates(indexed.chunks(note))[indexed.chunks(note)[0]] == (
+            "a.md",
+            "2026-01-02",
+        )
         assert reader.context(indexed.chunks(note)[0], False).text == "One cat.Two dogs."
-        beside = reader.beside(indexed.chunks(note), 100)
+        beside = reader.neighbours(indexed.chunks(note), 100)
         assert beside[indexed.chunks(note)[0]].chunks == (indexed.chunks(note)[1],)
-        (listed,) = reader.contained.notes(["/notes"], None)
+        (listed,) = reader.listing.notes(["/notes"], None)
         assert (listed.path, listed.tags, listed.chunks) == ("a.md", ("home",), 2)
-        assert [one.text for one in reader.contained.chunks(["/notes"], "a.md", "/notes")] == [
+        assert [one.text for one in reader.listing.chunks(["/notes"], "a.md", "/notes")] == [
             "One cat.",
             "Two dogs.",
         ]
-        (whole,) = reader.contained.whole(note - 1, 10)
+        (whole,) = reader.listing.export(note - 1, 10)
         assert (whole.id, whole.workspace, whole.file.path) == (note, "/notes", "a.md")
         assert (whole.note.names, whole.note.tags) == (("Pets", "Home"), ("Home",))
         assert whole.chunk_ids == tuple(indexed.chunks(note))
-        assert reader.contained.whole(note, 10) == []
-    assert indexed.index.check() == []
+        assert reader.listing.export(note, 10) == []
+    assert indexed.index.check_integrity() == []
 
 
 def test_chunks_that_did_not_change_keep_their_ids(indexed: Indexed) -> None:
@@ -199,7 +204,7 @@ def test_chunks_that_did_not_change_keep_their_ids(indexed: Indexed) -> None:
     assert again[0] not in first
     assert indexed.found("two") == []
     assert indexed.found("new") == indexed.found("one") == ["a.md"]
-    assert indexed.index.check() == []
+    assert indexed.index.check_integrity() == []
 
 
 def test_a_note_that_moved_keeps_its_chunks(indexed: Indexed) -> None:
@@ -220,12 +225,12 @@ def test_what_is_deleted_is_found_no_more(indexed: Indexed) -> None:
         notes.remove_workspace(indexed.workspace)
     assert indexed.found("cat") == []
     with indexed.index.reading() as reader:
-        assert (reader.total, reader.rows("cat")) == (0, 0)
+        assert (reader.total, reader.document_frequency("cat")) == (0, 0)
         assert [*reader.vocabulary(1, 100)] == []
 
 
 def test_a_transaction_that_fails_leaves_nothing(indexed: Indexed) -> None:
-    file = NoteFile("a.md", 0, 0, 0, "", "r")
+    file = SourceFile("a.md", 0, 0, 0, "", "r")
     note = Note("", None, (), (), (), {}, (Chunk("cat", 1, 1),))
     with suppress(ZeroDivisionError), indexed.index.writing() as notes:
         notes.put(indexed.workspace, file, note)
@@ -238,7 +243,7 @@ def test_a_reader_sees_one_state(indexed: Indexed) -> None:
     with indexed.index.reading() as reader:
         assert reader.total == 1
         indexed.put("b.md", "two cats")
-        assert [match.score for match in reader.words(parse("cat").query, 9)][1:] == []
+        assert [match.score for match in reader.search_keywords(parse("cat").query, 9)][1:] == []
 
 
 def test_what_no_database_likes_is_kept_as_far_as_it_can_be(indexed: Indexed) -> None:
@@ -279,17 +284,17 @@ def test_filters_are_inside_the_query(filtered: Indexed, query: str, expected: s
         assert space is not None
         near = filtered.nearest(space, [1, 0, 0], parsed)
         assert {hit.path for hit in reader.hits([(key, 0.0) for key in near])} == expected
-        if parsed.filters.by_content:
-            listed = reader.listed(parsed.filters, 10)
+        if parsed.filters.selects_content:
+            listed = reader.list_chunks(parsed.filters, 10)
             assert {hit.path for hit in reader.hits([(key, 0.0) for key in listed])} == expected
         every = filtered.nearest(space, [1, 0, 0])
-        assert reader.allowed(parsed.filters, every) == bool(expected)
+        assert reader.has_allowed(parsed.filters, every) == bool(expected)
 
 
 def test_filters_of_a_caller(indexed: Indexed) -> None:
     for path in ("a.md", "b.md"):
         indexed.put(path, "a cat")
-    assert indexed.found("cat", Filters(only=frozenset({"b.md"}))) == ["b.md"]
+    assert indexed.found("cat", Filters(exact_paths=frozenset({"b.md"}))) == ["b.md"]
     assert indexed.found("cat", Filters(workspaces=())) == []
     assert indexed.found("cat", Filters(workspaces=(indexed.workspace,))) == ["a.md", "b.md"]
 
@@ -337,18 +342,18 @@ def test_what_must_and_must_not_match_holds_of_meaning_too(indexed: Indexed) -> 
     assert indexed.nearest(space, [1, 0, 0], parse("blue AND fox").query) == [fox]
     assert indexed.nearest(space, [1, 0, 0], parse("x -blue").query) == [red]
     with indexed.index.reading() as reader:
-        assert reader.satisfying(parse('"blue dog"').query, [dog])
-        assert not reader.satisfying(parse('"blue dog"').query, [fox, red])
+        assert reader.has_matching(parse('"blue dog"').query, [dog])
+        assert not reader.has_matching(parse('"blue dog"').query, [fox, red])
 
 
 def test_the_vocabulary_and_what_a_token_stands_for(indexed: Indexed) -> None:
     indexed.put("a.md", "Reproducibility matters")
     with indexed.index.reading() as reader:
         ((token, _),) = reader.tokens("reproducibility")
-        assert reader.rows(token) == 1
+        assert reader.document_frequency(token) == 1
         assert (token, 1) in [*reader.vocabulary(len(token), len(token))]
-        assert reader.written(token, "Reproducability", Filters()) == "Reproducibility"
-        assert reader.written(token, "x", Filters(only=frozenset({"b.md"}))) is None
+        assert reader.surface_form(token, "Reproducability", Filters()) == "Reproducibility"
+        assert reader.surface_form(token, "x", Filters(exact_paths=frozenset({"b.md"}))) is None
 
 
 # -- meaning ---------------------------------------------------------------------------------------
@@ -392,7 +397,7 @@ def test_the_nearest_chunk_is_that_of_the_best_window(indexed: Indexed) -> None:
         }
         assert reader.spaces.coverage(space) == (3, 3)
         assert len(reader.some_vectors(space, 10)) == 3
-        spots = reader.contained.landscape(["/notes"], space, 1)
+        spots = reader.listing.sample_with_vectors(["/notes"], space, 1)
         assert [spot.start_line for spot, _ in spots] == [1, 2]
 
 
@@ -418,8 +423,8 @@ def test_another_model_fills_its_space_while_the_old_one_answers(indexed: Indexe
     indexed.index.put_vectors(new, [(chunk, rows([0, 1]))])
     with indexed.index.writing_spaces() as spaces:
         assert spaces.count_waiting(new) == 0
-        spaces.finished(new, 0.1, 0.2)
-        spaces.measured(new, 0.3, 0.4)
+        spaces.mark_complete(new, 0.1, 0.2)
+        spaces.set_baseline(new, 0.3, 0.4)
         spaces.go_live(new, "2026-01-02")
         spaces.pin(new, "chain")
     with indexed.index.reading() as reader:
@@ -472,11 +477,11 @@ def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
 
 
 def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
-    with stores.index.writing_rests() as rests:
-        rests.failed("p", "down", 100.0)
-        rests.failed("p", "down again", 100.0, unavailable=True)
+    with stores.index.writing_cooldowns() as rests:
+        rests.record_failure("p", "down", 100.0)
+        rests.record_failure("p", "down again", 100.0, unavailable=True)
     with stores.index.reading() as reader:
-        rest = reader.rests.of("p")
+        rest = reader.cooldowns.get("p")
         assert rest is not None
         assert (rest.until, rest.failures, bool(rest.unavailable), rest.reason) == (
             160.0,
@@ -484,57 +489,60 @@ def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
             True,
             "down again",
         )
-    with stores.index.writing_rests() as rests:
-        rests.answered("p")
-        assert rests.of("p") is None
+    with stores.index.writing_cooldowns() as rests:
+        rests.clear("p")
+        assert rests.get("p") is None
 
 
 def test_what_one_takes_to_embed_no_other_is_given(indexed: Indexed) -> None:
     space = indexed.embedded()
     indexed.put("old.md", "one", "two")
     indexed.put("new.md", "three")
-    with indexed.index.filling() as first, indexed.index.filling() as second:
+    with indexed.index.leasing() as first, indexed.index.leasing() as second:
         assert first is not None
         assert [item.text for item in first(space, 2)] == ["three", "one"]
         if second is not None:  # a store that hands chunks out to several
             assert [item.text for item in second(space, 2)] == ["two"]
             assert first(space, 2) == second(space, 2) == []
-    with indexed.index.filling() as again:
+    with indexed.index.leasing() as again:
         assert again is not None
         (three, one, two) = again(space, 9)
         indexed.index.put_vectors(space, [(three.chunk_id, rows([1, 0, 0]))])
-    with indexed.index.filling() as last:
+    with indexed.index.leasing() as last:
         assert last is not None
         assert last(space, 9) == [one, two]
 
 
 def test_the_list_of_workspaces(stores: Stores) -> None:
     registry = stores.registry
-    assert registry.entries() == []
-    registry.put(Entry("/a/b", include=("x.md", "y.md")))
-    registry.put(Entry("/a", conventional=True))
-    registry.put(Entry("/a/b", include=("z.md",)))
-    assert registry.entries() == [Entry("/a", conventional=True), Entry("/a/b", include=("z.md",))]
-    assert registry.around(Path("/a/b/c")) == Entry("/a/b", include=("z.md",))
+    assert registry.list_all() == []
+    registry.put(Workspace("/a/b", include=("x.md", "y.md")))
+    registry.put(Workspace("/a", conventional=True))
+    registry.put(Workspace("/a/b", include=("z.md",)))
+    assert registry.list_all() == [
+        Workspace("/a", conventional=True),
+        Workspace("/a/b", include=("z.md",)),
+    ]
+    assert registry.find_around(Path("/a/b/c")) == Workspace("/a/b", include=("z.md",))
     registry.remove("/a/b")
-    assert registry.around(Path("/a/b/c")) == Entry("/a", conventional=True)
+    assert registry.find_around(Path("/a/b/c")) == Workspace("/a", conventional=True)
 
 
 # -- facts -----------------------------------------------------------------------------------------
 
 
-def keeper(stores: Stores, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> Keeper:
-    return Keeper(stores.facts, viewer, now)
+def keeper(stores: Stores, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+    return FactService(stores.facts, viewer, now)
 
 
 def test_facts_are_added_reinforced_superseded_and_remember_their_history(stores: Stores) -> None:
     kept = keeper(stores)
-    old = kept.remember(Telling("Standup is at 14:15.", tags=("Team",), confidence=0.6)).fact
-    assert kept.remember(Telling(" STANDUP is at 14:15 ")).outcome == "reinforced"
+    old = kept.remember(NewFact("Standup is at 14:15.", tags=("Team",), confidence=0.6)).fact
+    assert kept.remember(NewFact(" STANDUP is at 14:15 ")).outcome == "reinforced"
     done = keeper(stores, now=NOW + dt.timedelta(days=1)).supersede(
-        old.id, Telling("Standup is at 9.")
+        old.id, NewFact("Standup is at 9.")
     )
-    assert [fact.text for fact in kept.find(Which())] == ["Standup is at 9."]
+    assert [fact.text for fact in kept.find(FactFilter())] == ["Standup is at 9."]
     assert kept.get(old.id).superseded_by == done.fact.id
     assert [event.what for event in kept.history(done.fact.id)] == [
         "added",
@@ -542,52 +550,52 @@ def test_facts_are_added_reinforced_superseded_and_remember_their_history(stores
         "added",
         "superseded",
     ]
-    assert [fact.id for fact in kept.find(Which(as_of="2026-02-10T13:00"))] == [old.id]
-    assert [fact.id for fact in kept.find(Which(tag="team", superseded=True))] == [old.id]
+    assert [fact.id for fact in kept.find(FactFilter(as_of="2026-02-10T13:00"))] == [old.id]
+    assert [fact.id for fact in kept.find(FactFilter(tag="team", superseded=True))] == [old.id]
 
 
 def test_nobody_sees_a_fact_of_another_scope(stores: Stores) -> None:
     anna, ben = keeper(stores), keeper(stores, BEN)
-    hers = anna.remember(Telling("The code is 17.", scope="user")).fact
-    everyones = anna.remember(Telling("The sky is blue.", scope="global")).fact
-    assert [fact.id for fact in ben.find(Which())] == [everyones.id]
+    hers = anna.remember(NewFact("The code is 17.", scope="user")).fact
+    everyones = anna.remember(NewFact("The sky is blue.", scope="global")).fact
+    assert [fact.id for fact in ben.find(FactFilter())] == [everyones.id]
     for verb in (ben.get, ben.history, lambda key: ben.forget([key])):
         with pytest.raises(NotFoundError):
             verb(hers.id)
-    assert ben.remember(Telling("The code is 17.", scope="user")).outcome == "added"
+    assert ben.remember(NewFact("The code is 17.", scope="user")).outcome == "added"
     anna.promote(hers.id, "global")
-    assert {fact.id for fact in ben.find(Which(scope="global"))} == {hers.id, everyones.id}
+    assert {fact.id for fact in ben.find(FactFilter(scope="global"))} == {hers.id, everyones.id}
     assert [event.what for event in ben.history(hers.id)] == ["added", "promoted"]
 
 
 def test_facts_expire_are_pruned_and_followed_by_the_index(stores: Stores) -> None:
     kept = keeper(stores)
-    brief = kept.remember(Telling("The door is open.", decay_class="session")).fact
-    lasting = kept.remember(Telling("The door is green.", scope="global")).fact
+    brief = kept.remember(NewFact("The door is open.", decay_class="session")).fact
+    lasting = kept.remember(NewFact("The door is green.", scope="global")).fact
     at = NOW.isoformat(timespec="milliseconds")
-    follow(stores.index, stores.facts, ANNA, at)
+    sync_facts(stores.index, stores.facts, ANNA, at)
     indexed = Indexed(stores)
     assert {*indexed.found("door")} == {brief.id, lasting.id}
-    follow(stores.index, stores.facts, ANNA, LATER)
+    sync_facts(stores.index, stores.facts, ANNA, LATER)
     assert indexed.found("door") == [lasting.id]
     assert keeper(stores, now=dt.datetime.fromisoformat(LATER)).prune() == 1
-    new = kept.supersede(lasting.id, Telling("The door is red.")).fact
-    follow(stores.index, stores.facts, ANNA, at)
+    new = kept.supersede(lasting.id, NewFact("The door is red.")).fact
+    sync_facts(stores.index, stores.facts, ANNA, at)
     with stores.index.reading() as reader:
         known = reader.notes.fact_workspaces()
-        assert root_of("global", "") in known
-        former = known[root_of("global", "", former=True)]
+        assert scope_workspace("global", "") in known
+        former = known[scope_workspace("global", "", former=True)]
     now = [key for root, key in known.items() if key != former]
     assert indexed.found("door", Filters(workspaces=tuple(now))) == [new.id]
     assert indexed.found("door", Filters(workspaces=(former,))) == [lasting.id]
-    held = Filters(held_at="2026-02-10T11:00:00.000+00:00")
+    held = Filters(valid_at="2026-02-10T11:00:00.000+00:00")
     assert indexed.found("door", held) == []
 
 
 def test_what_is_forgotten_is_gone_from_facts_index_and_cache(stores: Stores) -> None:
     kept = keeper(stores)
-    fact = kept.remember(Telling("The zebrafinch sings.", scope="global")).fact
-    follow(stores.index, stores.facts, ANNA, LATER)
+    fact = kept.remember(NewFact("The zebrafinch sings.", scope="global")).fact
+    sync_facts(stores.index, stores.facts, ANNA, LATER)
     indexed = Indexed(stores)
     cache = stores.index.cache(10**6)
     cache.put("model", [(fact.text, rows([1, 0]))])
@@ -596,7 +604,7 @@ def test_what_is_forgotten_is_gone_from_facts_index_and_cache(stores: Stores) ->
     assert (done.count, done.pending) == (1, False)
     assert indexed.found("zebrafinch") == []
     assert cache.get("model", 2, [fact.text]) == {}
-    assert stores.facts.unfinished() == {}
+    assert stores.facts.pending_erasures() == {}
     with pytest.raises(NotFoundError):
         kept.get(fact.id)
     cache.close()
@@ -604,22 +612,22 @@ def test_what_is_forgotten_is_gone_from_facts_index_and_cache(stores: Stores) ->
 
 def test_export_and_import_give_the_same_lines(stores: Stores, home: Path) -> None:
     kept = keeper(stores)
-    old = kept.remember(Telling("One.  Two.", tags=("a", "b"), scope="global")).fact
-    kept.supersede(old.id, Telling("Three is more."))
-    kept.remember(Telling("Mine alone.", scope="session"))
-    written = as_jsonl(exported(kept)).encode()
-    other = in_files(home / "other", "main")
-    assert take_in(written, Keeper(other.facts, ANNA, NOW)).added == 3
-    assert as_jsonl(exported(Keeper(other.facts, ANNA, NOW))).encode() == written
-    assert take_in(written, kept).unchanged == 3
+    old = kept.remember(NewFact("One.  Two.", tags=("a", "b"), scope="global")).fact
+    kept.supersede(old.id, NewFact("Three is more."))
+    kept.remember(NewFact("Mine alone.", scope="session"))
+    written = to_jsonl(export_facts(kept)).encode()
+    other = open_sqlite(home / "other", "main")
+    assert import_jsonl(written, FactService(other.facts, ANNA, NOW)).added == 3
+    assert to_jsonl(export_facts(FactService(other.facts, ANNA, NOW))).encode() == written
+    assert import_jsonl(written, kept).unchanged == 3
     kept.forget([old.id])
-    assert take_in(written, kept).added == 1
-    assert as_jsonl(exported(kept)).encode() == written
+    assert import_jsonl(written, kept).added == 1
+    assert to_jsonl(export_facts(kept)).encode() == written
     hidden = written.replace(b'"session"', b'"user"').replace(b'"s1"', b'"ben"')
-    assert len(take_in(hidden, keeper(stores, Viewer("ben", "main"))).refused) == 1
+    assert len(import_jsonl(hidden, keeper(stores, Viewer("ben", "main"))).refused) == 1
     other.facts.close()
 
 
 def test_a_mistake_is_named(stores: Stores) -> None:
     with pytest.raises(MemwellError, match="no scope"):
-        keeper(stores).remember(Telling("A thing.", scope="nobody"))
+        keeper(stores).remember(NewFact("A thing.", scope="nobody"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.extract.chat import SPEAKER, facts_said, own_words
+from memwell.extract.chat import SPEAKER, facts_in_message, own_words
 
 DATA = Path(__file__).parent / "data" / "hooks"
 
@@ -32,7 +32,7 @@ class Score:
 
 
 def texts(message: str) -> list[str]:
-    return [fact.text for fact in facts_said(message)]
+    return [fact.text for fact in facts_in_message(message)]
 
 
 def score(name: str) -> Score:
@@ -67,7 +67,7 @@ def test_messages_that_were_labelled_after_the_rules_were_written_do_not_get_wor
     ],
 )
 def test_a_fact_is_of_the_kind_that_its_phrase_says(said: str, category: str) -> None:
-    assert [fact.category for fact in facts_said(said)] == [category]
+    assert [fact.category for fact in facts_in_message(said)] == [category]
 
 
 def test_what_says_i_is_told_with_who_said_it() -> None:
@@ -94,7 +94,7 @@ def test_a_long_line_that_was_wrapped_is_one_sentence() -> None:
 
 @given(st.text())
 def test_any_text_can_be_read(text: str) -> None:
-    for fact in facts_said(text):
+    for fact in facts_in_message(text):
         assert fact.text
 
 
@@ -104,7 +104,7 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_a_text_that_was_made_to_be_slow_is_not(piece: str) -> None:
     def cost(pieces: int) -> float:
         begun = time.process_time()
-        facts_said(piece * pieces)
+        facts_in_message(piece * pieces)
         return time.process_time() - begun
 
     assert cost(20_000) < 10 * max(cost(5_000), 0.05)  # four times as long; squared, sixteen

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory, config
 from memwell.errors import ConfigError, MemwellError
-from memwell.search.diversify import Alike, cluster, jaccard, mmr, signs
+from memwell.search.diversify import Similarity, cluster, jaccard, mmr, word_set
 from tests.conftest import Write
 
 ROUTER = [
@@ -23,13 +23,13 @@ ROUTER = [
 
 
 def test_jaccard_by_hand() -> None:
-    assert jaccard(signs("a b c"), signs("B c d")) == 2 / 4
-    assert jaccard(signs("会议改到三点"), signs("会议改到四点")) == 5 / 7
-    assert jaccard(signs(""), signs("...")) == 0.0
+    assert jaccard(word_set("a b c"), word_set("B c d")) == 2 / 4
+    assert jaccard(word_set("会议改到三点"), word_set("会议改到四点")) == 5 / 7
+    assert jaccard(word_set(""), word_set("...")) == 0.0
 
 
-def by_words(texts: list[str]) -> Alike:
-    words = [signs(text) for text in texts]
+def by_words(texts: list[str]) -> Similarity:
+    words = [word_set(text) for text in texts]
     return lambda one, other: jaccard(words[one], words[other])
 
 

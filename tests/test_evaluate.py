@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError, NotFoundError
 from memwell.evaluate import metrics
-from memwell.evaluate.cases import Case, as_dataset, check_notes, read_cases
+from memwell.evaluate.cases import Case, check_notes, read_cases, to_dataset
 from memwell.evaluate.compare import Difference, compare, paired_interval
 from memwell.evaluate.dataset import Dataset, Document, Question, load
 from memwell.evaluate.html import Comparison, page
 from memwell.evaluate.report import Evaluation, Ranking, evaluate, misses
 from memwell.evaluate.runner import (
-    AskedNotes,
+    NoteSearch,
     check_comparable,
-    environment_of,
-    known_notes,
+    environment_settings,
+    find_known_notes,
     parse_settings,
 )
-from memwell.evaluate.thresholds import Threshold, below, parse_threshold
+from memwell.evaluate.thresholds import Threshold, find_missed, parse_threshold
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from tests.conftest import Write
 from tests.test_cli import run, run_json
@@ -83,7 +83,7 @@ def measured(found: dict[str, list[str]], k: int = 10) -> tuple[Dataset, Evaluat
     def search(question: Question, depth: int) -> Ranking:
         return [(name, 0.5) for name in found[question.text]]
 
-    dataset = as_dataset("cases", CASES)
+    dataset = to_dataset("cases", CASES)
     return dataset, evaluate(dataset, search, k=k, by_note=True)
 
 
@@ -113,7 +113,7 @@ def test_k_decides_how_many_count() -> None:
 
 def test_progress_counts_the_questions() -> None:
     told: list[tuple[int, int]] = []
-    evaluate(as_dataset("x", CASES), lambda question, k: [], lambda *at: told.append(at))
+    evaluate(to_dataset("x", CASES), lambda question, k: [], lambda *at: told.append(at))
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -175,7 +175,7 @@ def test_thresholds() -> None:
     figures = {"recall@10": (1 + 1 + 0) / 3, "notes-passing": 0.5}
     exact = Threshold("recall@10", 2 / 3)
     missed = Threshold("notes-passing", 0.6)
-    assert below(figures, [exact, missed]) == [(missed, 0.5)]
+    assert find_missed(figures, [exact, missed]) == [(missed, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_note_counts_once_and_unanswered_legs_are_told() -> None:
         leg = Leg("meaning", False, "no vectors")
         return SearchResult(query, tuple(hits[:k]), (leg,), Freshness(True, pending=1))
 
-    asked = AskedNotes(search)
+    asked = NoteSearch(search)
     assert asked(Question("1", "x"), 3) == [("b.md", 0.9), ("a.md", 0.8), ("twin.md", 0.8)]
     assert asked.passages["1", "b.md"] == "b.md 0.9"
     assert asked.caveats["meaning did not answer: no vectors"] == 1
@@ -329,7 +329,7 @@ def test_known_notes_are_known_whatever_their_names(
     names.append("twin.md")
     memory.index(workspace)
     wanted = [*names, "gone.md", "sub/b.md", "x.md", *(f"n{number}.md" for number in range(250))]
-    found = known_notes(wanted, lambda query, k: memory.search(query, k=k, mode="words"))
+    found = find_known_notes(wanted, lambda query, k: memory.search(query, k=k, mode="words"))
     assert found == {*names}
 
 
@@ -341,7 +341,7 @@ def test_settings_to_compare() -> None:
         "embedding.chain": "gguf,minilm",
         "search.min_score": "0.2",
     }
-    assert environment_of({"search.mode": "words"}) == {"MEMWELL_SEARCH_MODE": "words"}
+    assert environment_settings({"search.mode": "words"}) == {"MEMWELL_SEARCH_MODE": "words"}
     for wrong in ("words", "", "search.mod=words"):
         with pytest.raises(ConfigError):
             parse_settings(wrong)
@@ -386,7 +386,7 @@ class _Page(HTMLParser):
 def hostile_page() -> str:
     evil = "<script>alert('x')</script>\"{x}&amp;"
     cases = [Case(evil, (evil,), evil), Case("fine", ("a", "b"), "all")]
-    dataset = as_dataset(evil, cases)
+    dataset = to_dataset(evil, cases)
     result = evaluate(dataset, lambda question, k: [("a", 0.5), (evil * 9, 0.25)], by_note=True)
     comparison = Comparison(f"search.mode={evil}", compare(result, result))
     return page(dataset, result, [evil], lambda question, document: evil * 50, comparison)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.extract.markdown import LONGEST, Extracted, extract
+from memwell.extract.markdown import LONGEST, MarkdownFact, extract
 
 PASSAGES = Path(__file__).parent / "data" / "passages.txt"
 
@@ -89,10 +89,10 @@ def test_facts_know_their_lines() -> None:
         "\n| a | b |\n|---|---|\n| one | two words |\n"
     )
     assert extract(note) == [
-        Extracted("Cellar: The pump is a Grundfos from 2019.", 6, 7, "definition"),
-        Extracted("Cellar: switch: behind the door, on the left", 9, 10, "definition"),
-        Extracted("To start the pump: `pumpctl start`", 14, 16, "command"),
-        Extracted("Start the pump: one: b: two words", 20, 20, "row"),
+        MarkdownFact("Cellar: The pump is a Grundfos from 2019.", 6, 7, "definition"),
+        MarkdownFact("Cellar: switch: behind the door, on the left", 9, 10, "definition"),
+        MarkdownFact("To start the pump: `pumpctl start`", 14, 16, "command"),
+        MarkdownFact("Start the pump: one: b: two words", 20, 20, "row"),
     ]
 
 

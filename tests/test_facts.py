@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from memwell import Memory
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.facts.service import Keeper, RefusedError, Telling, folded
+from memwell.facts.service import FactService, NewFact, RefusedError, normalised
 from memwell.model import Fact, Viewer
 from memwell.store.sqlite import facts as facts_module
-from memwell.store.sqlite.backup import back_up, restore
-from memwell.store.sqlite.facts import FactStore, Which, new_id
+from memwell.store.sqlite.backup import create_backup, restore
+from memwell.store.sqlite.facts import FactFilter, FactStore, new_id
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY, Write
 
@@ -36,8 +36,8 @@ def store(home: Path) -> FactStore:
     return FactStore(home / "memory.db")
 
 
-def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> Keeper:
-    return Keeper(store, viewer, now)
+def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+    return FactService(store, viewer, now)
 
 
 def texts(found: list[Fact]) -> list[str]:
@@ -48,10 +48,10 @@ def texts(found: list[Fact]) -> list[str]:
 
 
 def test_a_fact_is_added_and_then_reinforced(store: FactStore) -> None:
-    first = keeper(store).remember(Telling("Rod's standup is at 14:15.", confidence=0.6))
+    first = keeper(store).remember(NewFact("Rod's standup is at 14:15.", confidence=0.6))
     assert first.outcome == "added"
     later = NOW + dt.timedelta(days=1)
-    again = keeper(store, now=later).remember(Telling("  rod's STANDUP is at 14:15 "))
+    again = keeper(store, now=later).remember(NewFact("  rod's STANDUP is at 14:15 "))
     assert again.outcome == "reinforced"
     assert again.fact.id == first.fact.id
     assert again.fact.text == "Rod's standup is at 14:15."
@@ -61,7 +61,7 @@ def test_a_fact_is_added_and_then_reinforced(store: FactStore) -> None:
 
 
 def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: FactStore) -> None:
-    fact = keeper(store).remember(Telling("The cat is gray.", tags=("Pets",))).fact
+    fact = keeper(store).remember(NewFact("The cat is gray.", tags=("Pets",))).fact
     done = keeper(store).edit(fact.id, text="The cat is grey.", importance=0.9)
     assert (done.text, done.importance, done.tags) == ("The cat is grey.", 0.9, ("pets",))
     assert keeper(store).get(fact.id).text == "The cat is grey."
@@ -73,31 +73,31 @@ def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: FactStor
 
 
 def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStore) -> None:
-    fact = keeper(store).remember(Telling("The key hangs behind the meter.")).fact
+    fact = keeper(store).remember(NewFact("The key hangs behind the meter.")).fact
     assert (fact.scope, fact.target) == ("session", "s1")
     assert keeper(store).promote(fact.id, "user").target == "anna"
     assert keeper(store).promote(fact.id, "agent").target == "main"
     with pytest.raises(MemwellError, match="user is no wider than agent"):
         keeper(store).promote(fact.id, "user")
     with pytest.raises(MemwellError, match="There is no user whose fact it could be"):
-        keeper(store, Viewer(agent="main")).remember(Telling("x is y", scope="user"))
+        keeper(store, Viewer(agent="main")).remember(NewFact("x is y", scope="user"))
     with pytest.raises(MemwellError, match="'planet' is no scope"):
-        keeper(store).remember(Telling("x is y", scope="planet"))
+        keeper(store).remember(NewFact("x is y", scope="planet"))
 
 
 def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
-    cat = keeper(store).remember(Telling("The cat is grey.", scope="user")).fact
-    dog = keeper(store).remember(Telling("The dog is brown.", scope="user")).fact
-    mine = keeper(store).remember(Telling("The cat is grey.", scope="session")).fact
+    cat = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
+    dog = keeper(store).remember(NewFact("The dog is brown.", scope="user")).fact
+    mine = keeper(store).remember(NewFact("The cat is grey.", scope="session")).fact
     twin = f"The fact {cat.id} of the same scope says so already"
     with pytest.raises(MemwellError, match=twin):
         keeper(store).edit(dog.id, text="the CAT is grey")
     with pytest.raises(MemwellError, match=twin):
         keeper(store).promote(mine.id, "user")
-    black = keeper(store).supersede(cat.id, Telling("The cat is black.")).fact
-    again = keeper(store).supersede(black.id, Telling("The cat is grey."))  # it is so again
+    black = keeper(store).supersede(cat.id, NewFact("The cat is black.")).fact
+    again = keeper(store).supersede(black.id, NewFact("The cat is grey."))  # it is so again
     assert (again.outcome, again.fact.id != cat.id) == ("superseded", True)
-    assert sorted(texts(keeper(store).find(Which(scope="user")))) == [
+    assert sorted(texts(keeper(store).find(FactFilter(scope="user")))) == [
         "The cat is grey.",
         "The dog is brown.",
     ]
@@ -106,85 +106,85 @@ def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
 def test_junk_and_secrets_are_refused_with_the_reason(store: FactStore) -> None:
     for text in ("", "   ", "hello!", f"{RECALL_BEGIN} [1] the cat is grey {RECALL_END}"):
         with pytest.raises(RefusedError, match="Not remembered"):
-            keeper(store).remember(Telling(text))
+            keeper(store).remember(NewFact(text))
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     with pytest.raises(RefusedError, match="it holds a secret") as refused:
-        keeper(store).remember(Telling(f"The token is {token}"))
+        keeper(store).remember(NewFact(f"The token is {token}"))
     assert token not in str(refused.value)
-    kept = keeper(store).remember(Telling(f"The token is {token}", secrets="redact")).fact
+    kept = keeper(store).remember(NewFact(f"The token is {token}", secrets="redact")).fact
     assert token not in kept.text
-    assert token in keeper(store).remember(Telling(f"Its {token}", secrets="allow")).fact.text
+    assert token in keeper(store).remember(NewFact(f"Its {token}", secrets="allow")).fact.text
 
 
 @pytest.mark.parametrize("name", ["importance", "confidence"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_share_that_is_none_is_named(store: FactStore, name: str, value: float) -> None:
     with pytest.raises(MemwellError, match=f"{name} = {value}"):
-        keeper(store).remember(Telling("the cat is grey", **{name: value}))  # type: ignore[arg-type]
+        keeper(store).remember(NewFact("the cat is grey", **{name: value}))  # type: ignore[arg-type]
 
 
 def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: FactStore) -> None:
     for wrong in ("soon", "2026-13-01", ""):
-        telling = Telling("The plan is set.", valid_from=wrong or "tomorrow")
+        telling = NewFact("The plan is set.", valid_from=wrong or "tomorrow")
         with pytest.raises(MemwellError, match=r"valid_from = .* is no time"):
             keeper(store).remember(telling)
     with pytest.raises(MemwellError, match="as_of = 'whenever' is no time"):
-        keeper(store).find(Which(as_of="whenever"))
-    told = Telling("The plan is set.", valid_from="2026-02-01T01:00+02:00")
+        keeper(store).find(FactFilter(as_of="whenever"))
+    told = NewFact("The plan is set.", valid_from="2026-02-01T01:00+02:00")
     assert keeper(store).remember(told).fact.valid_from == "2026-01-31T23:00:00.000+00:00"
 
 
 def test_a_large_fact_and_broken_unicode(store: FactStore) -> None:
     long = "word " * 199_000
-    assert keeper(store).remember(Telling(long)).fact.text == long.strip()
+    assert keeper(store).remember(NewFact(long)).fact.text == long.strip()
     with pytest.raises(RefusedError, match="is a document"):
-        keeper(store).remember(Telling("word " * 300_000))
-    assert keeper(store).remember(Telling("half \ud800 a pair")).fact.text == "half ? a pair"
+        keeper(store).remember(NewFact("word " * 300_000))
+    assert keeper(store).remember(NewFact("half \ud800 a pair")).fact.text == "half ? a pair"
 
 
 @given(st.text())
 def test_folding_is_the_same_for_what_differs_in_case_and_space_only(text: str) -> None:
-    assert folded(folded(text)) == folded(text)
-    assert folded(f"  {text} ") == folded(text)
+    assert normalised(normalised(text)) == normalised(text)
+    assert normalised(f"  {text} ") == normalised(text)
 
 
 # -- superseding, expiring, forgetting -------------------------------------------------------------
 
 
 def test_what_was_superseded_is_no_longer_held_true_but_was(store: FactStore) -> None:
-    old = keeper(store).remember(Telling("Standup is at 9:30.")).fact
+    old = keeper(store).remember(NewFact("Standup is at 9:30.")).fact
     later = NOW + dt.timedelta(days=7)
-    done = keeper(store, now=later).supersede(old.id, Telling("Standup is at 14:15."))
+    done = keeper(store, now=later).supersede(old.id, NewFact("Standup is at 14:15."))
     assert done.outcome == "superseded"
     assert done.instead_of is not None
     assert done.instead_of.superseded_by == done.fact.id
     now = keeper(store, now=later)
-    assert texts(now.find(Which())) == ["Standup is at 14:15."]
-    assert texts(now.find(Which(as_of="2026-02-12"))) == ["Standup is at 9:30."]
-    assert len(now.find(Which(superseded=True))) == 2
+    assert texts(now.find(FactFilter())) == ["Standup is at 14:15."]
+    assert texts(now.find(FactFilter(as_of="2026-02-12"))) == ["Standup is at 9:30."]
+    assert len(now.find(FactFilter(superseded=True))) == 2
     assert [event.what for event in now.history(done.fact.id)] == ["added", "added", "superseded"]
     with pytest.raises(MemwellError, match="was superseded already"):
-        now.supersede(old.id, Telling("Standup is at noon."))
-    back = now.supersede(done.fact.id, Telling("Standup is at 9:30."))
+        now.supersede(old.id, NewFact("Standup is at noon."))
+    back = now.supersede(done.fact.id, NewFact("Standup is at 9:30."))
     assert back.fact.id != old.id  # no cycle: what is held true again is told anew
 
 
 def test_an_expired_fact_stops_answering_at_the_very_moment(store: FactStore) -> None:
-    fact = keeper(store).remember(Telling("Deploy is running.", decay_class="checkpoint")).fact
+    fact = keeper(store).remember(NewFact("Deploy is running.", decay_class="checkpoint")).fact
     ends = dt.datetime.fromisoformat(str(fact.expires_at))
     assert ends == NOW + dt.timedelta(hours=4)
     just_before = keeper(store, now=ends - dt.timedelta(milliseconds=1))
-    assert texts(just_before.find(Which())) == ["Deploy is running."]
-    assert keeper(store, now=ends).find(Which()) == []
-    assert keeper(store, now=ends).remember(Telling("deploy is running")).outcome == "added"
+    assert texts(just_before.find(FactFilter())) == ["Deploy is running."]
+    assert keeper(store, now=ends).find(FactFilter()) == []
+    assert keeper(store, now=ends).remember(NewFact("deploy is running")).outcome == "added"
     elsewhere = ends.astimezone(dt.timezone(dt.timedelta(hours=-9))) + dt.timedelta(hours=5)
     assert keeper(store, now=elsewhere).prune() == 0  # the new one is permanent
-    assert len(keeper(store, now=elsewhere).find(Which())) == 1
+    assert len(keeper(store, now=elsewhere).find(FactFilter())) == 1
 
 
 def test_forgetting_leaves_nothing_of_the_text_in_the_files(store: FactStore, home: Path) -> None:
-    fact = keeper(store).remember(Telling("The zebrafinch code is quokka.", tags=("Secret",))).fact
-    keeper(store).remember(Telling("The door is green."))
+    fact = keeper(store).remember(NewFact("The zebrafinch code is quokka.", tags=("Secret",))).fact
+    keeper(store).remember(NewFact("The door is green."))
     assert texts(keeper(store).forget([fact.id])) == [fact.text]
     store.close()
     for file in home.glob("memory.db*"):
@@ -215,14 +215,14 @@ def test_forgetting_scrubs_every_file_of_the_home(
 
 
 def test_reading_renews_what_its_class_says_and_age_costs_confidence(store: FactStore) -> None:
-    fact = keeper(store).remember(Telling("The sprint ends Friday.", decay_class="active")).fact
+    fact = keeper(store).remember(NewFact("The sprint ends Friday.", decay_class="active")).fact
     late = NOW + dt.timedelta(days=12)
     assert keeper(store, now=late).get(fact.id).confidence == 0.5
-    keeper(store, now=late).was_read([fact.id])
+    keeper(store, now=late).renew_on_read([fact.id])
     renewed = keeper(store, now=late).get(fact.id)
     assert renewed.expires_at == (late + dt.timedelta(days=14)).isoformat(timespec="milliseconds")
-    point = keeper(store).remember(Telling("Step 3 of 5 is done.", decay_class="session")).fact
-    keeper(store, now=NOW + dt.timedelta(hours=20)).was_read([point.id])
+    point = keeper(store).remember(NewFact("Step 3 of 5 is done.", decay_class="session")).fact
+    keeper(store, now=NOW + dt.timedelta(hours=20)).renew_on_read([point.id])
     assert keeper(store).get(point.id).expires_at == point.expires_at
 
 
@@ -246,10 +246,10 @@ def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
 
 
 def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
-    mine = keeper(store).remember(Telling("Anna is allergic to nuts.", scope="user")).fact
+    mine = keeper(store).remember(NewFact("Anna is allergic to nuts.", scope="user")).fact
     hostile = keeper(store, BEN)
-    assert hostile.find(Which(superseded=True)) == []
-    assert hostile.find(Which(ids=(mine.id,), scope="user", as_of="2030-01-01")) == []
+    assert hostile.find(FactFilter(superseded=True)) == []
+    assert hostile.find(FactFilter(ids=(mine.id,), scope="user", as_of="2030-01-01")) == []
     for verb in (
         lambda: hostile.get(mine.id),
         lambda: hostile.history(mine.id),
@@ -258,17 +258,17 @@ def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
         lambda: hostile.expire(mine.id, "because"),
         lambda: hostile.promote(mine.id, "global"),
         lambda: hostile.edit(mine.id, text="Anna eats nuts."),
-        lambda: hostile.supersede(mine.id, Telling("Anna eats nuts.")),
+        lambda: hostile.supersede(mine.id, NewFact("Anna eats nuts.")),
     ):
         with pytest.raises(NotFoundError) as refused:
             verb()
         assert "allergic" not in str(refused.value)
-    assert hostile.remember(Telling("Anna is allergic to nuts.", scope="user")).outcome == "added"
+    assert hostile.remember(NewFact("Anna is allergic to nuts.", scope="user")).outcome == "added"
     assert hostile.prune() == 0
-    hostile.was_read([mine.id])
-    assert hostile.everything_of("user") == hostile.find(Which(scope="user"))
-    assert hostile.check(Telling("Anna is allergic to nuts.", scope="session")) is None
-    assert texts(keeper(store).find(Which())) == ["Anna is allergic to nuts."]
+    hostile.renew_on_read([mine.id])
+    assert hostile.list_scope("user") == hostile.find(FactFilter(scope="user"))
+    assert hostile.check(NewFact("Anna is allergic to nuts.", scope="session")) is None
+    assert texts(keeper(store).find(FactFilter())) == ["Anna is allergic to nuts."]
 
 
 def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
@@ -397,7 +397,7 @@ def test_a_session_is_not_told_again_what_it_was_told(
         again = memory.recall("what is the hamster called")
         assert "brown" in again.block
         assert not {hit.text for hit in again.hits} & {hit.text for hit in first.hits}
-        memory.tell_again()
+        memory.reset_recall_history()
         assert "Pip" in memory.recall("what is the hamster called").block
         assert memory.recall("what is the hamster called").block == ""
     with Memory(session="s2") as other, Memory() as none:
@@ -482,7 +482,7 @@ def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(
     for child in children:
         assert child.stdout
         acknowledged |= {child.stdout.readline().strip() for _ in range(20)}
-    saved = back_up(FactStore(home / "memory.db").database, tmp_path / "a.backup")
+    saved = create_backup(FactStore(home / "memory.db").database, tmp_path / "a.backup")
     for child in children:
         child.send_signal(signal.SIGKILL)
         said, _ = child.communicate()
@@ -492,39 +492,39 @@ def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(
     assert 80 <= len(acknowledged) < 4 * _CALLS
     assert acknowledged <= {*kept}
     assert len(kept) == len({*kept})
-    assert verify(home / "memory.db", folded) == []
+    assert verify(home / "memory.db", normalised) == []
     for child in four_that_remember(home):  # now to the end: what is known is reinforced
         said, _ = child.communicate()
         assert len(said.splitlines()) == _CALLS
     kept = every_text(home)
     assert len(kept) == len({*kept}) == 4 * _CALLS + 7
-    assert verify(home / "memory.db", folded) == []
+    assert verify(home / "memory.db", normalised) == []
     restored = FactStore(tmp_path / "other" / "memory.db")
     assert restore(restored.database, tmp_path / "a.backup", NOW).facts == saved.facts >= 80
-    assert verify(restored.database.path, folded) == []
+    assert verify(restored.database.path, normalised) == []
 
 
 def every_text(home: Path) -> list[str]:
     with Memory(home) as memory:
-        return texts(memory.facts.find(Which()))
+        return texts(memory.facts.find(FactFilter()))
 
 
 def test_a_damaged_or_newer_memory_is_named_and_left_alone(store: FactStore, home: Path) -> None:
-    keeper(store).remember(Telling("The cat is grey."))
+    keeper(store).remember(NewFact("The cat is grey."))
     store.close()
     file = home / "memory.db"
     connection = apsw.Connection(str(file))
     connection.pragma("user_version", 99)
     connection.close()
     with pytest.raises(HomeError, match=r"newer memwell\. Upgrade memwell"):
-        keeper(FactStore(file)).find(Which())
+        keeper(FactStore(file)).find(FactFilter())
     connection = apsw.Connection(str(file))
     connection.pragma("user_version", 1)
     connection.close()
     whole = file.read_bytes()
     file.write_bytes(whole[:200] + b"x" * (len(whole) - 200))
     with pytest.raises(HomeError, match=r"is damaged\. Restore it from a backup"):
-        keeper(FactStore(file)).find(Which())
+        keeper(FactStore(file)).find(FactFilter())
     assert file.exists()
 
 

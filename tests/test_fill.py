@@ -19,9 +19,9 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.base import BatchRefused, Limits
-from memwell.memory.embed_pending import batched, in_parallel, random_cosines
+from memwell.memory.embed_pending import random_cosines, run_parallel, split_batches
 from memwell.store.sqlite.cache import VectorCache
-from memwell.store.sqlite.spaces import Waiting
+from memwell.store.sqlite.spaces import WaitingChunk
 from memwell.token_estimate import count_tokens
 from tests.conftest import REPOSITORY, Write
 from tests.embedders import Faulty
@@ -78,7 +78,7 @@ def test_a_note_that_is_restored_is_not_embedded_again(
     (workspace / "one.md").unlink()
     filled.index(workspace)
     (workspace / "back.md").write_text(text)
-    assert filled._meaning.fill().embedded == 0
+    assert filled._vectors.fill().embedded == 0
     filled.index(workspace)
     assert len(provider.texts) == 3
 
@@ -171,9 +171,9 @@ def test_a_damaged_cache_costs_time_and_nothing_else(
 
 
 def test_a_batch_is_as_large_as_its_provider_takes() -> None:
-    items = [Waiting(number, "word " * (1 + 37 * number % 900)) for number in range(300)]
+    items = [WaitingChunk(number, "word " * (1 + 37 * number % 900)) for number in range(300)]
     limits = Limits(tokens=8_000, texts=50)
-    batches = [*batched(items, limits)]
+    batches = [*split_batches(items, limits)]
     assert [item for batch in batches for item in batch] == items
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
         tokens = sum(count_tokens(item.text) for item in batch)
@@ -181,13 +181,15 @@ def test_a_batch_is_as_large_as_its_provider_takes() -> None:
         assert len(batch) <= 50
         if following:
             assert tokens + count_tokens(following[0].text) > 8_000 or len(batch) == 50
-    assert [len(batch) for batch in batched([Waiting(1, "x" * 100_000)] * 2, limits)] == [1, 1]
+    assert [
+        len(batch) for batch in split_batches([WaitingChunk(1, "x" * 100_000)] * 2, limits)
+    ] == [1, 1]
 
 
 def test_so_many_batches_at_once_and_no_more() -> None:
     at_once, most, lock = 0, 0, threading.Lock()
 
-    def work(batch: Sequence[Waiting]) -> list[Matrix]:
+    def work(batch: Sequence[WaitingChunk]) -> list[Matrix]:
         nonlocal at_once, most
         with lock:
             at_once += 1
@@ -197,8 +199,8 @@ def test_so_many_batches_at_once_and_no_more() -> None:
             at_once -= 1
         return []
 
-    batches = [[Waiting(number, "x")] for number in range(12)]
-    done = [batch for batch, _ in in_parallel(work, batches, 4)]
+    batches = [[WaitingChunk(number, "x")] for number in range(12)]
+    done = [batch for batch, _ in run_parallel(work, batches, 4)]
     assert sorted(batch[0].chunk_id for batch in done) == [*range(12)]
     assert most == 4
 

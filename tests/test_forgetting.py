@@ -10,8 +10,8 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
-from memwell.facts.erase import finish
-from memwell.store.sqlite.backup import back_up
+from memwell.facts.erase import finish_erasures
+from memwell.store.sqlite.backup import create_backup
 from tests.test_cli import run
 
 SECRET = "The zebrafinch code is quokka."
@@ -89,7 +89,7 @@ def test_what_a_crash_interrupts_is_finished(home: Path, embedded: None) -> None
     with Memory() as memory:
         memory.recall("anything")
         assert holding(home) == []
-        assert memory.facts.store.unfinished() == {}
+        assert memory.facts.store.pending_erasures() == {}
 
 
 def test_damaged_files_that_were_set_aside_go(home: Path, workspace: Path) -> None:
@@ -110,13 +110,13 @@ def test_backups_that_hold_it_are_named_wherever_they_are(home: Path, tmp_path: 
     before, after, gone = (tmp_path / f"{name}.backup" for name in ("before", "after", "gone"))
     with Memory() as memory:
         memory.remember("The door is green.")
-        back_up(memory.facts.store.database, before)
+        create_backup(memory.facts.store.database, before)
         fact = memory.remember(SECRET).fact
-        back_up(memory.facts.store.database, after)
-        back_up(memory.facts.store.database, gone)
+        create_backup(memory.facts.store.database, after)
+        create_backup(memory.facts.store.database, gone)
         gone.unlink()
         assert memory.forget(fact.id).backups == (str(after),)
-        assert finish(memory.facts.store)
+        assert finish_erasures(memory.facts.store)
 
 
 def test_forgetting_by_query_shows_what_is_meant_and_asks(home: Path, workspace: Path) -> None:
@@ -146,4 +146,4 @@ def test_forgetting_a_scope_leaves_the_others(home: Path, workspace: Path) -> No
     with Memory(user="anna") as anna:
         assert [hit.text for hit in anna.search("Anna door").hits] == ["The door is green."]
         with pytest.raises(MemwellError, match="'planet' is no scope"):
-            anna.facts.everything_of("planet")
+            anna.facts.list_scope("planet")

@@ -101,7 +101,7 @@ def test_a_silent_legs_weight_is_given_to_the_leg_that_spoke() -> None:
 
 def test_a_short_passage_borrows_from_those_beside_it() -> None:
     alone = Evidence(WORDS, {1: 2.0, 2: 2.0, 3: 0.0}, [1, 2])
-    helped = Evidence(WORDS, {1: 2.0, 2: 2.0, 3: 0.0}, [1, 2], borrowed={2: 1.5})
+    helped = Evidence(WORDS, {1: 2.0, 2: 2.0, 3: 0.0}, [1, 2], neighbour_credit={2: 1.5})
     before, after = (fuse([leg], Fusion()) for leg in (alone, helped))
     assert fused(before[1]) == fused(before[2])
     assert fused(after[2]) > fused(after[1])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.guard import RECALL_BEGIN, RECALL_END, Secret, junk, redacted, secrets
+from memwell.facts.guard import RECALL_BEGIN, RECALL_END, Secret, redact, rejection_reason, secrets
 
 WORD = string.ascii_letters + string.digits
 URL_SAFE = WORD + "-_"
@@ -146,7 +146,7 @@ LOOK_ALIKES = {
 def test_secrets_are_found_and_look_alikes_are_not() -> None:
     assert len(SECRETS) == len(LOOK_ALIKES) == 40
     missed = [name for name, text in SECRETS.items() if not secrets(text)]
-    alarms = {name: redacted(text) for name, text in LOOK_ALIKES.items() if secrets(text)}
+    alarms = {name: redact(text) for name, text in LOOK_ALIKES.items() if secrets(text)}
     recall, false = 1 - len(missed) / 40, len(alarms) / 40
     figures = f"recall {recall:.3f}, missed {missed}; false alarms {false:.3f}: {alarms}"
     assert recall >= 0.95, figures
@@ -157,9 +157,9 @@ def test_secrets_are_found_and_look_alikes_are_not() -> None:
 def test_nothing_but_the_secret_goes(name: str) -> None:
     text = SECRETS[name]
     (secret,) = secrets(text)
-    assert redacted(text) == f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
+    assert redact(text) == f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
     value = text[secret.start : secret.end]
-    assert value not in redacted(text)
+    assert value not in redact(text)
     if secret.kind not in ("private key", "card number"):
         assert not any(map(str.isspace, value))
 
@@ -188,7 +188,7 @@ def test_nothing_but_the_secret_goes(name: str) -> None:
 )
 def test_other_secrets(text: str) -> None:
     assert secrets(text), text
-    assert not secrets(redacted(text))
+    assert not secrets(redact(text))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_other_secrets(text: str) -> None:
     ],
 )
 def test_other_look_alikes(text: str) -> None:
-    assert not secrets(text), redacted(text)
+    assert not secrets(text), redact(text)
 
 
 def test_secrets_do_not_overlap_and_come_in_order() -> None:
@@ -224,7 +224,7 @@ def test_secrets_do_not_overlap_and_come_in_order() -> None:
 
 def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
     text = pem("RSA PRIVATE" + " KEY", ended=False) + "\n\nThe server is in the cellar."
-    assert redacted(text) == "[redacted private key]\n\nThe server is in the cellar."
+    assert redact(text) == "[redacted private key]\n\nThe server is in the cellar."
 
 
 @pytest.mark.parametrize("length", [13, 14, 15, 16, 19])
@@ -256,10 +256,10 @@ FRAGMENTS = st.sampled_from(
 def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None:
     found = secrets(text)
     assert all(0 <= secret.start < secret.end <= len(text) for secret in found)
-    clean = redacted(text)
+    clean = redact(text)
     assert not secrets(clean)
     assert (clean == text) == (not found)
-    junk(text)
+    rejection_reason(text)
 
 
 @pytest.mark.parametrize(
@@ -323,5 +323,5 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
     ],
 )
 def test_what_is_no_fact(text: str, reason: str) -> None:
-    said = junk(text)
+    said = rejection_reason(text)
     assert (reason in said) if reason else not said

@@ -20,8 +20,8 @@ import pytest
 
 from memwell import Memory
 from memwell.model import Fact
-from memwell.store.sqlite.facts import Which
-from memwell.surfaces.hook_socket import FILE_NAME, Door, Request, asked
+from memwell.store.sqlite.facts import FactFilter
+from memwell.surfaces.hook_socket import FILE_NAME, HookServer, Request, ask_server
 from memwell.surfaces.hooks.events import read_event
 from memwell.surfaces.hooks.transcript import Mark, messages
 from tests.llm_servers import chatting
@@ -90,7 +90,7 @@ def is_silent(done: Done) -> bool:
 
 def facts(**viewer: str) -> list[Fact]:
     with Memory(**viewer) as memory:  # type: ignore[arg-type]
-        return memory.facts.find(Which(superseded=True))[::-1]
+        return memory.facts.find(FactFilter(superseded=True))[::-1]
 
 
 def texts() -> list[str]:
@@ -380,7 +380,7 @@ def request(workspace: Path, **changed: Any) -> Request:
 @pytest.fixture
 def served(workspace: Path, home: Path) -> Iterator[Memory]:
     """A memory that a server has open, with a door."""
-    with Memory(near=workspace) as memory, Door(memory) as door:
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
         memory.remember(QUEUE)
         assert door.is_open
         yield memory
@@ -397,18 +397,18 @@ def test_a_server_answers_in_place_of_the_hook(
 
 def test_a_door_is_private_and_goes_with_its_server(home: Path, memory: Memory) -> None:
     path = home / "agents" / "main" / FILE_NAME
-    with Door(memory):
+    with HookServer(memory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
-    assert asked(home, "main", Request("x"), 1) is None
+    assert ask_server(home, "main", Request("x"), 1) is None
 
 
 def test_a_second_server_leaves_the_door_to_the_first(
     home: Path, workspace: Path, served: Memory
 ) -> None:
-    with Door(served) as second:
+    with HookServer(served) as second:
         assert not second.is_open
-    assert asked(home, "main", request(workspace), 5)
+    assert ask_server(home, "main", request(workspace), 5)
 
 
 def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home: Path) -> None:
@@ -421,13 +421,13 @@ def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home
     with server:
         assert server.stdout is not None
         server.stdout.readline()
-        assert asked(home, "main", request(workspace), 5) == {"block": ""}
+        assert ask_server(home, "main", request(workspace), 5) == {"block": ""}
         server.kill()
     assert (home / "agents" / "main" / FILE_NAME).exists()
-    assert asked(home, "main", request(workspace), 5) is None
-    with Memory(near=workspace) as memory, Door(memory) as door:
+    assert ask_server(home, "main", request(workspace), 5) is None
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
         assert door.is_open
-        assert asked(home, "main", request(workspace), 5) == {"block": ""}
+        assert ask_server(home, "main", request(workspace), 5) == {"block": ""}
 
 
 def test_a_server_of_another_user_or_workspace_does_not_answer(
@@ -437,17 +437,19 @@ def test_a_server_of_another_user_or_workspace_does_not_answer(
     other.mkdir()
     (other / "MEMORY.md").write_text("Another workspace.")
     for changed in ({"user": "anna"}, {"place": str(other)}, {"only_there": True}):
-        answer = asked(home, "main", request(workspace, **changed), 5)
+        answer = ask_server(home, "main", request(workspace, **changed), 5)
         assert answer is not None
         assert "another" in answer["refused"]
-    assert asked(home, "other-agent", request(workspace), 5) is None
+    assert ask_server(home, "other-agent", request(workspace), 5) is None
 
 
 def test_a_server_shows_a_session_its_own_facts(
     home: Path, workspace: Path, served: Memory
 ) -> None:
-    served.seen_by(session="s1").remember("The job queue was full.", scope="session")
-    answers = [asked(home, "main", request(workspace, session=name), 5) for name in ("s1", "s2")]
+    served.as_viewer(session="s1").remember("The job queue was full.", scope="session")
+    answers = [
+        ask_server(home, "main", request(workspace, session=name), 5) for name in ("s1", "s2")
+    ]
     assert ["was full" in str(answer) for answer in answers] == [True, False]
 
 
@@ -494,7 +496,7 @@ def test_askers_that_are_slow_or_rude_do_not_stop_a_server(
             client = rude.enter_context(socket.socket(socket.AF_UNIX))
             client.connect(path)
             threading.Thread(target=_send, args=(client, said), daemon=True).start()
-        answer = asked(home, "main", request(workspace), 20)
+        answer = ask_server(home, "main", request(workspace), 20)
     assert answer is not None
     assert QUEUE in answer["block"]
 
@@ -505,7 +507,7 @@ def _send(client: socket.socket, said: bytes) -> None:
 
 
 def test_a_home_whose_path_is_too_long_has_no_door(tmp_path: Path) -> None:
-    with Memory(tmp_path / ("long" * 40)) as memory, Door(memory) as door:
+    with Memory(tmp_path / ("long" * 40)) as memory, HookServer(memory) as door:
         assert not door.is_open
 
 

@@ -17,11 +17,11 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.testing import WordCounts
-from memwell.store.sqlite.facts import Which
-from memwell.surfaces.background import UNHURRIED
+from memwell.store.sqlite.facts import FactFilter
+from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import Limits
-from memwell.surfaces.serialise import plain
+from memwell.surfaces.serialise import to_jsonable
 from tests.http_servers import Server, environment, in_a_thread, served
 
 
@@ -47,7 +47,7 @@ def test_a_search_answers_what_the_memory_answers(server: Server, folder: Path) 
     asked = {"query": "which floor is the office on", "explain": True, "k": 3}
     answer = server.post("/api/search", asked)
     with Memory(folder / "home", workspace=folder) as memory:
-        expected = plain(memory.search(**asked))  # type: ignore[arg-type]
+        expected = to_jsonable(memory.search(**asked))  # type: ignore[arg-type]
     assert answer["hits"] == json.loads(json.dumps(expected["hits"]))
     assert answer["hits"][0]["path"] == "MEMORY.md"
 
@@ -202,7 +202,7 @@ def test_ending_it_while_it_is_written_to_loses_nothing_acknowledged(tmp_path: P
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(30) == 0
     with Memory(home) as memory:
-        kept = {fact.text for fact in memory.facts.find(Which())}
+        kept = {fact.text for fact in memory.facts.find(FactFilter())}
     assert {*acknowledged} <= kept
 
 
@@ -222,7 +222,7 @@ class Waiting(WordCounts):
 @contextmanager
 def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
     """A server whose searches wait until they are let go."""
-    own = {**UNHURRIED, "embedding.chain": ("waiting",)}
+    own = {**SERVER_SETTINGS, "embedding.chain": ("waiting",)}
     Waiting.may_go.set()
     with Memory(folder, embedders={"waiting": Waiting}, settings=own) as memory:
         memory.remember("Something is known already.")
@@ -251,4 +251,4 @@ def test_the_end_waits_for_what_nobody_waits_for(home: Path) -> None:
     told = {"text": "What was begun is finished."}
     with waiting(home, Limits(seconds=0.2)) as (server, memory):
         assert server.ask("POST", "/api/remember", told).status == 503
-    assert told["text"] in {fact.text for fact in memory.facts.find(Which())}
+    assert told["text"] in {fact.text for fact in memory.facts.find(FactFilter())}

@@ -49,13 +49,13 @@ def notes(workspace: Path, write: Write, setting: Set) -> Path:
     write("bake.md", "# Bread\n\nI bake on Sundays, before the guests come.\n")
     write("boats.md", "# Harbour\n\nThe ferry to the island leaves at six.\n")
     setting(embedding_chain="test")
-    with Memory(near=workspace) as memory:
+    with Memory(fallback_workspace=workspace) as memory:
         memory.index(workspace)
     return workspace
 
 
 def recalled(workspace: Path, question: str = QUESTION) -> tuple[list[str], list[str]]:
-    with Memory(near=workspace) as memory:
+    with Memory(fallback_workspace=workspace) as memory:
         found = memory.recall(question)
         return [hit.path for hit in found.hits], memory.notices
 
@@ -82,7 +82,7 @@ def test_a_hypothetical_answer_adds_what_the_query_misses_and_loses_nothing(
     assert (found, notices) == ([*plain, "kitchen.md"], [])
     assert recalled(notes)[0] == found
     assert len(server.requests) == 1, "the answer is kept"
-    with Memory(near=notes) as memory:
+    with Memory(fallback_workspace=notes) as memory:
         assert "kitchen.md" not in [hit.path for hit in memory.search(QUESTION).hits]
         assert (home / "agents" / "main" / ANSWERS).stat().st_mode & 0o077 == 0
         memory.forget(memory.remember("The Miele stands in the kitchen.").fact.id)
@@ -131,7 +131,7 @@ def test_a_model_that_fails_is_waited_for_once_by_all_processes(
     assert "it is left alone for a while" in first.stderr
     assert f"a-model at {server.url.split('/')[2]} is left alone for now: " in second.stderr
     asked = len(server.requests)
-    with Memory(near=notes) as memory:
+    with Memory(fallback_workspace=notes) as memory:
         for word in ("bread", "oven", "bread"):
             memory.recall(f"{word}: {QUESTION}")
         assert len(memory.notices) == 1, "it is said once"
@@ -146,14 +146,14 @@ def test_a_model_that_was_left_alone_is_asked_again_after_a_while(
     recalled(notes)
     name = f"{provider}:a-model at {server.url.split('/')[2]}"
     with closing(Index(home / "agents" / "main" / "index.db")) as index:
-        with index.writing_rests() as rests:
-            assert rests.of(name)
-            rests.failed(name, "no", time.time() - 3600)
+        with index.writing_cooldowns() as rests:
+            assert rests.get(name)
+            rests.record_failure(name, "no", time.time() - 3600)
         server.usually = says(MADE_UP)
         found, notices = recalled(notes)
         assert ("kitchen.md" in found, notices, len(server.requests)) == (True, [], 2)
         with index.reading() as reader:
-            assert reader.rests.of(name) is None, "it answers"
+            assert reader.cooldowns.get(name) is None, "it answers"
 
 
 def test_index_has_a_model_asked_again_at_once(notes: Path, server: Server, setting: Set) -> None:
@@ -162,7 +162,7 @@ def test_index_has_a_model_asked_again_at_once(notes: Path, server: Server, sett
     assert "kitchen.md" not in recalled(notes)[0]
     server.usually = says(MADE_UP)
     assert "kitchen.md" not in recalled(notes)[0]
-    with Memory(near=notes) as memory:
+    with Memory(fallback_workspace=notes) as memory:
         memory.index()
     assert "kitchen.md" in recalled(notes)[0]
 
@@ -217,7 +217,7 @@ def test_a_log_that_cannot_be_written_is_said_once_and_costs_nothing(
 ) -> None:
     setting(search_hyde_enabled="true", llm_log=tmp_path / "gone" / "llm.jsonl")
     server.usually = says(MADE_UP)
-    with Memory(near=notes) as memory:
+    with Memory(fallback_workspace=notes) as memory:
         for word in ("bread", "oven"):
             found = memory.recall(f"{word}: {QUESTION}")
             assert "kitchen.md" in [hit.path for hit in found.hits]

@@ -16,9 +16,9 @@ import pytest
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
 from memwell.extract.files import IngestReport, ingest_files
-from memwell.extract.source_files import pieces
+from memwell.extract.source_files import split_file
 from memwell.model import Fact
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
 from tests.llm_servers import FACT, PROVIDERS, Set, configured, held_back, says, sent, setter
 from tests.servers import Act, Server, raw, silent, status
@@ -52,7 +52,7 @@ def server(provider: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def ingest(root: Path, *paths: str, dry_run: bool = False) -> IngestReport:
-    with Memory(near=root) as memory:
+    with Memory(fallback_workspace=root) as memory:
         report = ingest_files(memory, root, paths=paths, dry_run=dry_run)
         report.failures += memory.notices
         return report
@@ -60,7 +60,7 @@ def ingest(root: Path, *paths: str, dry_run: bool = False) -> IngestReport:
 
 def facts(*, superseded: bool = False) -> list[Fact]:
     with Memory() as memory:
-        return memory.facts.find(Which(superseded=superseded))
+        return memory.facts.find(FactFilter(superseded=superseded))
 
 
 def texts() -> set[str]:
@@ -270,7 +270,7 @@ def test_a_name_that_is_no_text_is_left_out(workspace: Path) -> None:
 
 def test_pieces_are_whole_lines_that_overlap() -> None:
     lines = [f"line {number:03}" for number in range(100)]  # of 8 characters
-    cut = pieces("\n".join(lines), size=90, overlap=20)
+    cut = split_file("\n".join(lines), size=90, overlap=20)
     assert [(piece.start_line, piece.end_line) for piece in cut[:2]] == [(1, 10), (9, 18)]
     assert all(len(piece.text) <= 90 for piece in cut)
     for piece in cut:
@@ -278,13 +278,13 @@ def test_pieces_are_whole_lines_that_overlap() -> None:
     assert {number for piece in cut for number in range(piece.start_line, piece.end_line + 1)} == {
         *range(1, 101)
     }
-    long = pieces("x" * 250 + "\nend", size=100, overlap=30)
+    long = split_file("x" * 250 + "\nend", size=100, overlap=30)
     assert [(len(piece.text), piece.start_line, piece.end_line) for piece in long] == [
         (100, 1, 1),
         (100, 1, 1),
         (50 + 1 + 3, 1, 2),
     ]
-    assert pieces("\n\n", size=100, overlap=10) == []
+    assert split_file("\n\n", size=100, overlap=10) == []
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from memwell.model import Leg
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.sqlite.index import Index
 from memwell.store.vectors import lance, lance_tables
-from memwell.store.vectors.backend import LANCEDB, Backend, VectorsUnavailable
+from memwell.store.vectors.backend import LANCEDB, BackendSetting, VectorSearchUnavailable
 from tests.conftest import REPOSITORY, Write
 from tests.embedders import Faulty
 from tests.lance_writer import CHUNKS, ROUNDS, own_vector
@@ -40,7 +40,7 @@ NOWHERE = "s3://bucket/folder/1-1-a?endpoint=http://127.0.0.1:1"
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Filled]:
-    made = Filled(tmp_path, backend=Backend(LANCEDB))
+    made = Filled(tmp_path, backend=BackendSetting(LANCEDB))
     yield made
     made.index.close()
 
@@ -72,7 +72,7 @@ def place_of(home: Path) -> str:
     with index.reading() as reader:
         (space,) = reader.spaces.all()
     index.close()
-    return space.place
+    return space.location
 
 
 def put_elsewhere(home: Path, place: str) -> None:
@@ -193,13 +193,13 @@ def test_where_the_server_does_not_answer_words_do(
             begun = time.monotonic()
             assert reader.nearest(space, query, EVERYTHING, 3) == []
             assert time.monotonic() - begun < 1  # it is not waited for again
-            assert "127.0.0.1:1" in reader.vectors_missing
-            assert "it does not answer" in reader.vectors_missing
+            assert "127.0.0.1:1" in reader.vector_problem
+            assert "it does not answer" in reader.vector_problem
         write("birds.md", "# Birds\n\nthe bird sings\n")
-        with pytest.raises(VectorsUnavailable, match=r"it does not answer.*AWS_ACCESS_KEY_ID"):
+        with pytest.raises(VectorSearchUnavailable, match=r"it does not answer.*AWS_ACCESS_KEY_ID"):
             cut_off.index(workspace)
         assert [hit.path for hit in cut_off.search("bird").hits] == ["birds.md"]
-        with pytest.raises(VectorsUnavailable):
+        with pytest.raises(VectorSearchUnavailable):
             cut_off._index.scrub()  # what is forgotten stays pending
 
 
@@ -255,11 +255,11 @@ def test_rows_that_the_ledger_does_not_name_are_not_found_and_not_copied(kept: F
     """As a writer leaves them that was killed between LanceDB and the ledger."""
     note = kept.add(5)
     query = unit(kept.rng, 1)[0]
-    tables, place = kept.index.vectors.lance.tables, kept.space.place
+    tables, place = kept.index.vectors.lance.tables, kept.space.location
     tables.add(place, [(key, note, kept.workspace, query.tobytes()) for key in range(50)])
     assert kept.nearest(query, 5) == kept.expected(query, 5)
     kept.index.compact("f", even_if_little_changed=True)
-    assert tables.count(kept.space.place) == 5
+    assert tables.count(kept.space.location) == 5
     assert kept.nearest(query, 5) == kept.expected(query, 5)
 
 
@@ -297,12 +297,15 @@ def test_tables_that_nobody_names_are_dropped_when_they_are_old(
     kept: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept.add(5)
-    tables, (root, name) = kept.index.vectors.lance.tables, lance_tables.parsed(kept.space.place)
+    tables, (root, name) = (
+        kept.index.vectors.lance.tables,
+        lance_tables.parse_address(kept.space.location),
+    )
     tables.create(root.place("7-1000000000-old"), 3)
     young = root.place(f"7-{int(time.time())}-young")
     tables.create(young, 3)
     kept.index.compact("f")
-    assert {*tables.names(root)} == {name, lance_tables.parsed(young)[1]}
+    assert {*tables.names(root)} == {name, lance_tables.parse_address(young)[1]}
 
 
 def test_a_search_that_began_before_a_compaction_is_answered(kept: Filled) -> None:
@@ -327,7 +330,7 @@ def test_many_vectors_are_indexed_and_few_survivors_are_all_found(
     rare = kept.add(6, tag="rare")
     tables = kept.index.vectors.lance.tables
     kept.index.compact("f")
-    assert tables._open(kept.space.place).list_indices()
+    assert tables._open(kept.space.location).list_indices()
     kept.add(10)  # not in the index yet
     for compacted in (False, True):
         if compacted:
@@ -357,7 +360,7 @@ def test_small_files_become_one(kept: Filled, monkeypatch: pytest.MonkeyPatch) -
     for _ in range(8):
         kept.add(2)
     kept.index.compact("f")
-    stats = kept.index.vectors.lance.tables._open(kept.space.place).stats()
+    stats = kept.index.vectors.lance.tables._open(kept.space.location).stats()
     assert stats["fragment_stats"]["num_fragments"] == 1
     query = unit(kept.rng, 1)[0]
     assert kept.nearest(query, 16) == kept.expected(query, 16)
@@ -407,7 +410,7 @@ def on_s3(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def remote(on_s3: str, tmp_path: Path) -> Iterator[Filled]:
-    made = Filled(tmp_path, backend=Backend(LANCEDB, on_s3))
+    made = Filled(tmp_path, backend=BackendSetting(LANCEDB, on_s3))
     yield made
     made.index.close()
 
@@ -418,7 +421,7 @@ def test_on_s3_vectors_are_found_filtered_and_forgotten(remote: Filled, server: 
     remote.add(20)
     query = unit(remote.rng, 1)[0]
     tagged = WordQuery(filters=Filters(tags=("rare",)))
-    before = remote.space.place
+    before = remote.space.location
     for compacted in (False, True):
         if compacted:
             remote.remove(gone)
@@ -426,10 +429,10 @@ def test_on_s3_vectors_are_found_filtered_and_forgotten(remote: Filled, server: 
         assert remote.nearest(query, 15) == remote.expected(query, 15)
         assert {remote.note_of[chunk] for chunk in remote.nearest(query, 10, tagged)} == {rare}
     tables = remote.index.vectors.lance.tables
-    assert tables.count(remote.space.place) == 26
+    assert tables.count(remote.space.location) == 26
     left = "\n".join(objects(server))
-    assert lance_tables.parsed(remote.space.place)[1] in left
-    assert lance_tables.parsed(before)[1] not in left
+    assert lance_tables.parse_address(remote.space.location)[1] in left
+    assert lance_tables.parse_address(before)[1] not in left
 
 
 def test_on_s3_a_memory_answers(
@@ -455,8 +458,8 @@ def test_on_s3_what_is_wrong_is_said(
     if wrong in os.environ:
         monkeypatch.setenv(wrong, "wrong")
     address = on_s3.replace(BUCKET, "nobodys") if wrong == "bucket" else on_s3
-    with pytest.raises(VectorsUnavailable, match=said):
-        Filled(tmp_path, backend=Backend(LANCEDB, address))
+    with pytest.raises(VectorSearchUnavailable, match=said):
+        Filled(tmp_path, backend=BackendSetting(LANCEDB, address))
 
 
 def test_on_s3_three_writers_at_once_lose_nothing(remote: Filled, on_s3: str) -> None:

@@ -14,7 +14,7 @@ from memwell.facts.lifetimes import (
     LIFETIMES,
     Lifetime,
     confidence,
-    expires,
+    expiry_time,
     is_expired,
     lifetime,
     parse_lifetimes,
@@ -45,12 +45,12 @@ def test_the_table(
     name: str, lasts: dt.timedelta | None, by_reading: bool, by_confirming: bool
 ) -> None:
     assert lifetime(name) == Lifetime(lasts, by_reading, by_confirming)
-    assert expires(name, BEGUN) == (None if lasts is None else BEGUN + lasts)
+    assert expiry_time(name, BEGUN) == (None if lasts is None else BEGUN + lasts)
 
 
 @pytest.mark.parametrize("name", ENDING)
 def test_a_fact_ends_at_the_moment_and_not_before(name: str) -> None:
-    end = expires(name, BEGUN)
+    end = expiry_time(name, BEGUN)
     assert end is not None
     assert not is_expired(end, end - MOMENT)
     assert is_expired(end, end)
@@ -61,7 +61,7 @@ def test_a_fact_ends_at_the_moment_and_not_before(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENDING)
 def test_confidence_halves_after_three_quarters(name: str) -> None:
-    end = expires(name, BEGUN)
+    end = expiry_time(name, BEGUN)
     assert end is not None
     stale = BEGUN + (end - BEGUN) * 3 / 4
     assert confidence(0.8, BEGUN, end, BEGUN) == 0.8
@@ -70,7 +70,7 @@ def test_confidence_halves_after_three_quarters(name: str) -> None:
 
 
 def test_what_is_permanent_neither_ends_nor_fades() -> None:
-    end = expires("permanent", BEGUN)
+    end = expiry_time("permanent", BEGUN)
     later = BEGUN.replace(year=9999)
     assert end is None
     assert not is_expired(end, later)
@@ -78,7 +78,7 @@ def test_what_is_permanent_neither_ends_nor_fades() -> None:
 
 
 def test_a_clock_that_was_set_back_ends_nothing() -> None:
-    end = expires("checkpoint", BEGUN)
+    end = expiry_time("checkpoint", BEGUN)
     assert confidence(0.8, BEGUN, end, BEGUN - dt.timedelta(days=30)) == 0.8
     assert not is_expired(end, BEGUN - dt.timedelta(days=30))
 
@@ -92,14 +92,14 @@ def test_an_hour_that_comes_twice_is_two_hours() -> None:
     """In the night when summer time ends, four hours are four hours."""
     zone = dt.timezone(dt.timedelta(hours=2))
     begun = dt.datetime(2026, 10, 25, 1, 0, tzinfo=zone)
-    assert expires("checkpoint", begun) == dt.datetime(2026, 10, 25, 3, 0, tzinfo=dt.UTC)
+    assert expiry_time("checkpoint", begun) == dt.datetime(2026, 10, 25, 3, 0, tzinfo=dt.UTC)
 
 
 @given(st.sampled_from(ENDING), MOMENTS, MOMENTS, st.floats(0, 1))
 def test_confidence_is_all_half_or_nothing_and_never_rises(
     name: str, since: dt.datetime, now: dt.datetime, stated: float
 ) -> None:
-    end = expires(name, since)
+    end = expiry_time(name, since)
     assert end is not None
     left = confidence(stated, since, end, now)
     assert left in (stated, stated / 2, 0)
@@ -112,8 +112,8 @@ def test_the_zone_that_a_time_is_written_in_changes_nothing(
     name: str, since: dt.datetime, zone: dt.tzinfo
 ) -> None:
     elsewhere = since.astimezone(zone)
-    end = expires(name, since)
-    assert end == expires(name, elsewhere)
+    end = expiry_time(name, since)
+    assert end == expiry_time(name, elsewhere)
     assert end is None or end.tzinfo is dt.UTC
     assert is_expired(end, since) == is_expired(end, elsewhere)
 
@@ -121,8 +121,10 @@ def test_the_zone_that_a_time_is_written_in_changes_nothing(
 def test_times_at_the_edge_of_the_calendar() -> None:
     last = dt.datetime.max.replace(tzinfo=dt.timezone(-dt.timedelta(hours=5)))
     first = dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=5)))
-    assert expires("stable", last) is None
-    assert expires("stable", first) == dt.datetime(1, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=90)
+    assert expiry_time("stable", last) is None
+    assert expiry_time("stable", first) == dt.datetime(1, 1, 1, tzinfo=dt.UTC) + dt.timedelta(
+        days=90
+    )
     assert is_expired(BEGUN, last)
     assert not is_expired(BEGUN, first)
 
@@ -141,12 +143,12 @@ def test_a_time_without_a_zone_is_refused(name: str) -> None:
         with pytest.raises(MemwellError, match="no time zone"):
             is_expired(times["expires"], times["now"])
     with pytest.raises(MemwellError, match="no time zone"):
-        expires("permanent", NAIVE)
+        expiry_time("permanent", NAIVE)
 
 
 def test_a_class_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(MemwellError, match=r"no decay class 'eternal'.*permanent, stable, active"):
-        expires("eternal", BEGUN)
+        expiry_time("eternal", BEGUN)
     with pytest.raises(MemwellError, match="no decay class 'eternal'"):
         parse_lifetimes(["eternal=1d"])
 
@@ -166,13 +168,13 @@ def test_a_class_that_is_not_there_names_those_that_are() -> None:
 def test_lifetimes_of_ones_own(text: str, lasts: dt.timedelta | None) -> None:
     table = parse_lifetimes([f"active={text}"])
     assert table == {**LIFETIMES, "active": Lifetime(lasts, True, True)}
-    assert expires("active", BEGUN, table) == (None if lasts is None else BEGUN + lasts)
+    assert expiry_time("active", BEGUN, table) == (None if lasts is None else BEGUN + lasts)
     assert lifetime("active").lasts == dt.timedelta(days=14), "the table itself is as it was"
 
 
 def test_what_is_permanent_can_be_given_an_end() -> None:
     table = parse_lifetimes(["permanent=365d"])
-    assert expires("permanent", BEGUN, table) == BEGUN + dt.timedelta(days=365)
+    assert expiry_time("permanent", BEGUN, table) == BEGUN + dt.timedelta(days=365)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_longer_than_a_calendar_goes() -> None:
     with pytest.raises(MemwellError, match=r"longer than a calendar goes.*never"):
         parse_lifetimes(["session=999999999w"])
     table = parse_lifetimes(["session=99999999d"])
-    assert expires("session", BEGUN, table) is None
+    assert expiry_time("session", BEGUN, table) is None
 
 
 @given(st.one_of(st.text(), st.from_regex(r"[0-9]{1,12}(\.[0-9]+)?[smhdw]", fullmatch=True)))

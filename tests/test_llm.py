@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memwell.embed.batch import Patience
+from memwell.embed.batch import RetryPolicy
 from memwell.errors import MemwellError
 from memwell.facts.service import CATEGORIES
 from memwell.llm.base import (
@@ -27,7 +27,7 @@ from memwell.llm.base import (
     LlmFailing,
     LlmRefused,
     LlmUnavailable,
-    Pace,
+    Timeouts,
 )
 from memwell.llm.budget import Budget, Exchange
 from memwell.llm.gemini import GeminiChat
@@ -35,7 +35,7 @@ from memwell.llm.log import budget_of
 from memwell.llm.openai import OpenAIChat
 from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt, hyde_prompt
-from memwell.llm.registry import make
+from memwell.llm.registry import create_chat
 from memwell.token_estimate import count_tokens
 from tests.llm_servers import FACT, candidate, chatting, message, refusing, says, sends
 from tests.servers import Act, Server, dripping, hung_up, raw, silent, status, without_proxies
@@ -80,7 +80,7 @@ class Kind:
 
     def at(self, url: str, *, key: str = KEY, timeout: float = 5.0, **pace: Any) -> Chat:
         pace = {"sleep": Naps(), **pace}
-        return self.made("a-model", base_url=url, key=key, pace=Pace(timeout, **pace))
+        return self.made("a-model", base_url=url, key=key, pace=Timeouts(timeout, **pace))
 
 
 OPENAI = Kind(OpenAIChat, "OPENAI_API_KEY")
@@ -369,7 +369,7 @@ def test_a_slow_model_is_not_asked_again(server: Server, kind: Kind, act: Act) -
 def test_the_time_of_all_tries_is_bounded(server: Server, kind: Kind) -> None:
     server.script = [status(503), silent]
     begun = time.monotonic()
-    at_once = Patience(attempts=3, first=0)
+    at_once = RetryPolicy(attempts=3, first=0)
     chat = kind.at(server.url, total=0.4, patience=at_once)
     fails(chat, LlmFailing, "did not answer within 0.")
     assert time.monotonic() - begun < 3
@@ -513,9 +513,9 @@ def test_a_model_by_name(server: Server) -> None:
         ("openai:llama3.2:3b", "openai", "llama3.2:3b"),
         (" gemini : models/gemini-2.5-flash ", "gemini", "gemini-2.5-flash"),
     ):
-        chat = make(name, settings)
+        chat = create_chat(name, settings)
         assert (chat.name, chat.model) == (provider, model)
-        assert vars(chat)["_pace"] == replace(Pace(), timeout=7.0)
+        assert vars(chat)["_pace"] == replace(Timeouts(), timeout=7.0)
         assert told(chat).text == FACT
     first, second = server.requests
     assert "authorization" not in first.headers
@@ -525,7 +525,7 @@ def test_a_model_by_name(server: Server) -> None:
 @pytest.mark.parametrize("name", ["", "openai", "openai:", ":gpt-5", "other:model", "gpt-5-mini"])
 def test_a_name_that_is_none_is_shown_with_those_that_are(name: str) -> None:
     with pytest.raises(LlmUnavailable) as caught:
-        make(name, {}, setting="search.hyde_model")
+        create_chat(name, {}, setting="search.hyde_model")
     assert caught.value.what == f"search.hyde_model = {name!r} names no language model"
     assert "openai:MODEL or gemini:MODEL" in caught.value.remedy
 

@@ -24,7 +24,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from memwell import Memory
-from memwell.surfaces.mcp.server import made
+from memwell.surfaces.mcp.server import create_server
 from tests.conftest import REPOSITORY, Write
 
 TOOLS = {
@@ -66,7 +66,7 @@ def asked(
     """What comes of asking a server of this memory."""
 
     async def ask_it() -> Any:
-        async with Client(made(memory, lambda: (woken or []).append(1))) as client:
+        async with Client(create_server(memory, lambda: (woken or []).append(1))) as client:
             return await ask(client)
 
     return anyio.run(ask_it)

@@ -532,7 +532,7 @@ def test_keys_appear_nowhere(
         said += run.stdout + run.stderr
     assert "openai" in said
     assert '"***"' in said
-    monkeypatch.setattr("memwell.embed.batch.Patience.attempts", 1, raising=False)
+    monkeypatch.setattr("memwell.embed.batch.RetryPolicy.attempts", 1, raising=False)
     for name in ("MEMWELL_EMBEDDING_CHAIN", "MEMWELL_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMWELL_CONFIG", str(config))

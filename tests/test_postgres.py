@@ -17,7 +17,7 @@ from memwell.config.load import load
 from memwell.errors import ConfigError, MemwellError, NewerIndexError
 from memwell.model import Viewer
 from memwell.store import postgres
-from memwell.store.factory import on_server
+from memwell.store.factory import open_postgres
 from memwell.store.postgres import facts as server_facts
 from memwell.store.postgres import server as connect
 from memwell.store.postgres.migrate import migrate
@@ -135,8 +135,8 @@ def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
     with Memory() as memory:
         index_three(memory, workspace, write)
         memory.remember("The dog is named Rex.", scope="global")
-        memory.kept_index.delete()
-        with memory.kept_index.reading() as reader:
+        memory.store_index.delete()
+        with memory.store_index.reading() as reader:
             assert reader.total == 0
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
         assert memory.search("dog", kind="fact").hits
@@ -352,9 +352,9 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
         for writer in writers:
             writer.join()
         assert wrong == []
-        from memwell.store.sqlite.facts import Which
+        from memwell.store.sqlite.facts import FactFilter
 
-        kept = {fact.text for fact in memory.facts.find(Which())}
+        kept = {fact.text for fact in memory.facts.find(FactFilter())}
         assert {*told} <= kept
 
 
@@ -402,11 +402,11 @@ def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_
         thread.start()
     for thread in threads:
         thread.join()
-    index = on_server(app_url(), tenant, tmp_path, "main").index
+    index = open_postgres(app_url(), tenant, tmp_path, "main").index
     with index.reading() as reader:
         ((token, _),) = reader.tokens("shared")
-        assert (reader.total, reader.rows(token)) == (60, 60)
-    assert index.check() == []
+        assert (reader.total, reader.document_frequency(token)) == (60, 60)
+    assert index.check_integrity() == []
     index.close()
     for memory in memories:
         memory.close()

@@ -13,8 +13,8 @@ import pytest
 from memwell import Memory
 from memwell.config.settings import Value
 from memwell.errors import ReadOnlyError
-from memwell.facts.service import Telling
-from memwell.store.sqlite.facts import Which
+from memwell.facts.service import NewFact
+from memwell.store.sqlite.facts import FactFilter
 from tests.postgres import Cluster, cluster, new_role
 from tests.test_cli import run
 
@@ -71,7 +71,7 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
         monkeypatch.delenv("MEMWELL_NOW")
 
     with pair.first() as memory:
-        memory.facts.remember(Telling("The hedgehog is called Mecki."))  # not in the index yet
+        memory.facts.remember(NewFact("The hedgehog is called Mecki."))  # not in the index yet
     (notes / "new.md").write_text("A hedgehog came by.\n")
     with pair.follower() as memory:
         found = memory.search("quick fox", kind="note")  # from what it has
@@ -80,7 +80,7 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
         for write in (
             lambda: memory.remember("A third animal."),
             lambda: memory.index(notes),
-            lambda: memory.forget(memory.facts.find(Which())[0].id),
+            lambda: memory.forget(memory.facts.find(FactFilter())[0].id),
         ):
             with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
                 write()

@@ -17,17 +17,17 @@ from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.index import Index
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.factory import in_files, on_server
+from memwell.store.factory import open_postgres, open_sqlite
 from memwell.store.postgres import agent_indexes as own
 from memwell.store.postgres import bm25 as words
-from memwell.store.postgres.build_indexes import Done
+from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
-from memwell.store.postgres.textsearch import candidates
+from memwell.store.postgres.textsearch import find_candidates
 from memwell.store.sqlite import fts as keyword
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import Space
 from tests.postgres import app_url, build_own, new_database, new_tenant, server, shared
 from tests.test_cli import run, run_json
@@ -76,7 +76,7 @@ class Large:
 
 @contextmanager
 def opened(folder: Path, tenant: str) -> Iterator[Indexed]:
-    stores = on_server(app_url(), tenant, folder, "main")
+    stores = open_postgres(app_url(), tenant, folder, "main")
     try:
         yield Indexed(stores)
     finally:
@@ -92,7 +92,7 @@ def filled(indexed: Indexed, tenant: str, passages: int = PASSAGES, seed: int = 
             path = f"{'rare' if number % 200 == 7 else 'usual'}/{number}.md"
             texts = tuple(Chunk(f"p{number} {line}", line, line) for line in range(PER_NOTE))
             note = Note("", None, (), (), (), {}, texts)
-            key, _ = notes.put(indexed.workspace, NoteFile(path, 1, 1, 1, path, "r"), note)
+            key, _ = notes.put(indexed.workspace, SourceFile(path, 1, 1, 1, path, "r"), note)
             chunks += notes.chunk_ids(key)
     vectors = clustered(len(chunks), DIMENSIONS, seed)
     pairs = zip(chunks, vectors.reshape(-1, 1, DIMENSIONS), strict=True)
@@ -142,7 +142,7 @@ def test_scores_are_those_of_the_whole_vectors_and_the_index_is_used(large: Larg
     space, query = large.space(), clustered(1, DIMENSIONS, seed=3)[0]
     with forced(large) as session:
         found = Spaces(session).nearest(space, query, "", {}, 10)
-        assert scans(session, space.place) == 1
+        assert scans(session, space.location) == 1
     for match in found:
         exact = float(large.vectors[large.chunks.index(match.chunk_id)] @ query)
         assert match.score == pytest.approx(exact, abs=1e-6)
@@ -158,7 +158,7 @@ def test_a_filter_that_keeps_one_in_two_hundred_still_gives_ten_of_ten(large: La
             condition = filter_sql(RARE, values)
             found = Spaces(session).nearest(large.space(), query, condition, values, 5)
             assert [match.chunk_id for match in found] == truly[:5]
-            assert scans(session, large.space().place) == 1
+            assert scans(session, large.space().location) == 1
 
 
 def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large) -> None:
@@ -166,15 +166,15 @@ def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large)
     with forced(large) as session:
         session.connection.execute("SET LOCAL hnsw.iterative_scan = off")
         values = Values(space=space.id, query=str(query.tolist()))
-        rows = session.literally(
+        rows = session.rows_inlined(
             f"""
             SELECT v.chunk_id FROM vectors v
             JOIN chunks c ON c.tenant = v.tenant AND c.agent = v.agent AND c.id = v.chunk_id
             JOIN notes n ON n.tenant = c.tenant AND n.agent = c.agent AND n.id = c.note_id
             WHERE v.tenant = %(tenant)s AND v.agent = %(agent)s AND v.space_id = %(space)s
                 AND v.vector IS NOT NULL {filter_sql(RARE, values)}
-            ORDER BY {own.halved("v.vector", DIMENSIONS)}
-                <#> {own.halved("%(query)s", DIMENSIONS)} LIMIT 10
+            ORDER BY {own.as_half_precision("v.vector", DIMENSIONS)}
+                <#> {own.as_half_precision("%(query)s", DIMENSIONS)} LIMIT 10
             """,
             **values,
         )
@@ -218,14 +218,14 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
         assert len(build_own(tenant).built) == 3
         with made.index.reading() as reader:
             first, second = reader.spaces.all()
-            assert first.place != second.place
+            assert first.location != second.location
         assert made.nearest(made.vectors[17], Filters())[0] == made.chunks[17]
         with made.index.writing_spaces() as spaces:
             spaces.go_live(second, "2026-01-02")
         assert made.nearest(vectors[21], Filters())[0] == made.chunks[21]
         made.index.drop_space(first)
-        assert build_own(tenant).removed == [first.place]
-        assert build_own(tenant) == Done()
+        assert build_own(tenant).removed == [first.location]
+        assert build_own(tenant) == BuildReport()
 
 
 def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
         for tenant in tenants:
             build_own(tenant)
         seen = {
-            name: replace(made, index=made.index.seen_by(Viewer(name, "main")))
+            name: replace(made, index=made.index.for_viewer(Viewer(name, "main")))
             for name in ("anna", "ben")
         }
         assert secret in seen["anna"].nearest(query, Filters())
@@ -314,7 +314,10 @@ Scored = tuple[str, int, float]
 def scored(indexed: Indexed, asked: str) -> list[Scored]:
     """The best passages for words, each with its score."""
     with indexed.index.reading() as reader:
-        found = [(match.chunk_id, match.score) for match in reader.words(parse(asked).query, 10)]
+        found = [
+            (match.chunk_id, match.score)
+            for match in reader.search_keywords(parse(asked).query, 10)
+        ]
         return [(hit.path, hit.start_line, hit.score) for hit in reader.hits(found)]
 
 
@@ -329,19 +332,19 @@ def chosen(index: Index, asked: str) -> list[int]:
     given: list[list[int]] = []
 
     def noted(*arguments: Any) -> list[int]:
-        given.append(candidates(*arguments))
+        given.append(find_candidates(*arguments))
         return given[-1]
 
     with pytest.MonkeyPatch.context() as patch, index.reading() as reader:
-        patch.setattr(words, "candidates", noted)
-        reader.words(parse(asked).query, 10)
+        patch.setattr(words, "find_candidates", noted)
+        reader.search_keywords(parse(asked).query, 10)
     return [chunk for some in given for chunk in some]
 
 
 def test_words_are_found_as_in_files_with_the_same_scores(
     spoken: Indexed, tmp_path: Path, costly: None
 ) -> None:
-    files = with_words(Indexed(in_files(tmp_path / "files", "main")))
+    files = with_words(Indexed(open_sqlite(tmp_path / "files", "main")))
     by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
     assert {*by_index} >= {*ASKED[:6], "common path:usual"}
     for asked in ASKED:
@@ -374,7 +377,7 @@ def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, cost
         assert "new.md" not in {path for path, *_ in scored(spoken, asked)}
     kept = "SELECT count(*) FROM memwell.spoken s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
     assert shared().execute(f"{kept} AND c.id = s.chunk_id WHERE c.id IS NULL") == [(0,)]
-    spoken.index.rebuild_words()
+    spoken.index.rebuild_keyword_index()
     assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
     shared().execute("VACUUM memwell.spoken")  # until then the index holds what is gone
     assert chosen(spoken.index, "common zebra")
@@ -389,7 +392,7 @@ def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
         with_words(indexed)
         build_own(tenant)
         indexed.index.delete()
-        again = with_words(Indexed(on_server(app_url(), tenant, tmp_path, "main")))
+        again = with_words(Indexed(open_postgres(app_url(), tenant, tmp_path, "main")))
         assert chosen(again.index, "common zebra") == []
         assert scored(again, "common zebra")[0][:2] == ("rare/fox.md", 2)
         done = build_own(tenant)
@@ -402,9 +405,9 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     tmp_path: Path, costly: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = new_database()
-    stores = on_server(url, "mine", tmp_path, "main")
+    stores = open_postgres(url, "mine", tmp_path, "main")
     indexed = with_words(Indexed(stores))
-    assert build_own("mine", url) == Done(wordless=["main"])
+    assert build_own("mine", url) == BuildReport(wordless=["main"])
     monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
     done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
     assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
@@ -420,9 +423,11 @@ def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> Non
     (secret,) = spoken.chunks(spoken.put("secret", "a common secret zebra"))
     spoken.workspace = before
     for name, sees in (("anna", True), ("ben", False)):
-        seen = spoken.index.seen_by(Viewer(name, "main"))
+        seen = spoken.index.for_viewer(Viewer(name, "main"))
         with seen.reading() as reader:
-            found = [match.chunk_id for match in reader.words(parse("common zebra").query, 100)]
+            found = [
+                match.chunk_id for match in reader.search_keywords(parse("common zebra").query, 100)
+            ]
         assert (secret in found) == sees
         assert len(found) == 100
 
@@ -489,13 +494,13 @@ def test_others_write_and_search_while_an_index_is_built(tmp_path: Path) -> None
         with building(tenant) as under_way:
             (chunk,) = indexed.chunks(indexed.put("new.md", "written meanwhile"))
             made.index.put_vectors(made.space(), [(chunk, query.reshape(1, -1))])
-            assert made.space().place == ""
+            assert made.space().location == ""
             assert made.nearest(query, Filters())[0] == chunk
             assert under_way.backend()
             with pytest.raises(IndexDatabaseError, match="Another process"):
                 build_own(tenant)
         assert under_way.error == []
-        assert made.space().place
+        assert made.space().location
         assert made.nearest(query, Filters())[0] == chunk
 
 
@@ -507,11 +512,11 @@ def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
             shared().execute(f"SELECT pg_terminate_backend({under_way.backend()})")
             under_way.thread.join()
         assert under_way.error
-        assert made.space().place == ""
+        assert made.space().location == ""
         assert made.nearest(made.vectors[3], Filters())[0] == made.chunks[3]
         done = build_own(tenant)
         assert (len(done.removed), len(done.built)) == (1, 2)
-        assert made.space().place == done.removed[0]
+        assert made.space().location == done.removed[0]
 
 
 def test_the_command_builds_for_large_agents_and_says_so(
@@ -523,7 +528,7 @@ def test_the_command_builds_for_large_agents_and_says_so(
     with opened(tmp_path, tenant) as indexed:
         made = filled(indexed, tenant, 200)
         monkeypatch.setattr(own, "SMALLEST", 200)
-        (check,) = [check for check in made.index.checks() if not check.ok]
+        (check,) = [check for check in made.index.run_checks() if not check.ok]
         assert check.detail == "200 passages have no index of their own for meaning and words"
         assert "memwell store index" in check.remedy
         refused = run("--store", app_url(), "store", "index", cwd=tmp_path)
@@ -541,7 +546,7 @@ def test_the_command_builds_for_large_agents_and_says_so(
         meaning, words = done.stdout.splitlines()
         assert meaning.startswith("main: 200 passages, meaning (hnsw) built in ")
         assert words.startswith("main: 200 passages, words (bm25) built in ")
-        assert all(check.ok for check in made.index.checks())
+        assert all(check.ok for check in made.index.run_checks())
 
 
 def test_without_a_server_there_is_nothing_to_build(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from memwell.config.load import load
 from memwell.config.settings import Value
 from memwell.evaluate.dataset import load as load_set
 from memwell.evaluate.runner import evaluate_memory
-from memwell.facts.service import Telling
-from memwell.store.factory import on_server
+from memwell.facts.service import NewFact
+from memwell.store.factory import open_postgres
 from memwell.store.postgres import textsearch as candidates
 from memwell.store.sqlite import fts as keyword
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
@@ -71,7 +71,7 @@ def both(
             memory.index(EXAMPLES, embed=False)
             for number in range(20):
                 what = ("cat", "deploy", "server", "standup")[number % 4]
-                told = Telling(f"Fact {number}: the {what} is at {number} o'clock.", scope="global")
+                told = NewFact(f"Fact {number}: the {what} is at {number} o'clock.", scope="global")
                 memory.facts.remember(told)
             memory.fill()
         with pytest.MonkeyPatch.context() as patch:
@@ -113,8 +113,8 @@ def test_the_same_hits_with_the_same_scores(
 def test_the_same_quality_on_labelled_sets(name: str, tmp_path: Path, home: Path) -> None:
     dataset = load_set(shared_set(name))
     dataset = replace(dataset, questions=dataset.questions[:QUESTIONS])
-    settings = load(None).but({"embedding.chain": ("test",)})
-    index = on_server(app_url(), new_tenant(), tmp_path, "main").index
+    settings = load(None).with_overrides({"embedding.chain": ("test",)})
+    index = open_postgres(app_url(), new_tenant(), tmp_path, "main").index
     found = [
         evaluate_memory(dataset, settings, "hybrid", tmp_path / "cache.db", index=one)
         for one in (None, index)

@@ -18,7 +18,7 @@ from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
 from tests.postgres import USER, app_url, build_own, new_database, new_role, new_tenant, shared
 from tests.test_cli import run
@@ -63,7 +63,7 @@ def fill(url: str, tenant: str, folder: Path) -> None:
         anna.index(folder)
         anna.remember("The dog is named Rex.", scope="global")
         anna.forget(anna.remember("The door is green.", scope="user").fact.id)
-        ben = anna.seen_by("ben")
+        ben = anna.as_viewer("ben")
         for memory, what in ((anna, "tea"), (ben, "coffee")):
             memory.remember(f"My drink is {what}.", scope="user")
             assert what in memory.search("drink", kind="fact").hits[0].text
@@ -196,14 +196,14 @@ def test_a_memory_works_for_a_role_that_is_bound_to_its_user(
         memory.remember("My bike is blue.", scope="user")
         assert [hit.text for hit in memory.search("bike").hits] == ["My bike is blue."]
         assert [hit.text for hit in memory.search("drink").hits] == ["My drink is tea."]
-        assert memory.seen_by("ben").facts.find(Which(scope="user")) == []
+        assert memory.as_viewer("ben").facts.find(FactFilter(scope="user")) == []
 
 
 def test_a_fact_that_is_promoted_is_seen_with_what_happened_to_it(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": new_tenant()}
     with Memory(tmp_path, settings=settings, user="anna") as anna:
         fact = anna.remember("The printer is in the hall.", scope="user").fact
-        ben = anna.seen_by("ben")
+        ben = anna.as_viewer("ben")
         assert ben.search("printer").hits == ()
         anna.facts.promote(fact.id, "global")
         assert [event.what for event in ben.facts.history(fact.id)] == ["added", "promoted"]
@@ -224,18 +224,18 @@ def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Pat
     settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": tenants.one}
     for user in ("anna,user:ben", 'x","user:ben', "x'; SET memwell.scopes = '{*}", "\\", "*"):
         with Memory(tmp_path, settings=settings, user=user) as memory:
-            assert memory.facts.find(Which(scope="user")) == []
+            assert memory.facts.find(FactFilter(scope="user")) == []
             fact = memory.remember("My hat is red.", scope="user").fact
             assert memory.search("hat", kind="fact").hits[0].path == fact.id
             assert memory.search("coffee", mode="words").hits == ()
 
 
 def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Tenants) -> None:
-    from memwell.store.factory import on_server
+    from memwell.store.factory import open_postgres
 
-    index = on_server(app_url(), tenants.one, Path(), "main").index
+    index = open_postgres(app_url(), tenants.one, Path(), "main").index
     try:
-        with index.seen_by(Viewer("anna", "main")).reading() as reader:
+        with index.for_viewer(Viewer("anna", "main")).reading() as reader:
             assert "facts:user:ben" not in reader.notes.fact_workspaces()
         with index.reading() as reader:  # what keeps it up to date
             assert "facts:user:ben" in reader.notes.fact_workspaces()

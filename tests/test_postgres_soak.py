@@ -22,7 +22,7 @@ import pytest
 from memwell import Memory
 from memwell.model import Hit
 from memwell.store.postgres import server as connect
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from tests.postgres import Cluster, cluster, new_role
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -170,7 +170,7 @@ def _verify(own: Cluster, jobs: Sequence[Job]) -> None:
     notes = sum(len([*job.folder.glob("notes/*.md")]) for job in jobs)
     tenant = jobs[0].tenant
     with Memory(jobs[0].folder / "home", settings=jobs[0].settings) as memory:
-        facts = memory.facts.find(Which())
+        facts = memory.facts.find(FactFilter())
         assert sorted(fact.id for fact in facts) == sorted(acknowledged)
         assert all(tenant in fact.text for fact in facts)
         assert memory.fill().left == 0

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.ingest.chunk_settings import Recipe
-from memwell.ingest.parse_note import NotText, date_in_path, decode, parse_note
+from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.ingest.parse_note import BinaryFileError, date_in_path, decode, parse_note
 
 
 def note(text: str, path: str = "a.md"):  # type: ignore[no-untyped-def]
-    return parse_note(path, text, Recipe())[0]
+    return parse_note(path, text, ChunkSettings())[0]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_nul_is_replaced_and_binary_refused() -> None:
         "some text and a \ufffd in it",
         "NUL characters replaced",
     )
-    with pytest.raises(NotText):
+    with pytest.raises(BinaryFileError):
         decode(b"\x7fELF\0\0\0\0\0\0\0\x01\0\0\0\x02" * 20)
 
 
@@ -49,7 +49,7 @@ def test_nul_is_replaced_and_binary_refused() -> None:
 def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
     try:
         text, _ = decode(data)
-    except NotText:
+    except BinaryFileError:
         return
     assert isinstance(text, str)
     assert "\0" not in text or data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data
@@ -57,7 +57,7 @@ def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_is_a_note(text: str) -> None:
-    parsed, _ = parse_note("a.md", f"---\n{text}\n---\n{text}", Recipe())
+    parsed, _ = parse_note("a.md", f"---\n{text}\n---\n{text}", ChunkSettings())
     json.dumps(parsed.meta)
     assert parsed.title
 
@@ -83,7 +83,9 @@ def test_toml_front_matter() -> None:
 
 
 def test_broken_front_matter_is_read_line_by_line_and_reported() -> None:
-    parsed, wrong = parse_note("a.md", "---\ntitle: a: b: c\ntags: [x\n---\nbody\n", Recipe())
+    parsed, wrong = parse_note(
+        "a.md", "---\ntitle: a: b: c\ntags: [x\n---\nbody\n", ChunkSettings()
+    )
     assert parsed.title == "a: b: c"
     assert wrong.startswith("front matter is not valid (")
     assert parsed.chunks[0].text == "body\n"

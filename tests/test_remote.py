@@ -31,12 +31,12 @@ from memwell.embed.base import (
     ProviderUnavailable,
     WrongAnswer,
 )
-from memwell.embed.batch import PLAIN, Patience, Refused, embed_batch
+from memwell.embed.batch import PROBE_TEXT, RefusedText, RetryPolicy, embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
 from memwell.embed.windows import text_windows
-from memwell.net.client import Service
-from memwell.net.responses import Settings
+from memwell.net.client import JsonClient
+from memwell.net.responses import SettingNames
 from tests.servers import (
     Act,
     Handler,
@@ -609,8 +609,8 @@ def test_an_endless_answer_is_not_read(server: Server) -> None:
     server.usually = raw(b"[" + b"1," * 1_000 + b"1]")
 
     def read(most: int) -> Any:
-        settings = Settings("embedding.openai", "OPENAI_API_KEY")
-        service = Service(
+        settings = SettingNames("embedding.openai", "OPENAI_API_KEY")
+        service = JsonClient(
             server.url, KEY, vendor="", header="X", settings=settings, timeout=5, most_bytes=most
         )
         return service.post("", {})
@@ -698,11 +698,11 @@ def test_a_failing_provider_is_tried_again(server: Server, kind: Kind) -> None:
     assert naps.slept == [chance.uniform(0, longest) for longest in (1, 2, 4, 8)]
 
 
-def rows_of(outcomes: list[Matrix | Refused]) -> list[Any]:
+def rows_of(outcomes: list[Matrix | RefusedText]) -> list[Any]:
     """Each text's rows as lists, rounded like the expected ones; a refusal as itself."""
     return [
         outcome
-        if isinstance(outcome, Refused)
+        if isinstance(outcome, RefusedText)
         else [unit_like(row) for row in outcome.astype(float).tolist()]
         for outcome in outcomes
     ]
@@ -728,7 +728,7 @@ def test_pauses_grow_up_to_the_longest(server: Server, kind: Kind) -> None:
             ["a", "bb"],
             sleep=naps,
             jitter=Longest(),
-            patience=Patience(attempts=6, first=1.0, longest=5.0),
+            patience=RetryPolicy(attempts=6, first=1.0, longest=5.0),
         )
     assert naps.slept == [1, 2, 4, 5, 5]
     assert len(server.requests) == 6
@@ -795,7 +795,7 @@ def test_one_text_that_is_refused_does_not_sink_the_others(
     server.usually = unless(lambda sent: "bad" in sent, status(code, {"message": "not this"}))
     *good, bad, last = rows_of(embed_batch(kind.at(server.url), texts, sleep=Naps()))
     assert [*good, last] == [[unit("a")], [unit("bb")], [unit("ccc")], [unit("eeeee")]]
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, RefusedText)
     assert bad.reason == f"{server.url.split('/')[2]} answered {code}: not this"
 
 
@@ -819,15 +819,15 @@ def test_one_text_that_is_answered_wrongly_does_not_sink_the_others(
     server.usually = act
     outcomes = rows_of(embed_batch(kind.at(server.url), texts, sleep=Naps()))
     assert [outcomes[at] for at in (0, 1, 3)] == [[unit("a")], [unit("bb")], [unit("dddd")]]
-    assert isinstance(outcomes[2], Refused)
+    assert isinstance(outcomes[2], RefusedText)
     halves = [["a", "bb"], ["bad", "dddd"], ["bad", "dddd"], ["bad"], ["bad"], ["dddd"]]
-    assert server.asked == [texts] * 5 + [[PLAIN]] + halves
+    assert server.asked == [texts] * 5 + [[PROBE_TEXT]] + halves
 
 
 def test_a_lone_text_is_blamed_only_if_a_plain_one_is_taken(server: Server, kind: Kind) -> None:
     server.usually = nan_for("bad")
     (outcome,) = embed_batch(kind.at(server.url), ["bad"], sleep=Naps())
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, RefusedText)
     server.usually = altered(lambda vectors: [[0.0] * 4 for _ in vectors])
     with pytest.raises(ProviderFailing, match="zeros"):
         embed_batch(kind.at(server.url), ["bad"], sleep=Naps())
@@ -847,7 +847,7 @@ def test_a_provider_that_answers_everything_wrongly_is_at_fault(
 def test_if_every_text_is_answered_wrongly_the_provider_is_at_fault(
     server: Server, kind: Kind
 ) -> None:
-    server.usually = unless(lambda sent: sent != [PLAIN], status(500))
+    server.usually = unless(lambda sent: sent != [PROBE_TEXT], status(500))
     with pytest.raises(ProviderFailing, match="every text"):
         embed_batch(kind.at(server.url), ["a", "bb", "ccc", "dddd"], sleep=Naps())
     assert len(server.requests) == 5 + 1 + 2 * (2 * 4 - 2)
@@ -857,14 +857,14 @@ def test_a_provider_that_refuses_everything_is_unavailable(server: Server, kind:
     server.usually = status(400, {"message": "no"})
     with pytest.raises(ProviderUnavailable, match="no text at all") as caught:
         embed_batch(kind.at(server.url), ["a", "bb", "ccc", "dddd"], sleep=Naps())
-    assert server.asked[-1] == [PLAIN]
+    assert server.asked[-1] == [PROBE_TEXT]
     assert_keeps_the_key(caught.value)
 
 
 def test_texts_that_are_all_refused_are_each_refused(server: Server, kind: Kind) -> None:
-    server.usually = unless(lambda sent: sent != [PLAIN], status(400))
+    server.usually = unless(lambda sent: sent != [PROBE_TEXT], status(400))
     outcomes = embed_batch(kind.at(server.url), ["a", "bb", "ccc", "dddd"], sleep=Naps())
-    assert [type(outcome) for outcome in outcomes] == [Refused] * 4
+    assert [type(outcome) for outcome in outcomes] == [RefusedText] * 4
     assert len(server.requests) == (2 * 4 - 1) + 1
 
 
@@ -878,13 +878,13 @@ def test_the_number_of_requests_is_bounded(server: Server, kind: Kind, count: in
         batch = repr(request.texts)
         seen[batch] = seen.get(batch, 0) + 1
         refused = seen[batch] % attempts == 0
-        act = well if request.texts == [PLAIN] else status(413 if refused else 503)
+        act = well if request.texts == [PROBE_TEXT] else status(413 if refused else 503)
         act(handler, request)
 
     server.usually = worst
     texts = ["x" * size for size in range(1, count + 1)]
     outcomes = embed_batch(
-        kind.at(server.url), texts, sleep=Naps(), patience=Patience(attempts=attempts)
+        kind.at(server.url), texts, sleep=Naps(), patience=RetryPolicy(attempts=attempts)
     )
-    assert [type(outcome) for outcome in outcomes] == [Refused] * count
+    assert [type(outcome) for outcome in outcomes] == [RefusedText] * count
     assert len(server.requests) == attempts * (2 * count - 1) + 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memwell import Memory
-from memwell.embed.batch import Patience, embed_batch
+from memwell.embed.batch import RetryPolicy, embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
 from memwell.store.sqlite.index import Index
@@ -54,7 +54,7 @@ def opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[], Memory]:
     """A memory on that provider, with the test's own behind it, and little patience."""
-    hasty = partial(embed_batch, patience=Patience(first=0.01, longest=0.02))
+    hasty = partial(embed_batch, patience=RetryPolicy(first=0.01, longest=0.02))
     monkeypatch.setattr("memwell.memory.embed_pending.embed_batch", hasty)
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)

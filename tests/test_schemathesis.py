@@ -15,7 +15,7 @@ from schemathesis import Case, GenerationMode, checks
 from schemathesis.core.result import Ok
 
 from memwell import Memory
-from memwell.surfaces.background import UNHURRIED
+from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from tests.http_servers import Server, in_a_thread
 
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One that answers from a small memory."""
     folder: Path = tmp_path_factory.mktemp("described")
     (folder / "MEMORY.md").write_text("# Notes\n\nThe cat is called Miso.\n")
-    own = {**UNHURRIED, "embedding.chain": ("test",)}
+    own = {**SERVER_SETTINGS, "embedding.chain": ("test",)}
     with Memory(folder / "home", workspace=folder, settings=own) as memory:
         memory.index()
         memory.remember("The dog Rex likes long walks.")

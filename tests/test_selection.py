@@ -10,7 +10,7 @@ from memwell import Memory
 from memwell.search.parse import parse
 from memwell.store.sqlite import fts as keyword
 from memwell.store.sqlite.index import Index
-from memwell.store.words.query import Unit
+from memwell.store.words.query import Clause
 from tests.conftest import EXAMPLES, Write
 from tests.states import index_file
 
@@ -26,11 +26,11 @@ QUESTIONS = [
 
 def best(index: Index, question: str) -> list[int]:
     with index.reading() as reader:
-        return [match.chunk_id for match in reader.words(parse(question).query, 10)]
+        return [match.chunk_id for match in reader.search_keywords(parse(question).query, 10)]
 
 
 def test_words_divide_where_their_postings_exceed_the_budget() -> None:
-    words = [Unit("a", 5, "a"), Unit("b", 10, "b"), Unit("c", 100, "c")]
+    words = [Clause("a", 5, "a"), Clause("b", 10, "b"), Clause("c", 100, "c")]
     assert keyword._split(words, 15) == (words[:2], words[2:])
     assert keyword._split(words, 14) == (words[:1], words[1:])
     assert keyword._split(words, 1) == (words[:1], words[1:])  # the rarest always selects
@@ -55,7 +55,7 @@ def test_the_shortcut_gives_the_answers_of_a_plain_or(
     divided: list[int] = []
     split = keyword._split
 
-    def noted(words: list[Unit], budget: float) -> tuple[list[Unit], list[Unit]]:
+    def noted(words: list[Clause], budget: float) -> tuple[list[Clause], list[Clause]]:
         selecting, scoring = split(words, budget)
         divided.append(len(scoring))
         return list(selecting), list(scoring)

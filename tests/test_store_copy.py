@@ -16,9 +16,9 @@ import pytest
 
 from memwell import Memory
 from memwell.config.settings import Value
-from memwell.facts.export_import import exported
-from memwell.facts.service import Keeper, Telling
-from memwell.store.sqlite.facts import Which
+from memwell.facts.export_import import export_facts
+from memwell.facts.service import FactService, NewFact
+from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres import app_url, new_tenant, shared
 from tests.test_cli import run
@@ -67,27 +67,27 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(30):
             what = ("cat", "deploy", "server", "standup")[number % 4]
             scope = ("global", "user", "agent", "session")[number % 4]
-            told = Telling(
+            told = NewFact(
                 f"Fact {number}: the {what} is at {number} o'clock.", scope=scope, tags=("a", what)
             )
             keeper.remember(told)
-        old = keeper.remember(Telling("The door code is 4711.", scope="global")).fact
-        new = keeper.supersede(old.id, Telling("The door code is 4712.", scope="global")).fact
-        keeper.supersede(new.id, Telling("The door code is 4713.", scope="global"))
-        keeper.reinforce(keeper.find(Which())[0].id)
-        keeper.promote(keeper.find(Which(scope="session"))[0].id, "global")
+        old = keeper.remember(NewFact("The door code is 4711.", scope="global")).fact
+        new = keeper.supersede(old.id, NewFact("The door code is 4712.", scope="global")).fact
+        keeper.supersede(new.id, NewFact("The door code is 4713.", scope="global"))
+        keeper.reinforce(keeper.find(FactFilter())[0].id)
+        keeper.promote(keeper.find(FactFilter(scope="session"))[0].id, "global")
         memory.search("door code")  # the index shows all of them, and one that is forgotten now
-        memory.forget(keeper.remember(Telling("The safe is behind the moon.")).fact.id)
-        past = Keeper(keeper.store, keeper.viewer, LONG_AGO)
-        past.remember(Telling("The fair is in town today.", decay_class="session", scope="global"))
+        memory.forget(keeper.remember(NewFact("The safe is behind the moon.")).fact.id)
+        past = FactService(keeper.store, keeper.viewer, LONG_AGO)
+        past.remember(NewFact("The fair is in town today.", decay_class="session", scope="global"))
         memory.search("door code", include_superseded=True)
         memory.fill()
     with opened(home, agent="helper", user="ben") as helper:
         helper.index(EXAMPLES / "projects", embed=False)
         for number in range(7):
-            helper.facts.remember(Telling(f"Ben's plot {number} has a pump.", scope="user"))
+            helper.facts.remember(NewFact(f"Ben's plot {number} has a pump.", scope="user"))
         helper.facts.remember(
-            Telling("Fact 1: the deploy is at 1 o'clock.", scope="user")
+            NewFact("Fact 1: the deploy is at 1 o'clock.", scope="user")
         )  # anna's
         helper.search("pump")
         helper.fill()
@@ -108,7 +108,7 @@ def exports(home: Path, tenant: str = "") -> list[list[dict[str, Any]]]:
     found = []
     for agent, user, session in VIEWERS:
         with opened(home, tenant, agent, user, session) as memory:
-            found.append(exported(memory.facts))
+            found.append(export_facts(memory.facts))
     return found
 
 
@@ -116,9 +116,9 @@ def changes(home: Path, tenant: str = "") -> list[str]:
     """The facts in the order in which they last changed."""
     with (
         opened(home, tenant, user="anna", session="s1") as memory,
-        memory.facts.store.seen_by(memory.viewer) as facts,
+        memory.facts.store.for_viewer(memory.viewer) as facts,
     ):
-        return [fact.id for fact in facts.since(0)[0]]
+        return [fact.id for fact in facts.changed_since(0)[0]]
 
 
 def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
@@ -127,7 +127,7 @@ def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
         return [
             # Of events of the same millisecond no order is promised.
             sorted((event.at, event.fact_id, event.what) for event in memory.facts.history(fact.id))
-            for fact in memory.facts.find(Which())
+            for fact in memory.facts.find(FactFilter())
         ]
 
 
@@ -263,7 +263,7 @@ def test_what_changed_or_was_forgotten_since_follows(first: Path, tmp_path: Path
     copied(home, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(tmp_path / "none", tenant) as memory:
         assert "rakes" not in str([hit.text for hit in memory.search("shed").hits])
-        assert memory.facts.store.unfinished() == {}
+        assert memory.facts.store.pending_erasures() == {}
     assert exports(home) == exports(home, tenant)
 
 
@@ -272,9 +272,9 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     for home, texts in ((one, ("Rakes are red.", "Hoses are blue.")), (two, ("hoses are blue",))):
         with opened(home) as memory:
             for text in texts:
-                memory.facts.remember(Telling(text, scope="global"))
+                memory.facts.remember(NewFact(text, scope="global"))
     with opened(two) as memory:
-        (theirs,) = memory.facts.find(Which())
+        (theirs,) = memory.facts.find(FactFilter())
     refused = run("store", "copy", str(one), str(two), cwd=tmp_path)
     assert refused.returncode == 3
     assert theirs.id in refused.stderr
@@ -284,7 +284,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     assert "The two differ." in added.stdout
     assert f"the same is remembered already, as {theirs.id}" in added.stderr
     with opened(two) as memory:
-        assert sorted(fact.text for fact in memory.facts.find(Which())) == [
+        assert sorted(fact.text for fact in memory.facts.find(FactFilter())) == [
             "Rakes are red.",
             "hoses are blue",
         ]

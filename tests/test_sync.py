@@ -183,7 +183,7 @@ def test_a_named_workspace_that_is_none_is_refused(workspace: Path, write: Write
     write("a.md", "apple\n")
     with Memory(workspace=workspace) as memory, pytest.raises(NotFoundError, match="memwell index"):
         memory.search("apple")
-    with Memory(near=workspace) as memory:
+    with Memory(fallback_workspace=workspace) as memory:
         assert not memory.search("apple").hits
 
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from memwell import Memory, config
 from memwell.errors import ConfigError
 from memwell.search.decay import (
-    ALL,
     LIKELY_OUTSIDE,
     OUTSIDE,
     PLAIN,
     RELATIVE,
     UNDATED,
+    UNDECAYED,
     Dated,
     Decay,
-    aged,
+    decay_factors,
 )
-from memwell.search.time_expressions import Event, Period, spoken_of
+from memwell.search.time_expressions import Event, Period, find_period
 from tests.conftest import REPOSITORY, Write
 
 TODAY = dt.date(2026, 2, 10)
@@ -57,8 +57,8 @@ def days(start: str, end: str) -> Period:
     ],
 )
 def test_dates_are_read_whatever_the_day(text: str, period: Period) -> None:
-    assert spoken_of(text, None) == period
-    assert spoken_of(text, TODAY) == period
+    assert find_period(text, None) == period
+    assert find_period(text, TODAY) == period
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_dates_are_read_whatever_the_day(text: str, period: Period) -> None:
     ],
 )
 def test_what_depends_on_today_is_read_where_it_is_known(text: str, period: Period) -> None:
-    assert spoken_of(text, TODAY) == period
-    assert spoken_of(text, None) is None
+    assert find_period(text, TODAY) == period
+    assert find_period(text, None) is None
 
 
 @pytest.mark.parametrize(
     "text", ["may I ask", "march forward", "June 31 2025", "port 2025", "the last straw", "weekly"]
 )
 def test_words_that_are_no_time(text: str) -> None:
-    assert spoken_of(text, TODAY) is None
+    assert find_period(text, TODAY) is None
 
 
 def test_an_event_has_no_date_of_its_own() -> None:
-    assert spoken_of("what did we use before the move?", TODAY) == Event("before", "the move")
-    assert spoken_of("what changed since we moved, roughly", TODAY) == Event("since", "we moved")
+    assert find_period("what did we use before the move?", TODAY) == Event("before", "the move")
+    assert find_period("what changed since we moved, roughly", TODAY) == Event("since", "we moved")
     assert Event("before", "").period(TODAY) == Period(None, TODAY, certain=False)
     assert Event("since", "").period(TODAY) == Period(TODAY, None, certain=False)
 
@@ -103,7 +103,7 @@ def test_an_event_has_no_date_of_its_own() -> None:
 @given(st.text(), st.dates())
 def test_any_text_is_read(text: str, today: dt.date) -> None:
     for said in (text, f"last {text} in May 9999 years ago"):
-        spoken = spoken_of(said, today)
+        spoken = find_period(said, today)
         assert spoken is None or isinstance(spoken, Event | Period)
         if isinstance(spoken, Period) and spoken.start and spoken.end:
             assert spoken.start < spoken.end
@@ -114,7 +114,7 @@ def test_any_text_is_read(text: str, today: dt.date) -> None:
 
 def shares(decay: Decay, *passages: tuple[float, str | None]) -> list[float]:
     dated = [Dated(relevance, "a.md", date) for relevance, date in passages]
-    return [kept.share for kept in aged(dated, decay, None)]
+    return [kept.factor for kept in decay_factors(dated, decay, None)]
 
 
 def test_plain_decay_by_hand() -> None:
@@ -134,16 +134,18 @@ def test_relative_decay_by_hand() -> None:
 def test_evergreen_notes_do_not_age() -> None:
     decay = Decay(PLAIN, TODAY, evergreen=("people/*",))
     old = "2020-01-01"
-    of_people, other = aged([Dated(1, "people/a.md", old), Dated(1, "log/a.md", old)], decay, None)
-    assert of_people == ALL
-    assert other.share < 1e-9
+    of_people, other = decay_factors(
+        [Dated(1, "people/a.md", old), Dated(1, "log/a.md", old)], decay, None
+    )
+    assert of_people == UNDECAYED
+    assert other.factor < 1e-9
     assert other.why == "2232 days old"
 
 
 def test_a_period_decides_instead_of_age() -> None:
     passages = [Dated(1, "a", "2025-09-30"), Dated(1, "b", "2025-10-01"), Dated(1, "c", None)]
-    kept = aged(passages, Decay(PLAIN, TODAY), days("2025-09-01", "2025-09-30"))
-    assert [one.share for one in kept] == [1.0, OUTSIDE, UNDATED]
+    kept = decay_factors(passages, Decay(PLAIN, TODAY), days("2025-09-01", "2025-09-30"))
+    assert [one.factor for one in kept] == [1.0, OUTSIDE, UNDATED]
     assert kept[1].why == "2025-10-01 is not of 2025-09-01..2025-09-30"
 
 
@@ -158,7 +160,7 @@ def test_older_never_keeps_more(
 ) -> None:
     decay = Decay(method, TODAY, half_life, least)
     dated = [Dated(relevance, "a.md", day.isoformat()) for relevance, day in passages]
-    kept = [one.share for one in aged(dated, decay, None)]
+    kept = [one.factor for one in decay_factors(dated, decay, None)]
     by_age = sorted(zip([day for _, day in passages], kept, strict=True))
     assert all(0 <= share <= 1 for share in kept)
     assert all(one[1] <= other[1] for one, other in pairwise(by_age))

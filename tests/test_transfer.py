@@ -18,12 +18,12 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import HomeError, NotFoundError
-from memwell.facts.export_import import as_jsonl, as_markdown, exported, take_in
-from memwell.facts.service import Keeper, Telling, folded
+from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to_markdown
+from memwell.facts.service import FactService, NewFact, normalised
 from memwell.model import Viewer
-from memwell.store.sqlite.backup import back_up, restore
+from memwell.store.sqlite.backup import create_backup, restore
 from memwell.store.sqlite.database import Database, _checksum_vfs
-from memwell.store.sqlite.facts import FactStore, Which
+from memwell.store.sqlite.facts import FactFilter, FactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
 from tests.test_cli import run, run_json
@@ -44,24 +44,24 @@ def other(tmp_path: Path) -> FactStore:
     return FactStore(tmp_path / "other" / "memory.db")
 
 
-def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> Keeper:
-    return Keeper(store, viewer, now)
+def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+    return FactService(store, viewer, now)
 
 
 def text_of(store: FactStore, viewer: Viewer = ANNA) -> str:
-    return as_jsonl(exported(keeper(store, viewer)))
+    return to_jsonl(export_facts(keeper(store, viewer)))
 
 
 def filled(store: FactStore) -> list[str]:
     """Facts with everything: tags, history, superseded, expiring, odd signs, other scopes."""
     told = keeper(store)
-    standup = told.remember(Telling("Standup is at 9:30.", tags=("Team", "time"))).fact
+    standup = told.remember(NewFact("Standup is at 9:30.", tags=("Team", "time"))).fact
     later = keeper(store, now=NOW + dt.timedelta(days=2))
-    new = later.supersede(standup.id, Telling("Standup is at 14:15.", category="decision")).fact
-    later.remember(Telling("standup is at 14:15"))
-    told.remember(Telling("Two\nlines,\u2028a \x85 sign and 日本 🐈", scope="global", importance=1))
-    told.remember(Telling("Deploy is running.", decay_class="checkpoint", confidence=1 / 3))
-    ben = keeper(store, BEN).remember(Telling("Ben keeps a newt.", scope="user")).fact
+    new = later.supersede(standup.id, NewFact("Standup is at 14:15.", category="decision")).fact
+    later.remember(NewFact("standup is at 14:15"))
+    told.remember(NewFact("Two\nlines,\u2028a \x85 sign and 日本 🐈", scope="global", importance=1))
+    told.remember(NewFact("Deploy is running.", decay_class="checkpoint", confidence=1 / 3))
+    ben = keeper(store, BEN).remember(NewFact("Ben keeps a newt.", scope="user")).fact
     return [standup.id, new.id, ben.id]
 
 
@@ -83,19 +83,19 @@ def damage(file: Path, *statements: str) -> None:
 def test_export_import_export_is_the_same_file(store: FactStore, other: FactStore) -> None:
     filled(store)
     first = text_of(store)
-    report = take_in(first.encode(), keeper(other))
+    report = import_jsonl(first.encode(), keeper(other))
     assert (report.added, report.refused, report.left_out) == (4, [], {})
     assert text_of(other) == first
-    again = take_in(first.encode(), keeper(other))
+    again = import_jsonl(first.encode(), keeper(other))
     assert (again.added, again.updated, again.unchanged) == (0, 0, 4)
     ids = [json.loads(line)["id"] for line in first.split("\n") if line]
     assert ids == sorted(ids)
-    assert verify(other.database.path, folded) == []
+    assert verify(other.database.path, normalised) == []
 
 
 def test_an_export_holds_what_the_viewer_sees_and_its_history(store: FactStore) -> None:
     old, new, ben = filled(store)
-    found = {fact["id"]: fact for fact in exported(keeper(store))}
+    found = {fact["id"]: fact for fact in export_facts(keeper(store))}
     assert ben not in found
     assert [event["what"] for event in found[old]["events"]] == ["added", "superseded"]
     assert [event["what"] for event in found[new]["events"]] == ["added", "reinforced"]
@@ -105,7 +105,7 @@ def test_an_export_holds_what_the_viewer_sees_and_its_history(store: FactStore) 
 
 def test_markdown_is_for_reading(store: FactStore) -> None:
     old, new, _ = filled(store)
-    text = as_markdown(exported(keeper(store)))
+    text = to_markdown(export_facts(keeper(store)))
     assert "\n## decision\n\n- Standup is at 14:15." in text
     assert "- ~~Standup is at 9:30.~~  \n  2026-02-10 · session s1 · #team · #time" in text
     assert f"superseded by `{new}` · `{old}`" in text
@@ -121,16 +121,16 @@ def test_fifty_queries_are_answered_the_same_after_import(
         for number in range(200):
             words = " ".join(chance.choices(WORDS, k=6))
             memory.remember(f"Item {number} is near {words}.", tags=(chance.choice(WORDS),))
-        content = as_jsonl(exported(memory.facts)).encode()
+        content = to_jsonl(export_facts(memory.facts)).encode()
         queries = [" ".join(chance.sample(WORDS, 2)) for _ in range(50)]
         memory.fill()
         answers = [answer(memory, query, mode) for query in queries]
     with Memory(tmp_path / "other") as memory:
-        assert take_in(content, memory.facts).added == 200
+        assert import_jsonl(content, memory.facts).added == 200
         memory.search("anything")
         memory.fill()
         assert [answer(memory, query, mode) for query in queries] == answers
-        assert as_jsonl(exported(memory.facts)).encode() == content
+        assert to_jsonl(export_facts(memory.facts)).encode() == content
     assert all(answers)
 
 
@@ -171,10 +171,10 @@ def changed(line: str, **changes: Any) -> str:
 def test_a_malformed_line_is_named_and_stops_nothing(
     store: FactStore, other: FactStore, changes: dict[str, Any], reason: str
 ) -> None:
-    keeper(store).remember(Telling("The cat is grey."))
+    keeper(store).remember(NewFact("The cat is grey."))
     line = text_of(store).strip()
     wrong = changed(line, **{"id": "other", **changes})
-    report = take_in(f"{wrong}\n\n{line}\n".encode(), keeper(other))
+    report = import_jsonl(f"{wrong}\n\n{line}\n".encode(), keeper(other))
     assert report.added == 1
     assert [(one.line, reason in one.reason) for one in report.refused] == [(1, True)]
     assert TOKEN not in str(report)
@@ -182,17 +182,17 @@ def test_a_malformed_line_is_named_and_stops_nothing(
 
 def test_what_is_no_json_or_lacks_something_is_named(store: FactStore) -> None:
     lines = [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"kind": "fact", "id": "x"}']
-    report = take_in(b"\xef\xbb\xbf" + b"\r\n".join(lines), keeper(store))
+    report = import_jsonl(b"\xef\xbb\xbf" + b"\r\n".join(lines), keeper(store))
     assert [one.line for one in report.refused] == [1, 2, 3, 4, 5]
     assert report.refused[4].reason.startswith("it lacks text, category")
     assert not store.database.path.exists()
 
 
 def test_secrets_are_taken_when_they_are_trusted(store: FactStore, other: FactStore) -> None:
-    keeper(store).remember(Telling(f"The token is {TOKEN}", secrets="allow"))
+    keeper(store).remember(NewFact(f"The token is {TOKEN}", secrets="allow"))
     content = text_of(store).encode()
-    assert take_in(content, keeper(other)).added == 0
-    assert take_in(content, keeper(other), trust=True).added == 1
+    assert import_jsonl(content, keeper(other)).added == 0
+    assert import_jsonl(content, keeper(other), trust=True).added == 1
     assert text_of(other).encode() == content
 
 
@@ -202,7 +202,7 @@ def test_facts_of_other_scopes_are_counted_and_not_shown(
     filled(store)
     owner = Viewer("anna", "main", "s1")
     both = text_of(store, owner) + text_of(store, BEN)
-    report = take_in(both.encode(), keeper(other, BEN))
+    report = import_jsonl(both.encode(), keeper(other, BEN))
     assert report.left_out == {"session s1": 3}
     assert report.added == 2  # Ben's own, and the global one
     assert report.unchanged == 1  # the global one is in both exports
@@ -214,23 +214,23 @@ def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: FactStore) -
     _, _, ben = filled(store)
     line = text_of(store, BEN).strip().split("\n")
     stolen = changed(next(one for one in line if ben in one), scope="user", target="anna")
-    report = take_in(stolen.encode(), keeper(store))
+    report = import_jsonl(stolen.encode(), keeper(store))
     assert [one.reason for one in report.refused] == [f"the id {ben} cannot be used here"]
     assert keeper(store, BEN).get(ben).text == "Ben keeps a newt."
 
 
 def test_the_one_that_was_confirmed_last_stays(store: FactStore, other: FactStore) -> None:
-    fact = keeper(store).remember(Telling("The cat is grey.")).fact
+    fact = keeper(store).remember(NewFact("The cat is grey.")).fact
     before = text_of(store)
-    take_in(before.encode(), keeper(other))
-    keeper(store, now=NOW + dt.timedelta(days=1)).remember(Telling("the cat is grey"))
+    import_jsonl(before.encode(), keeper(other))
+    keeper(store, now=NOW + dt.timedelta(days=1)).remember(NewFact("the cat is grey"))
     after = text_of(store)
-    assert take_in(after.encode(), keeper(other)).updated == 1
+    assert import_jsonl(after.encode(), keeper(other)).updated == 1
     assert text_of(other) == after
-    assert take_in(before.encode(), keeper(other)).unchanged == 1
+    assert import_jsonl(before.encode(), keeper(other)).unchanged == 1
     assert text_of(other) == after
-    keeper(store, now=NOW + dt.timedelta(days=2)).supersede(fact.id, Telling("The cat is white."))
-    report = take_in(text_of(store).encode(), keeper(other))
+    keeper(store, now=NOW + dt.timedelta(days=2)).supersede(fact.id, NewFact("The cat is white."))
+    report = import_jsonl(text_of(store).encode(), keeper(other))
     assert (report.added, report.updated) == (1, 1)  # superseding is news, if no confirmation
     assert text_of(other) == text_of(store)
 
@@ -238,9 +238,9 @@ def test_the_one_that_was_confirmed_last_stays(store: FactStore, other: FactStor
 def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
     store: FactStore, other: FactStore
 ) -> None:
-    fact = keeper(store).remember(Telling("The cat is grey.", scope="user")).fact
+    fact = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
     line = text_of(store).strip()
-    take_in(line.encode(), keeper(other))
+    import_jsonl(line.encode(), keeper(other))
     newer = "2026-03-01T00:00:00.000+00:00"
     lines = [
         changed(line, id="copy", text="the CAT is grey"),
@@ -248,22 +248,22 @@ def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
         changed(line, id="c", text="C is c", superseded_by="b"),
         changed(line, scope="session", target="s1", confirmed_at=newer),
     ]
-    report = take_in("\n".join(lines).encode(), keeper(other))
+    report = import_jsonl("\n".join(lines).encode(), keeper(other))
     assert [(one.line, one.reason) for one in report.refused] == [
         (1, f"the same is remembered already, as {fact.id}"),
         (3, "c would come to supersede itself"),
         (4, f"{fact.id} is there already, in the wider scope user"),
     ]
-    assert verify(other.database.path, folded) == []
+    assert verify(other.database.path, normalised) == []
 
 
 def test_what_was_forgotten_can_be_taken_in_again_and_is_found(memory: Memory) -> None:
     fact = memory.remember("The hamster is called Pip.").fact
-    content = as_jsonl(exported(memory.facts)).encode()
+    content = to_jsonl(export_facts(memory.facts)).encode()
     assert memory.search("hamster", mode="words").hits
     memory.forget(fact.id)
     assert not memory.search("hamster", mode="words").hits
-    take_in(content, memory.facts)
+    import_jsonl(content, memory.facts)
     assert [hit.path for hit in memory.search("hamster", mode="words").hits] == [fact.id]
     with Memory(user="ben") as ben:
         ben.search("hamster", mode="words")
@@ -301,7 +301,7 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
         saved = []
         for number in range(3):
             time.sleep(0.5)
-            saved.append(back_up(database, tmp_path / f"{number}.backup"))
+            saved.append(create_backup(database, tmp_path / f"{number}.backup"))
         done = restore(database, tmp_path / "1.backup", NOW)  # also while they write
         assert done.facts == saved[1].facts
         time.sleep(0.5)
@@ -311,28 +311,28 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
             child.kill()
             child.communicate()
     assert 0 < saved[0].facts < saved[1].facts < saved[2].facts
-    assert verify(home / "memory.db", folded) == []
+    assert verify(home / "memory.db", normalised) == []
     for number in range(3):
-        assert verify(tmp_path / f"{number}.backup", folded) == []
+        assert verify(tmp_path / f"{number}.backup", normalised) == []
     fresh = FactStore(tmp_path / "other" / "memory.db")
     assert restore(fresh.database, tmp_path / "2.backup", NOW).kept is None
-    assert len(Keeper(fresh, Viewer(agent="main")).find(Which())) == saved[2].facts
-    assert verify(fresh.database.path, folded) == []
+    assert len(FactService(fresh, Viewer(agent="main")).find(FactFilter())) == saved[2].facts
+    assert verify(fresh.database.path, normalised) == []
 
 
 def test_a_backup_of_what_is_still_in_the_log_reads_as_sound(
     store: FactStore, tmp_path: Path
 ) -> None:
     """Pages out of the log had no checksums, and the copy of 5,000 facts read as damaged."""
-    keeper(store).remember(Telling("The cat is grey."))
+    keeper(store).remember(NewFact("The cat is grey."))
     line = json.loads(text_of(store))
     many = (json.dumps({**line, "id": f"n{n}", "text": f"Fact {n} of many"}) for n in range(5000))
-    assert take_in("\n".join(many).encode(), keeper(store)).added == 5000
-    assert back_up(store.database, tmp_path / "a.backup").facts == 5001
+    assert import_jsonl("\n".join(many).encode(), keeper(store)).added == 5000
+    assert create_backup(store.database, tmp_path / "a.backup").facts == 5001
     assert restore(store.database, tmp_path / "a.backup", NOW).facts == 5001
-    assert verify(tmp_path / "a.backup", folded) == []
+    assert verify(tmp_path / "a.backup", normalised) == []
     store.close()
-    assert verify(store.database.path, folded) == []
+    assert verify(store.database.path, normalised) == []
 
 
 def test_after_restoring_a_search_shows_exactly_what_was_restored(
@@ -343,22 +343,22 @@ def test_after_restoring_a_search_shows_exactly_what_was_restored(
 
     pip = memory.remember("The hamster is called Pip.").fact
     lost = memory.remember("The hamster eats oats.").fact
-    before, there = as_jsonl(exported(memory.facts)), found()
+    before, there = to_jsonl(export_facts(memory.facts)), found()
     database = memory.facts.store.database
-    back_up(database, tmp_path / "a.backup")
+    create_backup(database, tmp_path / "a.backup")
     memory.supersede(pip.id, "The hamster is called Bolt.")
     memory.remember("The hamster sleeps.")
     memory.forget(lost.id)
     assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
-    after, revision = as_jsonl(exported(memory.facts)), memory.facts.store.revision()
+    after, revision = to_jsonl(export_facts(memory.facts)), memory.facts.store.revision()
     done = restore(database, tmp_path / "a.backup", NOW)
     assert done.revision > revision
     assert found() == there
-    assert as_jsonl(exported(memory.facts)) == before
+    assert to_jsonl(export_facts(memory.facts)) == before
     assert done.kept == str(memory.home / "memory.db.before-20260210-120000")
     again = restore(database, Path(done.kept), NOW)
     assert again.kept == f"{done.kept}-2"
-    assert as_jsonl(exported(memory.facts)) == after
+    assert to_jsonl(export_facts(memory.facts)) == after
     assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
     memory.remember("The hamster runs.")
     assert "The hamster runs." in found()
@@ -368,7 +368,7 @@ def test_what_was_promoted_since_is_hidden_again(tmp_path: Path, workspace: Path
     with Memory(user="anna") as anna, Memory(user="ben") as ben:
         fact = anna.remember("The parrot is called Quixote.", scope="user").fact
         database = anna.facts.store.database
-        back_up(database, tmp_path / "a.backup")
+        create_backup(database, tmp_path / "a.backup")
         anna.facts.promote(fact.id, "global")
         assert ben.search("parrot", mode="words").hits
         restore(database, tmp_path / "a.backup", NOW)
@@ -378,7 +378,7 @@ def test_what_was_promoted_since_is_hidden_again(tmp_path: Path, workspace: Path
 
 def test_a_damaged_or_deleted_memory_is_restored(memory: Memory, tmp_path: Path) -> None:
     memory.remember("The hamster is called Pip.")
-    back_up(memory.facts.store.database, tmp_path / "a.backup")
+    create_backup(memory.facts.store.database, tmp_path / "a.backup")
     memory.remember("The hamster is called Bolt.")
     assert len(memory.search("hamster", mode="words").hits) == 2
     memory.close()
@@ -401,24 +401,24 @@ def test_files_are_private_and_nothing_else_stays(store: FactStore, tmp_path: Pa
     os.umask(os.umask(0o022))
     folder = tmp_path / "backups"
     folder.mkdir()
-    back_up(store.database, folder / "a.backup")
+    create_backup(store.database, folder / "a.backup")
     with pytest.raises(HomeError, match=r"exists already.*--force"):
-        back_up(store.database, folder / "a.backup")
-    back_up(store.database, folder / "a.backup", force=True)
+        create_backup(store.database, folder / "a.backup")
+    create_backup(store.database, folder / "a.backup", force=True)
     done = restore(store.database, folder / "a.backup", NOW)
     assert [file.name for file in folder.iterdir()] == ["a.backup"]
     home = store.database.path.parent
     assert not [*home.glob("*.part*"), *home.glob(".*")]
     assert {mode(file) for file in (*home.glob("memory.db*"), folder / "a.backup")} == {0o600}
     assert done.kept is not None
-    assert verify(Path(done.kept), folded) == []
+    assert verify(Path(done.kept), normalised) == []
 
 
 def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: Path) -> None:
     filled(store)
     before = text_of(store)
     good = tmp_path / "good.backup"
-    back_up(store.database, good)
+    create_backup(store.database, good)
     (tmp_path / "text").write_text("Not a database at all. " * 500)
     whole = good.read_bytes()
     (tmp_path / "torn").write_bytes(whole[:5000] + bytes(4000) + whole[9000:])
@@ -437,12 +437,12 @@ def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: 
     for name, reason in reasons.items():
         with pytest.raises(HomeError, match=reason):
             restore(store.database, tmp_path / name, NOW)
-        assert any(reason in finding.what for finding in verify(tmp_path / name, folded)), name
+        assert any(reason in finding.what for finding in verify(tmp_path / name, normalised)), name
     with pytest.raises(NotFoundError, match="There is no file"):
         restore(store.database, tmp_path / "nothing", NOW)
     for memory in (store.database.path, Path(f"{store.database.path}-wal")):
         with pytest.raises(HomeError, match="is the memory itself"):
-            back_up(store.database, memory, force=True)
+            create_backup(store.database, memory, force=True)
     with pytest.raises(HomeError, match="is the memory itself"):
         restore(store.database, store.database.path, NOW)
     assert text_of(store) == before
@@ -454,7 +454,7 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
 ) -> None:
     filled(store)
     before, file = text_of(store), tmp_path / "a.backup"
-    back_up(store.database, file)
+    create_backup(store.database, file)
     damage(
         file, "DROP INDEX one_of_a_kind", "UPDATE fact_rows SET folded = 'x', superseded_by = NULL"
     )
@@ -517,9 +517,9 @@ def test_verify_finds_a_flipped_bit(store: FactStore) -> None:
     content = bytearray(file.read_bytes())
     content[content.index(b"Ben keeps")] ^= 1
     file.write_bytes(content)
-    assert any("damaged" in finding.what for finding in verify(file, folded))
+    assert any("damaged" in finding.what for finding in verify(file, normalised))
     with pytest.raises(HomeError, match="is damaged"):
-        back_up(store.database, file.with_name("a.backup"))
+        create_backup(store.database, file.with_name("a.backup"))
     assert not file.with_name("a.backup").exists()
 
 

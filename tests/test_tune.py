@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory, config
-from memwell.config.edit import edited, write_settings
+from memwell.config.edit import edit, write_settings
 from memwell.errors import ConfigError, MemwellError
-from memwell.evaluate.cases import Case, as_dataset
+from memwell.evaluate.cases import Case, to_dataset
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.report import Ranking
 from memwell.evaluate.tune import Settings, Tuning, candidates, grid, halves, split, tune
@@ -99,7 +99,7 @@ WAYS: list[Settings] = [{"search.words_weight": weight / 10} for weight in range
 
 def tuned(ranks: Sequence[tuple[int, int]]) -> Tuning:
     """Tune where each way finds the note at one rank if the case is to fit, at another if not."""
-    fitting, held_back = (as_dataset("x", several(2, 3)) for _ in range(2))
+    fitting, held_back = (to_dataset("x", several(2, 3)) for _ in range(2))
 
     def ask(question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
         asked.append(len(ways))
@@ -167,12 +167,12 @@ WEIGHT = {"search.words_weight": 0.6}
     ],
 )
 def test_a_value_is_set_and_all_else_stays(text: str, expected: str) -> None:
-    assert edited(text, WEIGHT) == expected
+    assert edit(text, WEIGHT) == expected
 
 
 def test_several_values_are_set() -> None:
     values: dict[str, str | float] = {"search.fusion": "rrf", "search.vector_weight": 0.5}
-    assert edited("[search]\nfusion = 'standard' # best\n", values) == (
+    assert edit("[search]\nfusion = 'standard' # best\n", values) == (
         '[search]\nvector_weight = 0.5\nfusion = "rrf" # best\n'
     )
 
@@ -185,7 +185,7 @@ def test_comments_stay_whatever_they_say(comments: list[str], keys: list[str]) -
     one, two, three, four = (f"# {comment}" for comment in comments)
     text = f"{one}\n[search] {two}\n{keys[0]} {three}\n{keys[1]}\n\n{four}\n"
     added = "words_weight = 0.6\n"
-    assert edited(text, WEIGHT).replace(added, "") == text
+    assert edit(text, WEIGHT).replace(added, "") == text
 
 
 @pytest.mark.parametrize(
@@ -427,11 +427,11 @@ def test_a_query_is_embedded_once_for_all_settings(
     with Memory(workspace=workspace, embedders={"test": lambda **_: provider}) as memory:
         memory.index()
         ways = grid()
-        together = memory.search_each("the cat door", ways, k=3)
+        together = memory.search_with("the cat door", ways, k=3)
         assert provider.queries == 1
-        assert memory.search_each("the cat door", []) == ()
+        assert memory.search_with("the cat door", []) == ()
         modes = [{"search.mode": mode} for mode in ("words", "hybrid")]
-        by_words, by_both = memory.search_each("the cat door", modes)
+        by_words, by_both = memory.search_with("the cat door", modes)
         assert by_words == memory.search("the cat door", mode="words")
         assert by_both == memory.search("the cat door")
         for way, result in zip(ways, together, strict=True):

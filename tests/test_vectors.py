@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from memwell.model import Chunk, Note
 from memwell.store.contract.query import Filters, Word, WordQuery
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import LIVE, Space
 from memwell.store.vectors import snapshot
-from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, Backend
-from memwell.store.vectors.scan import Scan, Snapshots
+from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, BackendSetting
+from memwell.store.vectors.scan import ScanBackend, Snapshots
 from memwell.store.vectors.snapshot import Snapshot
 from tests.conftest import REPOSITORY
 
@@ -46,7 +46,7 @@ def note(chunks: int, tag: str = "") -> Note:
 class Filled:
     """An index whose chunks have known vectors, and what must be found in it."""
 
-    def __init__(self, folder: Path, seed: int = 0, backend: Backend | None = None) -> None:
+    def __init__(self, folder: Path, seed: int = 0, backend: BackendSetting | None = None) -> None:
         self.index = Index(folder / "index.db", backend)
         self.rng = np.random.default_rng(seed)
         self.vectors: dict[int, Vectors] = {}
@@ -56,19 +56,19 @@ class Filled:
             self.workspace = notes.workspace("w")
         with self.index.writing_spaces() as spaces:
             spaces.open("f", "test", "m", DIMENSIONS, {}, "2026-01-01")
-        self.index.settle(self.space)
+        self.index.move_vectors(self.space)
 
     @property
     def space(self) -> Space:
         with self.index.reading() as reader:
-            found = reader.spaces.named("f")
+            found = reader.spaces.find("f")
         assert found is not None
         return found
 
     def add(self, chunks: int, *, windows: int = 1, tag: str = "") -> int:
         """Write a note; return its id."""
         self.written += 1
-        file = NoteFile(f"{tag or 'n'}{self.written}.md", 0, 0, 0, str(self.written), "r")
+        file = SourceFile(f"{tag or 'n'}{self.written}.md", 0, 0, 0, str(self.written), "r")
         with self.index.writing() as notes:
             note_id, _ = notes.put(self.workspace, file, note(chunks, tag))
         with self.index.reading() as reader:
@@ -109,7 +109,7 @@ def filled(tmp_path: Path) -> Filled:
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Filled]:
     """The same, whichever backend keeps the vectors."""
     pytest.importorskip(PACKAGES[request.param])
-    made = Filled(tmp_path, backend=Backend(request.param))
+    made = Filled(tmp_path, backend=BackendSetting(request.param))
     yield made
     made.index.close()
 
@@ -165,7 +165,7 @@ def test_whatever_came_or_went_the_answer_is_that_of_a_plain_scan(
         turned=st.booleans(),
     )
     def holds(seed: int, steps: list[str], turned: bool) -> None:
-        filled = Filled(tmp_path_factory.mktemp("index"), seed, Backend(backend))
+        filled = Filled(tmp_path_factory.mktemp("index"), seed, BackendSetting(backend))
         chance = random.Random(seed)
         for step in ["add", *steps]:
             if step == "add":
@@ -215,13 +215,13 @@ def test_spaces_of_several_models_lie_side_by_side(kept: Filled) -> None:
     kept.add(10)
     with kept.index.writing_spaces() as spaces:
         other = spaces.open("g", "test", "other", 3, {}, "2026-01-02")
-    kept.index.settle(other)
+    kept.index.move_vectors(other)
     vectors = {chunk: unit(kept.rng, 1, 3) for chunk in kept.vectors}
     kept.index.put_vectors(other, vectors.items())
     query, short = unit(kept.rng, 1)[0], unit(kept.rng, 1, 3)[0]
     assert kept.nearest(query, 5) == kept.expected(query, 5)
     with kept.index.reading() as reader:
-        named = reader.spaces.named("g")
+        named = reader.spaces.find("g")
         assert named
         found = [match.chunk_id for match in reader.nearest(named, short, EVERYTHING, 5)]
     assert found == sorted(vectors, key=lambda chunk: -float(vectors[chunk][0] @ short))[:5]
@@ -267,7 +267,7 @@ def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None
 
 
 def snapshots_of(index: Index) -> Snapshots:
-    assert isinstance(index.vectors.table, Scan)
+    assert isinstance(index.vectors.table, ScanBackend)
     return index.vectors.table.snapshots
 
 

@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from memwell import Memory
 from memwell.embed.testing import WordCounts
-from memwell.model import Part, Trace
-from memwell.store.sqlite.facts import Which
+from memwell.model import LegScore, Trace
+from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.http.tokens import Tokens
-from memwell.surfaces.web.views import bar, explained, pieces
+from memwell.surfaces.web.views import bar, explain_score, split_text
 from tests.conftest import REPOSITORY
 from tests.pages import browsing, opened, serving
 
@@ -151,8 +151,8 @@ def test_why_a_note_is_not_there_is_told(open_page: Open) -> None:
 
 def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
     parts = (
-        Part("words", 1, 3.0, 2.0, 0.25, 0.25 * 2.0),
-        Part("meaning", 2, 0.4, 2.0, 0.75, 0.75 * 2.0),
+        LegScore("words", 1, 3.0, 2.0, 0.25, 0.25 * 2.0),
+        LegScore("meaning", 2, 0.4, 2.0, 0.75, 0.75 * 2.0),
     )
     trace = Trace(parts, 2.0, 3.0, 0.5, 0.8, 0.1, kept=0.75, kept_why="9 days old", score=0.6)
     widths = {part.name: part.width for part in bar(trace)}
@@ -161,11 +161,11 @@ def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
         "meaning": pytest.approx(100 * 0.6 * 0.75),
         "age": pytest.approx(100 * (0.8 - 0.6)),
     }
-    assert "Age leaves 75% of it: 9 days old." in explained(trace)
+    assert "Age leaves 75% of it: 9 days old." in explain_score(trace)
 
 
 def test_a_text_is_cut_at_its_marks() -> None:
-    assert pieces("a cat!", [(2, 5)]) == [("a ", False), ("cat", True), ("!", False)]
+    assert split_text("a cat!", [(2, 5)]) == [("a ", False), ("cat", True), ("!", False)]
 
 
 # -- looking around --------------------------------------------------------------------------------
@@ -227,16 +227,16 @@ def test_a_fact_is_remembered_corrected_superseded_promoted_and_forgotten(
     page.get_by_role("button", name="Supersede").click()
     expect(page.locator(".statement")).to_have_text("The heron has moved to the river.")
     expect(page.locator(".history")).to_contain_text("superseded")
-    (fact,) = memory.facts.find(Which(tag="birds"))
+    (fact,) = memory.facts.find(FactFilter(tag="birds"))
     assert fact.text == "The heron has moved to the river."
     assert fact.scope == memory.viewer.scopes[-2][0]  # one wider than the narrowest
 
     page.get_by_role("link", name="Forget it").click()
     expect(page.locator("main")).to_contain_text("This cannot be undone")
-    assert memory.facts.find(Which(tag="birds"))
+    assert memory.facts.find(FactFilter(tag="birds"))
     page.get_by_role("button", name="Forget it").click()
     expect(page.get_by_role("status")).to_have_text("1 forgotten.")
-    assert not memory.facts.find(Which(tag="birds"))
+    assert not memory.facts.find(FactFilter(tag="birds"))
 
 
 def test_facts_are_filtered(open_page: Open, memory: Memory) -> None:
@@ -487,7 +487,7 @@ def test_a_phone_shows_each_view_without_scrolling_sideways(open_page: Open) -> 
 
 def test_each_view_can_be_read_to_somebody(open_page: Open, memory: Memory) -> None:
     """Landmarks are there, headings are in order, every field has a name."""
-    fact = memory.facts.find(Which(tag="pets"))[0]
+    fact = memory.facts.find(FactFilter(tag="pets"))[0]
     page = open_page("/")
     for address in (*VIEWS, "/note?path=pets.md", f"/facts/{fact.id}", f"/facts/{fact.id}/forget"):
         page.goto(address)

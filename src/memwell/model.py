@@ -76,7 +76,7 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LegScore:
     """What one leg contributes to the score of a hit."""
 
     leg: str
@@ -95,7 +95,7 @@ class Part:
 class Trace:
     """How the score of a hit came about."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LegScore, ...]
     fused: float
     """What decides the order."""
     above_chance: float | None
@@ -197,7 +197,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Excerpt:
     """Lines of a note as they stand in the file now."""
 
     path: str

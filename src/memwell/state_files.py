@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memwell.store.sqlite.filesystem import private_folder
+from memwell.store.sqlite.filesystem import make_private_folder
 
 
 def read_scratch(file: Path) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def write_scratch(file: Path, values: Mapping[str, Any]) -> None:
     """Write a file whole, for the owner's eyes; where that fails it stays as it was."""
     part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        private_folder(file.parent)
+        make_private_folder(file.parent)
         part.touch(mode=0o600)
         part.write_text(json.dumps(values), encoding="utf-8")
         part.replace(file)

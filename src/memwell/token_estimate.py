@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-QUARTERS = 4
+CHARACTERS_PER_TOKEN = 4
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -12,7 +12,7 @@ _CJK = re.compile(
 
 def count_tokens(text: str) -> int:
     """Estimate the tokens of `text`: four characters are one, a CJK character is one."""
-    return -(-quarter_tokens(text) // QUARTERS)
+    return -(-quarter_tokens(text) // CHARACTERS_PER_TOKEN)
 
 
 def quarter_tokens(text: str) -> int:

@@ -9,7 +9,7 @@ from memwell.config.load import (
     load,
     now,
     setting_named,
-    shown,
+    to_toml,
     today,
     user_config_folder,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "load",
     "now",
     "setting_named",
-    "shown",
+    "to_toml",
     "today",
     "user_config_folder",
 ]

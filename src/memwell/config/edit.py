@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memwell.config.load import FILE_NAME, load, setting_named, shown, user_config_folder
+from memwell.config.load import FILE_NAME, load, setting_named, to_toml, user_config_folder
 from memwell.config.settings import Value
 from memwell.errors import ConfigError
 
@@ -28,7 +28,7 @@ def settings_file(workspace: Path | None, environment: Mapping[str, str] | None 
     return (workspace or user_config_folder(environment)) / FILE_NAME
 
 
-def overriding(names: Mapping[str, Value], environment: Mapping[str, str]) -> list[str]:
+def find_overrides(names: Mapping[str, Value], environment: Mapping[str, str]) -> list[str]:
     """Return the variables of the environment that are stronger than what a file says."""
     variables = [setting_named(name).variable for name in names]
     return [variable for variable in variables if variable in environment]
@@ -44,19 +44,19 @@ def write_settings(
     file = settings_file(workspace, environment)
     try:
         old = file.read_bytes() if file.exists() else None
-        _replace(file, edited((old or b"").decode(), values).encode())
+        _replace(file, edit((old or b"").decode(), values).encode())
         try:
             _check(workspace, values, environment)
         except ConfigError:
-            _put_back(file, old)
+            _restore(file, old)
             raise
     except (OSError, ValueError) as error:
-        lines = ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
+        lines = ", ".join(f"{name} = {to_toml(value)}" for name, value in values.items())
         raise ConfigError(f"{file} cannot be changed ({error})", f"Set {lines} there") from error
     return file
 
 
-class _NotEdited(ValueError):
+class _CannotEdit(ValueError):
     """A file is written in a way that only its owner can change."""
 
 
@@ -70,7 +70,7 @@ def _check(
     for name, value in values.items():
         if held[name] != value:
             raise ConfigError(
-                f"{name} is {shown(held[name])} ({held.origins[name]}) after {shown(value)} was"
+                f"{name} is {to_toml(held[name])} ({held.origins[name]}) after {to_toml(value)} was"
                 " written, which was taken back",
                 f"Look whether another program writes {FILE_NAME}",
             )
@@ -93,7 +93,7 @@ def _replace(file: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _put_back(file: Path, old: bytes | None) -> None:
+def _restore(file: Path, old: bytes | None) -> None:
     if old is None:
         file.unlink(missing_ok=True)
     else:
@@ -103,22 +103,22 @@ def _put_back(file: Path, old: bytes | None) -> None:
 # -- the text --------------------------------------------------------------------------------------
 
 
-def edited(text: str, values: Mapping[str, Value]) -> str:
+def edit(text: str, values: Mapping[str, Value]) -> str:
     """Return TOML with values set; a name is ``table.key``. Comments and order stay."""
     before = tomllib.loads(text)
     for name, value in values.items():
-        text = _with(text, name, shown(value))
+        text = _set_value(text, name, to_toml(value))
     try:
-        done = tomllib.loads(text) == _merged(before, values)
+        done = tomllib.loads(text) == _merge(before, values)
     except tomllib.TOMLDecodeError:
         done = False
     if not done:
         tables = " and ".join(sorted({f"[{name.partition('.')[0]}]" for name in values}))
-        raise _NotEdited(f"it does not write {tables} as a table of plain lines")
+        raise _CannotEdit(f"it does not write {tables} as a table of plain lines")
     return text
 
 
-def _merged(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
+def _merge(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
     merged = {**tables}
     for name, value in values.items():
         table, _, key = name.partition(".")
@@ -126,7 +126,7 @@ def _merged(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str,
     return merged
 
 
-def _with(text: str, name: str, value: str) -> str:
+def _set_value(text: str, name: str, value: str) -> str:
     """Return TOML with one value set: in its line, beside others of its table, or at the end."""
     lines = _LINE.findall(text)
     end = "\r\n" if "\r\n" in text else "\n"
@@ -136,7 +136,7 @@ def _with(text: str, name: str, value: str) -> str:
         if not keys:
             header = number if inside == table and header is None else header
         elif ".".join(filter(None, (inside, keys))) == name:
-            lines[number] = _changed(lines[number], value)
+            lines[number] = _changed_keys(lines[number], value)
             return "".join(lines)
         elif not inside and keys.startswith(f"{table}.") and first_dotted is None:
             first_dotted = number
@@ -163,7 +163,7 @@ def _places(lines: list[str]) -> Iterator[tuple[int, str, str]]:
             yield number, table, re.sub(r"[\s\"']", "", key[2])
 
 
-def _changed(line: str, value: str) -> str:
+def _changed_keys(line: str, value: str) -> str:
     """Return a line with another value; a comment behind it stays."""
     start = _KEY.match(line)
     assert start is not None

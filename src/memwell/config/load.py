@@ -34,10 +34,10 @@ class Config:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
-    def but(self, changes: Mapping[str, Value], origin: str = "the call") -> Config:
+    def with_overrides(self, changes: Mapping[str, Value], origin: str = "the call") -> Config:
         """Return the same with some values changed, each of them checked."""
         checked = {
-            name: _checked(setting_named(name), value, origin) for name, value in changes.items()
+            name: _check(setting_named(name), value, origin) for name, value in changes.items()
         }
         return Config(
             {**self.values, **checked}, {**self.origins, **dict.fromkeys(checked, origin)}
@@ -52,7 +52,7 @@ class Config:
 def setting_named(name: str) -> Setting:
     """Return a setting, or say which name is nearest."""
     if name not in _BY_NAME:
-        raise ConfigError(f"{name} is no setting", _nearest(name))
+        raise ConfigError(f"{name} is no setting", _suggest_name(name))
     return _BY_NAME[name]
 
 
@@ -66,11 +66,11 @@ def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -
             values[name], origins[name] = value, str(file)
     for variable, setting in _BY_VARIABLE.items():
         if (text := environment.get(variable)) is not None:
-            values[setting.name] = _from_text(setting, text, f"${variable}")
+            values[setting.name] = parse_env(setting, text, f"${variable}")
             origins[setting.name] = f"${variable}"
-        elif not values[setting.name] and environment.get(setting.otherwise):
-            values[setting.name] = environment[setting.otherwise]
-            origins[setting.name] = f"${setting.otherwise}"
+        elif not values[setting.name] and environment.get(setting.fallback_env):
+            values[setting.name] = environment[setting.fallback_env]
+            origins[setting.name] = f"${setting.fallback_env}"
     if values["chunk.overlap"] * 2 > values["chunk.size"]:  # type: ignore[operator]
         raise ConfigError(
             f"chunk.overlap = {values['chunk.overlap']} is more than half of chunk.size ="
@@ -158,28 +158,28 @@ def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[s
         raise ConfigError(f"{file} is not valid TOML: {error}", "Mend the line it names") from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error}", "Check its permissions") from error
-    for name, value in _flattened(tables):
+    for name, value in _flatten(tables):
         setting = _BY_NAME.get(name)
         if setting is None:
-            raise ConfigError(f"{file} sets {name}, which is no setting", _nearest(name))
-        if setting.only_the_users and file.parent != user_config_folder(environment):
+            raise ConfigError(f"{file} sets {name}, which is no setting", _suggest_name(name))
+        if setting.user_level_only and file.parent != user_config_folder(environment):
             raise ConfigError(
                 f"{file} sets {name}, which holds for all workspaces",
                 f"Set it in {user_config_folder(environment) / FILE_NAME} or ${setting.variable}",
             )
-        yield name, _checked(setting, _expanded(value, environment, file, name), f"{file}")
+        yield name, _check(setting, _expand(value, environment, file, name), f"{file}")
 
 
-def _flattened(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping) and name not in _BY_NAME:
-            yield from _flattened(value, f"{name}.")
+            yield from _flatten(value, f"{name}.")
         else:
             yield name, value
 
 
-def _nearest(name: str) -> str:
+def _suggest_name(name: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.5)
@@ -187,10 +187,10 @@ def _nearest(name: str) -> str:
     return f"{suggestion}`memwell config` lists them all"
 
 
-def _expanded(value: Any, environment: Mapping[str, str], file: Path, name: str) -> Any:
+def _expand(value: Any, environment: Mapping[str, str], file: Path, name: str) -> Any:
     """Put the environment's values in place of ${NAME}."""
     if isinstance(value, list):
-        return [_expanded(item, environment, file, name) for item in value]
+        return [_expand(item, environment, file, name) for item in value]
     if not isinstance(value, str):
         return value
 
@@ -205,7 +205,7 @@ def _expanded(value: Any, environment: Mapping[str, str], file: Path, name: str)
     return _REFERENCE.sub(replaced, value)
 
 
-def _from_text(setting: Setting, text: str, origin: str) -> Value:
+def parse_env(setting: Setting, text: str, origin: str) -> Value:
     """Read a setting's value from the environment, where everything is text."""
     if isinstance(setting.default, bool):
         words = {
@@ -218,22 +218,20 @@ def _from_text(setting: Setting, text: str, origin: str) -> Value:
             "no": False,
             "off": False,
         }
-        return _checked(setting, words.get(text.strip().lower(), text), origin)
+        return _check(setting, words.get(text.strip().lower(), text), origin)
     if isinstance(setting.default, tuple):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if isinstance(setting.default, int | float):
         try:
-            return _checked(
-                setting, float(text) if "." in text or "e" in text else int(text), origin
-            )
+            return _check(setting, float(text) if "." in text or "e" in text else int(text), origin)
         except ValueError:
-            return _checked(setting, text, origin)
-    return _checked(setting, text, origin)
+            return _check(setting, text, origin)
+    return _check(setting, text, origin)
 
 
-def _checked(setting: Setting, value: Any, origin: str) -> Value:
+def _check(setting: Setting, value: Any, origin: str) -> Value:
     """Return the value in the setting's type, or say what it should have been."""
-    expected, right = _type_of(setting.default), False
+    expected, right = _type_name(setting.default), False
     if isinstance(setting.default, bool):
         right = isinstance(value, bool)
     elif isinstance(setting.default, tuple):
@@ -248,24 +246,24 @@ def _checked(setting: Setting, value: Any, origin: str) -> Value:
         raise ConfigError(
             f"{setting.name} = {'***' if setting.secret else repr(value)} ({origin}) should be"
             f" {expected}",
-            f"The default is {shown(setting.default)}",
+            f"The default is {to_toml(setting.default)}",
         )
     if setting.one_of and value not in setting.one_of:
         raise ConfigError(
             f"{setting.name} = {value!r} ({origin}) should be one of {', '.join(setting.one_of)}",
-            f"The default is {shown(setting.default)}",
+            f"The default is {to_toml(setting.default)}",
         )
-    low, high = setting.least, setting.most
+    low, high = setting.minimum, setting.maximum
     if (low is not None and not value >= low) or (high is not None and not value <= high):
         limits = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise ConfigError(
             f"{setting.name} = {value!r} ({origin}) should be {limits}",
-            f"The default is {shown(setting.default)}",
+            f"The default is {to_toml(setting.default)}",
         )
     return value  # type: ignore[no-any-return]
 
 
-def _type_of(default: Value) -> str:
+def _type_name(default: Value) -> str:
     if isinstance(default, bool):
         return "true or false"
     if isinstance(default, tuple):
@@ -273,7 +271,7 @@ def _type_of(default: Value) -> str:
     return {int: "a whole number", float: "a number"}.get(type(default), "a string")
 
 
-def shown(value: Value) -> str:
+def to_toml(value: Value) -> str:
     """Return a value as it would stand in memwell.toml."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -14,12 +14,12 @@ class Setting:
     name: str
     default: Value
     reason: str
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     one_of: tuple[str, ...] = ()
     secret: bool = False
     """Its value is never shown."""
-    otherwise: str = ""
+    fallback_env: str = ""
     """A variable of the environment that is taken where nothing else is said."""
 
     @property
@@ -28,7 +28,7 @@ class Setting:
         return "MEMWELL_" + self.name.replace(".", "_").replace("-", "_").upper()
 
     @property
-    def only_the_users(self) -> bool:
+    def user_level_only(self) -> bool:
         """Whether a workspace may not set it: a folder that was cloned must not send notes away."""
         return self.name.startswith(
             ("embedding.", "vectors.", "llm.", "search.hyde_", "remote.", "store.")
@@ -55,22 +55,22 @@ SETTINGS: tuple[Setting, ...] = (
         "scan.max_file_mb",
         10.0,
         "A larger file is hardly a note and would crowd the results.",
-        least=0.001,
+        minimum=0.001,
     ),
     Setting(
         "chunk.size",
         400,
         "Tokens of a chunk: about one idea, and cheap to put into a prompt.",
-        least=16,
-        most=8192,
+        minimum=16,
+        maximum=8192,
     ),
     Setting(
         "chunk.overlap",
         80,
         "Tokens a chunk repeats of the one before, so that a thought that"
         " straddles the cut is whole in one of them.",
-        least=0,
-        most=4096,
+        minimum=0,
+        maximum=4096,
     ),
     Setting(
         "embedding.chain",
@@ -83,20 +83,20 @@ SETTINGS: tuple[Setting, ...] = (
         16,
         "Passages that a search embeds by itself when they came"
         " since (about a second); more wait for `memwell index`.",
-        least=0,
+        minimum=0,
     ),
     Setting(
         "embedding.cache_mb",
         256.0,
         "Vectors kept by text, so that none is embedded twice:"
         " about 150,000 passages of the default model.",
-        least=0,
+        minimum=0,
     ),
     Setting(
         "embedding.keep_days",
         30.0,
         "Vectors of a former model are kept this long, to go back to.",
-        least=0,
+        minimum=0,
     ),
     Setting(
         "embedding.gguf.model",
@@ -105,7 +105,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("embedding.gguf.folder", "", "Where GGUF files are; empty is `models` in the home."),
     Setting("embedding.openai.model", "text-embedding-3-small", "Cheap, and good enough."),
-    Setting("embedding.openai.dimensions", 1536, "What that model gives.", least=1, most=65_536),
+    Setting(
+        "embedding.openai.dimensions", 1536, "What that model gives.", minimum=1, maximum=65_536
+    ),
     Setting(
         "embedding.openai.base_url",
         "https://api.openai.com/v1",
@@ -116,15 +118,15 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Empty is the environment's OPENAI_API_KEY.",
         secret=True,
-        otherwise="OPENAI_API_KEY",
+        fallback_env="OPENAI_API_KEY",
     ),
     Setting("embedding.gemini.model", "gemini-embedding-001", "Google's present one."),
     Setting(
         "embedding.gemini.dimensions",
         768,
         "A quarter of the full length, hardly worse.",
-        least=1,
-        most=65_536,
+        minimum=1,
+        maximum=65_536,
     ),
     Setting(
         "embedding.gemini.base_url",
@@ -136,7 +138,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Empty is the environment's GEMINI_API_KEY.",
         secret=True,
-        otherwise="GEMINI_API_KEY",
+        fallback_env="GEMINI_API_KEY",
     ),
     Setting("embedding.sentence-transformers.model", "", "A folder with such a model."),
     Setting("embedding.static.model", "", "A folder with a model in the model2vec format."),
@@ -166,22 +168,24 @@ SETTINGS: tuple[Setting, ...] = (
         "How words and meaning become one order: the best of the three, measured.",
         one_of=("standard", "rrf", "weighted"),
     ),
-    Setting("search.vector_weight", 0.7, "Of meaning, in rrf and weighted.", least=0, most=1000),
-    Setting("search.text_weight", 0.3, "Of words, in rrf and weighted.", least=0, most=1000),
+    Setting(
+        "search.vector_weight", 0.7, "Of meaning, in rrf and weighted.", minimum=0, maximum=1000
+    ),
+    Setting("search.text_weight", 0.3, "Of words, in rrf and weighted.", minimum=0, maximum=1000),
     Setting(
         "search.words_weight",
         0.4,
         "Of words, in standard, where nothing speaks for more or"
         " less: the best of many sets, each left out in turn.",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     ),
     Setting(
         "search.rrf_k",
         60.0,
         "The higher, the less the first ranks stand out, in rrf.",
-        least=0,
-        most=100_000,
+        minimum=0,
+        maximum=100_000,
     ),
     Setting(
         "search.normaliser",
@@ -201,8 +205,8 @@ SETTINGS: tuple[Setting, ...] = (
         "search.mmr_lambda",
         0.7,
         "With mmr: 1 is relevance alone, 0 is difference alone.",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     ),
     Setting(
         "search.similarity",
@@ -214,8 +218,8 @@ SETTINGS: tuple[Setting, ...] = (
         "search.cluster_similarity",
         0.8,
         "With cluster: from which similarity on hits are one group.",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     ),
     Setting(
         "search.decay",
@@ -228,16 +232,16 @@ SETTINGS: tuple[Setting, ...] = (
         "search.half_life",
         30.0,
         "Days in which a dated note loses half of what it can lose: a month, as in daily work.",
-        least=0.001,
-        most=1_000_000,
+        minimum=0.001,
+        maximum=1_000_000,
     ),
     Setting(
         "search.decay_floor",
         0.75,
         "With relative: what even the oldest note keeps of its"
         " score. Of two answers the newer comes first, and hardly a question is harmed.",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     ),
     Setting("search.evergreen", (), "Notes that do not age though they have a date, as globs."),
     Setting(
@@ -245,26 +249,28 @@ SETTINGS: tuple[Setting, ...] = (
         4,
         "Candidates of each leg for each hit, where that is"
         " more than 100; and hits to choose from, where they are to differ.",
-        least=1,
-        most=1000,
+        minimum=1,
+        maximum=1000,
     ),
-    Setting("search.k", 6, "Hits a search returns: few enough to read.", least=1, most=100_000),
+    Setting(
+        "search.k", 6, "Hits a search returns: few enough to read.", minimum=1, maximum=100_000
+    ),
     Setting(
         "search.min_score",
         0.11,
         "Hits below this relevance are dropped: the worst strangers"
         " go, and hardly a good hit does. From 0.2 on four of five foreign questions find"
         " nothing.",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     ),
     Setting(
         "facts.duplicate_similarity",
         0.95,
         "Cosine from which on a fact that is told is one"
         " that is known, if numbers and negations agree; above 1 only the words decide.",
-        least=0,
-        most=2,
+        minimum=0,
+        maximum=2,
     ),
     Setting(
         "facts.lifetimes",
@@ -277,16 +283,16 @@ SETTINGS: tuple[Setting, ...] = (
         60.0,
         "Minutes for which what a session was told is not told"
         " again: it is still in its prompt. 0: always.",
-        least=0,
+        minimum=0,
     ),
     Setting(
         "recall.budget",
         800,
         "Tokens of what is recalled for a prompt: they are the user's money.",
-        least=1,
-        most=1_000_000,
+        minimum=1,
+        maximum=1_000_000,
     ),
-    Setting("recall.k", 12, "Hits that it is made from.", least=1, most=1000),
+    Setting("recall.k", 12, "Hits that it is made from.", minimum=1, maximum=1000),
     Setting(
         "search.hyde_enabled",
         False,
@@ -310,15 +316,15 @@ SETTINGS: tuple[Setting, ...] = (
         "ingest.chunk_size",
         800,
         "Characters a language model is given at a time.",
-        least=100,
-        most=100_000,
+        minimum=100,
+        maximum=100_000,
     ),
     Setting(
         "ingest.overlap",
         100,
         "Characters of them that it saw before; half a piece at most.",
-        least=0,
-        most=50_000,
+        minimum=0,
+        maximum=50_000,
     ),
     Setting(
         "llm.default",
@@ -327,18 +333,22 @@ SETTINGS: tuple[Setting, ...] = (
         " asked, and nothing leaves the machine.",
     ),
     Setting("llm.ingest", "", "The one for `ingest-files`; empty is llm.default."),
-    Setting("llm.timeout", 30.0, "Seconds until an answer is given up.", least=0.1, most=3600),
-    Setting("llm.max_calls", 200, "Of a command, so that none costs a fortune.", least=0),
-    Setting("llm.max_tokens", 400_000, "Of a command: sent and answered together.", least=0),
+    Setting("llm.timeout", 30.0, "Seconds until an answer is given up.", minimum=0.1, maximum=3600),
+    Setting("llm.max_calls", 200, "Of a command, so that none costs a fortune.", minimum=0),
+    Setting("llm.max_tokens", 400_000, "Of a command: sent and answered together.", minimum=0),
     Setting(
         "llm.log",
         "",
         "A file to which what is sent and answered is added, a JSON object a line; empty: none.",
     ),
     Setting("llm.openai.base_url", "https://api.openai.com/v1", "Any that speaks the protocol."),
-    Setting("llm.openai.key", "", "Else OPENAI_API_KEY.", secret=True, otherwise="OPENAI_API_KEY"),
+    Setting(
+        "llm.openai.key", "", "Else OPENAI_API_KEY.", secret=True, fallback_env="OPENAI_API_KEY"
+    ),
     Setting("llm.gemini.base_url", "https://generativelanguage.googleapis.com/v1beta", "Google's."),
-    Setting("llm.gemini.key", "", "Else GEMINI_API_KEY.", secret=True, otherwise="GEMINI_API_KEY"),
+    Setting(
+        "llm.gemini.key", "", "Else GEMINI_API_KEY.", secret=True, fallback_env="GEMINI_API_KEY"
+    ),
     Setting(
         "remote.base_url",
         "",
@@ -347,21 +357,21 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("remote.vector_store", "", "The id of the store there."),
     Setting("remote.key", "", "What it is opened with; none is taken from elsewhere.", secret=True),
-    Setting("remote.timeout", 3.0, "Seconds that a search waits for it.", least=0.1, most=60),
+    Setting("remote.timeout", 3.0, "Seconds that a search waits for it.", minimum=0.1, maximum=60),
     Setting("sync.on_search", True, "Bring the index up to date before a search if that is cheap."),
     Setting(
         "sync.cheap_notes",
         50,
         "Changed notes that a search takes in by itself (about a"
         " quarter of a second); more, and it says how stale it is.",
-        least=0,
+        minimum=0,
     ),
     Setting(
         "sync.cheap_files",
         5000,
         "Notes in a workspace up to which a search looks for changes"
         " at all (about a tenth of a second).",
-        least=0,
+        minimum=0,
     ),
     Setting("note.folder", "memory", "Where `memwell note` keeps its daily logs, as agents do."),
 )

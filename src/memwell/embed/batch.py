@@ -35,14 +35,14 @@ Sleep = Callable[[float], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedText:
     """Stands in for the vectors of a text that the provider does not take."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often a batch is tried, and the seconds between."""
 
     attempts: int = 5
@@ -55,8 +55,8 @@ class Patience:
     """A provider that asks for more is given up at once."""
 
 
-PATIENCE = Patience()
-PLAIN = "A plain sentence in plain words."
+DEFAULT_RETRY = RetryPolicy()
+PROBE_TEXT = "A plain sentence in plain words."
 """What every provider takes."""
 _CHANCE = random.Random()
 
@@ -66,22 +66,22 @@ def embed_batch(
     texts: Sequence[str],
     *,
     sleep: Sleep = time.sleep,
-    patience: Patience = PATIENCE,
+    patience: RetryPolicy = DEFAULT_RETRY,
     jitter: random.Random = _CHANCE,
-) -> list[Matrix | Refused]:
+) -> list[Matrix | RefusedText]:
     """Return for each text its vectors, or why the provider does not take it."""
-    trial = _Trial(embedder, sleep, patience, jitter)
-    outcomes = trial.outcomes(texts, patience.attempts)
+    trial = BatchEmbedder(embedder, sleep, patience, jitter)
+    outcomes = trial.run(texts, patience.attempts)
     if 1 < len(texts) == len(trial.wrong):
         raise ProviderFailing(f"{embedder.name} answered wrongly for every text: {trial.wrong[0]}")
     return outcomes
 
 
-class _Trial:
+class BatchEmbedder:
     """One batch on its way."""
 
     def __init__(
-        self, embedder: Embedder, sleep: Sleep, patience: Patience, jitter: random.Random
+        self, embedder: Embedder, sleep: Sleep, patience: RetryPolicy, jitter: random.Random
     ) -> None:
         self.embedder = embedder
         self.sleep = sleep
@@ -91,7 +91,7 @@ class _Trial:
         self.wrong: list[str] = []
         """What was wrong with each text that was answered wrongly to the end."""
 
-    def outcomes(self, texts: Sequence[str], attempts: int) -> list[Matrix | Refused]:
+    def run(self, texts: Sequence[str], attempts: int) -> list[Matrix | RefusedText]:
         """Embed a batch, or its halves where it cannot be had whole."""
         if not texts:
             return []
@@ -100,26 +100,26 @@ class _Trial:
         except BatchRefused as refusal:
             return self._halves(texts, attempts, refusal)
         except WrongAnswer as fault:
-            self._try_plain()
+            self._probe()
             if len(texts) == 1:
                 self.wrong.append(str(fault))
             return self._halves(texts, min(attempts, self.patience.attempts_halved), fault)
 
     def _halves(
         self, texts: Sequence[str], attempts: int, fault: EmbeddingError
-    ) -> list[Matrix | Refused]:
+    ) -> list[Matrix | RefusedText]:
         if len(texts) == 1:
-            self._try_plain()
-            return [Refused(str(fault))]
+            self._probe()
+            return [RefusedText(str(fault))]
         middle = len(texts) // 2
-        return self.outcomes(texts[:middle], attempts) + self.outcomes(texts[middle:], attempts)
+        return self.run(texts[:middle], attempts) + self.run(texts[middle:], attempts)
 
-    def _try_plain(self) -> None:
+    def _probe(self) -> None:
         """Make sure, once, that it is not the provider's fault."""
         if self.plain_is_taken:
             return
         try:
-            self.embedder.embed_documents([PLAIN])
+            self.embedder.embed_documents([PROBE_TEXT])
         except BatchRefused as refusal:
             refused = f"{self.embedder.name} takes no text at all: {refusal}"
             raise ProviderUnavailable(refused, "Check its model and settings") from None

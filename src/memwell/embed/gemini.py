@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from memwell.embed.base import Limits
-from memwell.embed.windows import grouped
-from memwell.net.client import Service
-from memwell.net.responses import Settings, entries, no_rows, unit_rows, written_windows
+from memwell.embed.windows import split_rows
+from memwell.net.client import JsonClient
+from memwell.net.responses import (
+    SettingNames,
+    empty_rows,
+    entries,
+    prepare_windows,
+    to_unit_vectors,
+)
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -42,12 +48,12 @@ class Gemini:
     ) -> None:
         self.model = model.removeprefix("models/")
         self.dimensions = dimensions
-        self._service = Service(
+        self._service = JsonClient(
             base_url,
             key,
             vendor=ADDRESS,
             header="x-goog-api-key",
-            settings=Settings("embedding.gemini", "GEMINI_API_KEY"),
+            settings=SettingNames("embedding.gemini", "GEMINI_API_KEY"),
             timeout=timeout,
         )
 
@@ -61,13 +67,13 @@ class Gemini:
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed every window of every text; a blank one is not sent."""
-        cut = [written_windows(text, self.window) for text in texts]
+        cut = [prepare_windows(text, self.window) for text in texts]
         rows = self._rows([window for group in cut for window in group], _DOCUMENT)
-        return grouped(rows, [len(group) for group in cut])
+        return split_rows(rows, [len(group) for group in cut])
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        return self._rows(written_windows(text, self.window)[:1], _QUERY)
+        return self._rows(prepare_windows(text, self.window)[:1], _QUERY)
 
     def _rows(self, texts: list[str], task: str) -> Matrix:
         """Ask for the vectors; texts of several windows may make more than a request's worth."""
@@ -75,16 +81,16 @@ class Gemini:
 
         parts = [texts[start : start + MOST] for start in range(0, len(texts), MOST)]
         return np.concatenate(
-            [no_rows(self.dimensions), *(self._asked(part, task) for part in parts)]
+            [empty_rows(self.dimensions), *(self._post_batch(part, task) for part in parts)]
         )
 
-    def _asked(self, texts: list[str], task: str) -> Matrix:
+    def _post_batch(self, texts: list[str], task: str) -> Matrix:
         body = {"requests": [self._request(text, task) for text in texts]}
         path = f"/models/{quote(self.model)}:batchEmbedContents"
         answer = self._service.post(path, body, hurry=task == _QUERY)
         found = entries(self._service.server, answer, "embeddings")
         vectors = [entry.get("values") for entry in found]
-        return unit_rows(self._service.server, vectors, len(texts), self.dimensions)
+        return to_unit_vectors(self._service.server, vectors, len(texts), self.dimensions)
 
     def _request(self, text: str, task: str) -> dict[str, object]:
         return {

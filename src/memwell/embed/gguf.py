@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memwell.embed.base import BatchRefused, Limits, ProviderFailing, ProviderUnavailable
-from memwell.embed.model_files import identity
-from memwell.embed.requirements import needed
+from memwell.embed.model_files import content_fingerprint
+from memwell.embed.requirements import require
 from memwell.embed.windows import text_windows, windows
 from memwell.token_estimate import count_tokens
 
@@ -57,8 +57,8 @@ class GGUF:
         document_prefix: str | None = None,
     ) -> None:
         """Take a path, or the name of a file in `folder`; prefixes replace the model's own."""
-        needed("xllamacpp", install="memwell[gguf]")
-        self._file = _found(model, folder)
+        require("xllamacpp", install="memwell[gguf]")
+        self._file = _find_model(model, folder)
         self._header = read_header(self._file)
         usual = PREFIXES.get(self._header.architecture, ("", ""))
         self.query_prefix = usual[0] if query_prefix is None else query_prefix
@@ -76,19 +76,17 @@ class GGUF:
     def fingerprint(self) -> str:
         """The file, its windows, and what is put before a text."""
         prefixes = f"{self.query_prefix!r} {self.document_prefix!r}"
-        return (
-            f"gguf {identity([self._file])} {self.dimensions} windows of {self.window} {prefixes}"
-        )
+        return f"gguf {content_fingerprint([self._file])} {self.dimensions} windows of {self.window} {prefixes}"
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed every window of every text."""
-        return [self._embed(self._cut(text, self.document_prefix)) for text in texts]
+        return [self._embed(self._split_windows(text, self.document_prefix)) for text in texts]
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        return self._embed(self._cut(text, self.query_prefix)[:1])[:1]
+        return self._embed(self._split_windows(text, self.query_prefix)[:1])[:1]
 
-    def _cut(self, text: str, prefix: str) -> list[_Window]:
+    def _split_windows(self, text: str, prefix: str) -> list[_Window]:
         """Cut a text into windows that leave room for the prefix; blank ones are none."""
         room = int(self.window * _FILLED) - count_tokens(prefix)
         readable = text.encode(errors="replace").decode()
@@ -101,12 +99,12 @@ class GGUF:
 
         rows = np.zeros((0, self.dimensions), dtype=np.float32)
         for window in windows_of_text:
-            answer = self._ask(window.prefix + window.text)
+            answer = self._request(window.prefix + window.text)
             vectors = self._embed(window.halves()) if answer is None else self._vector(answer)
             rows = np.vstack([rows, vectors])
         return rows
 
-    def _ask(self, text: str) -> bytes | None:
+    def _request(self, text: str) -> bytes | None:
         """Return the four-byte floats of a vector, or none if the text does not fit."""
         with self._loading:
             server = self._server
@@ -222,12 +220,12 @@ def _header(found: dict[str, Any]) -> Header | None:
 
 def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Read the names and values that follow the first four bytes; of a list, only the name."""
-    version, _, count = _unpacked(file, "<IQQ")
+    version, _, count = _unpack(file, "<IQQ")
     if version not in (2, 3):
         raise ValueError(f"version {version}")
     for _ in range(count):
         key = _string(file)
-        (kind,) = _unpacked(file, "<I")
+        (kind,) = _unpack(file, "<I")
         if kind != _LIST:
             yield key, _value(file, kind)
         else:
@@ -245,11 +243,11 @@ def _value(file: BinaryIO, kind: int) -> Any:
         return _string(file)
     if kind not in _NUMBERS:
         raise ValueError(f"a value of kind {kind}")
-    return _unpacked(file, "<" + _NUMBERS[kind])[0]
+    return _unpack(file, "<" + _NUMBERS[kind])[0]
 
 
 def _string(file: BinaryIO) -> str:
-    (length,) = _unpacked(file, "<Q")
+    (length,) = _unpack(file, "<Q")
     if length > _MEGABYTE:
         raise ValueError(f"a name of {length} bytes")
     data = file.read(length)
@@ -259,7 +257,7 @@ def _string(file: BinaryIO) -> str:
 
 
 def _skip_list(file: BinaryIO) -> None:
-    kind, count = _unpacked(file, "<IQ")
+    kind, count = _unpack(file, "<IQ")
     if kind in _NUMBERS:
         file.seek(count * struct.calcsize("<" + _NUMBERS[kind]), 1)
         return
@@ -267,7 +265,7 @@ def _skip_list(file: BinaryIO) -> None:
         _value(file, kind)
 
 
-def _unpacked(file: BinaryIO, form: str) -> tuple[Any, ...]:
+def _unpack(file: BinaryIO, form: str) -> tuple[Any, ...]:
     size = struct.calcsize(form)
     data = file.read(size)
     if len(data) < size:
@@ -275,7 +273,7 @@ def _unpacked(file: BinaryIO, form: str) -> tuple[Any, ...]:
     return struct.unpack(form, data)
 
 
-def _found(model: str, folder: Path | None) -> Path:
+def _find_model(model: str, folder: Path | None) -> Path:
     """Return the file of a model that is given by path, or by name in the folder."""
     places = [Path(model).expanduser()]
     if folder is not None:

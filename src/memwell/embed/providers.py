@@ -27,7 +27,7 @@ Factory = Callable[..., Embedder]
 """Takes the settings as keywords."""
 
 
-def make(
+def create_embedder(
     name: str, settings: Mapping[str, Any], factories: Mapping[str, Factory] | None = None
 ) -> Embedder:
     """Make a provider, of `factories` first; `ProviderUnavailable` says what is missing."""
@@ -44,12 +44,12 @@ def make(
 def _factory(name: str) -> Factory:
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(".")
-        return _loaded(getattr(import_module(f"memwell.embed.{module}"), attribute))
+        return _as_factory(getattr(import_module(f"memwell.embed.{module}"), attribute))
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP, name=name):
         try:
-            return _loaded(entry.load())
+            return _as_factory(entry.load())
         except (ImportError, AttributeError) as error:
             raise ProviderUnavailable(
                 f"The provider {name} cannot be loaded ({error})", f"Check {entry.value}"
@@ -60,6 +60,6 @@ def _factory(name: str) -> Factory:
     )
 
 
-def _loaded(found: Any) -> Factory:
+def _as_factory(found: Any) -> Factory:
     factory: Factory = found
     return factory

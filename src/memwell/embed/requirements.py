@@ -8,7 +8,7 @@ from pathlib import Path
 from memwell.embed.base import ProviderUnavailable
 
 
-def needed(*packages: str, install: str) -> None:
+def require(*packages: str, install: str) -> None:
     """Raise `ProviderUnavailable` unless all packages can be imported."""
     for package in packages:
         if find_spec(package) is None:
@@ -17,7 +17,7 @@ def needed(*packages: str, install: str) -> None:
             )
 
 
-def named_folder(model: str, provider: str) -> Path:
+def model_folder(model: str, provider: str) -> Path:
     """Return the folder of a model; none named is not the current one."""
     if not model:
         raise ProviderUnavailable(

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
-from memwell.embed.model_files import identity
-from memwell.embed.requirements import named_folder, needed
-from memwell.embed.windows import grouped, text_windows, windows
+from memwell.embed.model_files import content_fingerprint
+from memwell.embed.requirements import model_folder, require
+from memwell.embed.windows import split_rows, text_windows, windows
 from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class SentenceTransformers:
 
     def __init__(self, model: str) -> None:
         """Take the folder that the model lies in."""
-        needed("sentence_transformers", install="memwell[sentence-transformers]")
-        self._folder = named_folder(model, self.name)
+        require("sentence_transformers", install="memwell[sentence-transformers]")
+        self._folder = model_folder(model, self.name)
         if (
             not (self._folder / "config.json").is_file()
             and not (self._folder / "modules.json").is_file()
@@ -62,7 +62,7 @@ class SentenceTransformers:
     def fingerprint(self) -> str:
         """The model's files: weights, vocabulary, prompts, pooling and longest text."""
         parts = [file for file in self._folder.rglob("*") if file.suffix in _PARTS]
-        return f"sentence-transformers {identity(sorted(parts))}"
+        return f"sentence-transformers {content_fingerprint(sorted(parts))}"
 
     @property
     def dimensions(self) -> int:
@@ -81,7 +81,7 @@ class SentenceTransformers:
         """Embed every window of every text."""
         cut = [self._cut(text) for text in texts]
         flat = [window for group in cut for window in group]
-        return grouped(self._rows(flat, query=False), [len(group) for group in cut])
+        return split_rows(self._rows(flat, query=False), [len(group) for group in cut])
 
     def embed_query(self, text: str) -> Matrix:
         """Embed a query; of a very long one, its first window."""
@@ -140,7 +140,7 @@ class SentenceTransformers:
 
     @cached_property
     def _loaded(self) -> Any:
-        with _quiet():
+        with _silence():
             from sentence_transformers import SentenceTransformer
 
             try:
@@ -153,7 +153,7 @@ class SentenceTransformers:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Keep transformers from drawing bars and writing reports while it loads a model."""
     logging: Any = import_module("transformers.utils.logging")
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()

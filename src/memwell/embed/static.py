@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
-from memwell.embed.model_files import identity
-from memwell.embed.requirements import named_folder, needed
+from memwell.embed.model_files import content_fingerprint
+from memwell.embed.requirements import model_folder, require
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -35,8 +35,8 @@ class Static:
 
     def __init__(self, model: str) -> None:
         """Take the folder that the model lies in."""
-        needed("model2vec", install="memwell[static]")
-        self._folder = named_folder(model, self.name)
+        require("model2vec", install="memwell[static]")
+        self._folder = model_folder(model, self.name)
         for file in FILES:
             if not (self._folder / file).is_file():
                 raise ProviderUnavailable(
@@ -54,7 +54,9 @@ class Static:
     @cached_property
     def fingerprint(self) -> str:
         """The model's files."""
-        return f"static {identity(self._folder / file for file in FILES)} {self.dimensions}"
+        return (
+            f"static {content_fingerprint(self._folder / file for file in FILES)} {self.dimensions}"
+        )
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed every text as one."""

@@ -32,7 +32,7 @@ def text_windows(text: str, tokens: int) -> list[str]:
     return windows(text, max(1, len(text) * tokens // estimate))
 
 
-def grouped(rows: Matrix, counts: Sequence[int]) -> list[Matrix]:
+def split_rows(rows: Matrix, counts: Sequence[int]) -> list[Matrix]:
     """Divide the vectors of many windows among the texts that they are of."""
     ends = accumulate(counts)
     return [rows[end - count : end] for end, count in zip(ends, counts, strict=True)]

@@ -31,12 +31,12 @@ def _words(text: str) -> list[str]:
         return text.lower().translate(_ascii_table()).split()
     cleaned = "".join(_clean(character) for character in text)
     stripped = unicodedata.normalize("NFD", cleaned.lower())
-    return "".join(_apart(character) for character in stripped).split()
+    return "".join(_split_punctuation(character) for character in stripped).split()
 
 
 @cache
 def _ascii_table() -> dict[int, str]:
-    return {code: _apart(_clean(chr(code))) for code in range(128)}
+    return {code: _split_punctuation(_clean(chr(code))) for code in range(128)}
 
 
 @lru_cache(maxsize=20_000)
@@ -50,7 +50,7 @@ def _clean(character: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _apart(character: str) -> str:
+def _split_punctuation(character: str) -> str:
     """Drop accents and set punctuation apart."""
     if len(character) != 1:
         return character

@@ -50,7 +50,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     return cases
 
 
-def as_dataset(name: str, cases: Sequence[Case]) -> Dataset:
+def to_dataset(name: str, cases: Sequence[Case]) -> Dataset:
     """Return cases as a labelled set: notes are its documents, numbers the ids of its questions."""
     notes = dict.fromkeys(note for case in cases for note in case.notes)
     return Dataset(
@@ -141,7 +141,7 @@ def _object(line: str) -> dict[str, Any]:
 # The nodes are read, not the values: they know their lines, and a query `yes` stays a text.
 
 
-class _Wrong(ValueError):
+class _MalformedCase(ValueError):
     """A node that is not what should stand there."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
@@ -160,7 +160,7 @@ def _from_yaml(file: Path, text: str) -> Iterator[Case]:
         raise MemwellError(f"{file}:{line} is not YAML ({error.problem})", _YAML_SHAPE) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise MemwellError(f"{file} is not YAML ({error})", _YAML_SHAPE) from error
-    except _Wrong as error:
+    except _MalformedCase as error:
         raise MemwellError(f"{file}:{error.line} {error}", _YAML_SHAPE) from error
 
 
@@ -170,24 +170,24 @@ def _yaml_cases(root: yaml.Node) -> Iterator[Case]:
     if isinstance(root, yaml.SequenceNode):
         for item in root.value:
             if not isinstance(item, yaml.MappingNode):
-                raise _Wrong(item, "is not a mapping with a query and a note")
+                raise _MalformedCase(item, "is not a mapping with a query and a note")
             yield _yaml_case(item, {_scalar(key) or "": _plain(value) for key, value in item.value})
     elif isinstance(root, yaml.MappingNode):
         for note, queries in root.value:
             if not queries.value:
-                raise _Wrong(queries, "names a note without a query")
+                raise _MalformedCase(queries, "names a note without a query")
             listed = isinstance(queries, yaml.SequenceNode)
             for query in queries.value if listed else [queries]:
                 yield _yaml_case(query, {"query": _plain(query), "note": _plain(note)})
     else:
-        raise _Wrong(root, "is neither a list nor a mapping")
+        raise _MalformedCase(root, "is neither a list nor a mapping")
 
 
 def _yaml_case(node: yaml.Node, fields: Mapping[str, Any]) -> Case:
     try:
         return _case(fields, _line(node))
     except ValueError as error:
-        raise _Wrong(node, str(error)) from error
+        raise _MalformedCase(node, str(error)) from error
 
 
 def _plain(node: yaml.Node) -> str | list[str | None] | None:

@@ -27,21 +27,21 @@ from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
 from memwell.evaluate.tune import Settings
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
-from memwell.ingest.sync import Progress, unwatched
+from memwell.ingest.sync import Progress, no_progress
 from memwell.llm.log import budget_of
-from memwell.memory.vectors import Meaning
+from memwell.memory.vectors import VectorIndex
 from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
 from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
-from memwell.search.hyde import Searching, model_named, searched
+from memwell.search.hyde import MemoryPort, describe_model, search_with_hyde
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, rank, read
+from memwell.search.pipeline import Options, rank, read_text
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 
 _PER_DOCUMENT = 5
 """Chunks fetched for each document wanted, since several may be of the same one."""
@@ -52,36 +52,36 @@ def evaluate_memory(
     settings: Config,
     mode: str,
     cache: Path,
-    progress: Progress = unwatched,
-    embedding: Progress = unwatched,
+    progress: Progress = no_progress,
+    embedding: Progress = no_progress,
     embedders: Mapping[str, Factory] | None = None,
     k: int = FIRST,
-    recalling: Recalling | None = None,
+    recalling: RecallSettings | None = None,
     index: contract.Index | None = None,
 ) -> Evaluation:
     """Index the set in a temporary place and ask all its questions, as `recall` would if told.
 
     With an `index`, an empty one, it is indexed there.
     """
-    recipe = Recipe(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = index or Index(Path(folder) / "index.db")
-        meaning = Meaning(index, cache.parent, settings, embedders, cache)
+        meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
             options = search_options(settings, mode=mode)
-            asked = _Asked(index, meaning, options, dataset.documents, recipe)
+            asked = CorpusSearch(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
-                _check(meaning.fill(embedding))
+                _check_settings(meaning.fill(embedding))
             agent = cache.parent / "agents" / settings["agent"]
             with closing(Index(agent / "index.db")) as kept:
-                search = _Recalled(asked, settings, recalling, kept) if recalling else asked
+                search = RecallSearch(asked, settings, recalling, kept) if recalling else asked
                 return evaluate(dataset, search, progress, k=k)
         finally:
             meaning.close()
             index.close()
 
 
-def _check(done: FillReport) -> None:
+def _check_settings(done: FillReport) -> None:
     """A figure over half of the vectors would mislead."""
     if done.left:
         raise MemwellError(
@@ -90,16 +90,16 @@ def _check(done: FillReport) -> None:
         )
 
 
-class _Asked:
+class CorpusSearch:
     """A search over the documents of a set."""
 
     def __init__(
         self,
         index: contract.Index,
-        meaning: Meaning,
+        meaning: VectorIndex,
         options: Options,
         documents: Sequence[Document],
-        recipe: Recipe,
+        recipe: ChunkSettings,
     ) -> None:
         self._index = index
         self._meaning = meaning
@@ -108,40 +108,48 @@ class _Asked:
         self._documents: dict[int, str] = {}
         with index.writing() as notes:
             for number, (_, together) in enumerate(groupby(enumerate(documents), _session)):
-                self._put([document for _, document in together], number, notes, recipe)
+                self._add_documents([document for _, document in together], number, notes, recipe)
 
-    def _put(
-        self, documents: Sequence[Document], number: int, notes: contract.Notes, recipe: Recipe
+    def _add_documents(
+        self,
+        documents: Sequence[Document],
+        number: int,
+        notes: contract.Notes,
+        recipe: ChunkSettings,
     ) -> None:
         """Write a document as a note, or those of a session as the passages of one."""
         name = documents[0].group
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = notes.workspace(name)
-        path = f"{_letters(number)}.md"
-        parsed = [parse_note(path, _as_note(document), recipe)[0] for document in documents]
+        path = f"{_unsearchable_name(number)}.md"
+        parsed = [parse_note(path, _note_text(document), recipe)[0] for document in documents]
         note = replace(parsed[0], chunks=tuple(part for one in parsed for part in one.chunks))
         text = "\n".join(document.text for document in documents)
         digest = hashlib.blake2b(text.encode()).hexdigest()
-        note_id, _ = notes.put(group, NoteFile(path, 0, 0, 0, digest, str(recipe)), note)
+        note_id, _ = notes.put(group, SourceFile(path, 0, 0, 0, digest, str(recipe)), note)
         owners = [
             document.id for document, one in zip(documents, parsed, strict=True) for _ in one.chunks
         ]
         self._documents.update(zip(notes.chunk_ids(note_id), owners, strict=True))
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        return self.found(question, replace(self._options, k=k))[0]
+        return self.document_ids(question, replace(self._options, k=k))[0]
 
-    def found(
+    def document_ids(
         self, question: Question, options: Options, passage: str = ""
     ) -> tuple[Ranking, tuple[Leg, ...]]:
         """Return the documents found, by the meaning of a passage if one is given, and the legs."""
         chunks = replace(options, k=options.k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
-        parsed = read(question.text, Filters(workspaces=workspaces))
+        parsed = read_text(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
-            ask = partial(self._meaning.ask_by, passage) if passage else self._meaning.ask
+            ask = (
+                partial(self._meaning.embed_query_as, passage)
+                if passage
+                else self._meaning.embed_query
+            )
             ranked = rank(parsed, chunks, reader, ask)
         for found in ranked.candidates:
             best.setdefault(self._documents[found.chunk_id], found.relevance)
@@ -154,12 +162,12 @@ def _session(numbered: tuple[int, Document]) -> tuple[str, str, int]:
     return document.group, document.session, 0 if document.session else number
 
 
-def _letters(number: int) -> str:
+def _unsearchable_name(number: int) -> str:
     """Spell a number in letters, so that no query with a number finds a note by its name."""
     return "document" + "".join("qwxzjkvbhf"[int(digit)] for digit in str(number))
 
 
-def _as_note(document: Document) -> str:
+def _note_text(document: Document) -> str:
     """Write a document as a person would keep it: its title and date as front matter."""
     known = {"title": json.dumps(document.title), "date": document.date}
     lines = [f"{name}: {value}" for name, value in known.items() if value and value != '""']
@@ -169,19 +177,19 @@ def _as_note(document: Document) -> str:
 # -- as `recall` does ------------------------------------------------------------------------------
 
 
-class Recalling:
+class RecallSettings:
     """Searches as `recall` does, plainly and by hypothetical answers, within one budget."""
 
     def __init__(self, settings: Config) -> None:
         self.notices: list[str] = []
-        self.model = model_named(settings.values)
+        self.model = describe_model(settings.values)
         self.budget = budget_of(settings.values, self.notices.append)
         self.answered: set[str] = set()
         """Queries that a hypothetical answer was had for."""
 
-    def __call__(self, query: str, memory: Searching, folder: Path) -> SearchResult:
+    def __call__(self, query: str, memory: MemoryPort, folder: Path) -> SearchResult:
         """Search for a query in one of the `WAYS`, as the memory's settings have it."""
-        result = searched(query, memory, folder, self.budget)
+        result = search_with_hyde(query, memory, folder, self.budget)
         if any(leg.detail == HYPOTHETICAL for leg in result.legs):
             self.answered.add(query)
         return result
@@ -195,20 +203,22 @@ WAYS: Mapping[str, Mapping[str, str]] = {
 """To search for a message, by the settings that do it."""
 
 
-class _Recalled:
+class RecallSearch:
     """A search over the documents of a set, with what HyDE needs of a memory."""
 
-    def __init__(self, asked: _Asked, settings: Config, recalling: Recalling, kept: Index) -> None:
+    def __init__(
+        self, asked: CorpusSearch, settings: Config, recalling: RecallSettings, kept: Index
+    ) -> None:
         self._asked = asked
         self._recalling = recalling
-        self.kept_index = kept
+        self.store_index = kept
         self._question = Question("", "")
         self.settings = settings
         self.notices = recalling.notices
 
     def __call__(self, question: Question, k: int) -> Ranking:
         self._question = question
-        result = self._recalling(question.text, self, self.kept_index.path.parent)
+        result = self._recalling(question.text, self, self.store_index.path.parent)
         return [(hit.path, hit.score) for hit in result.hits]
 
     def search(
@@ -216,7 +226,7 @@ class _Recalled:
     ) -> SearchResult:
         """Return documents as hits: each is a place and a text of its own."""
         options = search_options(self.settings, k=k, **wanted)
-        ranking, legs = self._asked.found(self._question, options, passage)
+        ranking, legs = self._asked.document_ids(self._question, options, passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
         return SearchResult(query, tuple(hits), legs, Freshness(checked=True))
 
@@ -234,13 +244,13 @@ _AT_ONCE = 100
 
 
 def evaluate_cases(
-    dataset: Dataset, asked: AskedNotes, progress: Progress = unwatched, k: int = FIRST
+    dataset: Dataset, asked: NoteSearch, progress: Progress = no_progress, k: int = FIRST
 ) -> Evaluation:
     """Ask a memory all the cases of a set made by `as_dataset`."""
     return evaluate(dataset, asked, progress, k=k, depth=k, by_note=True)
 
 
-class AskedNotes:
+class NoteSearch:
     """The notes a memory finds, each once, by the path of its best passage."""
 
     def __init__(self, search: SearchMemory) -> None:
@@ -259,7 +269,7 @@ class AskedNotes:
         return _ranking(notes)
 
 
-class AskedEach:
+class NoteSearchEach:
     """The notes a memory finds with each of several settings."""
 
     def __init__(self, search: SearchEach) -> None:
@@ -296,7 +306,7 @@ def _caveats(result: SearchResult) -> Iterator[str]:
         yield "changed notes are not indexed yet: run `memwell index`"
 
 
-def known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:
+def find_known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:
     """Return which of the paths are notes of the index, as filters alone list them."""
     wanted = [*paths]
     found: set[str] = set()
@@ -356,19 +366,19 @@ def parse_settings(text: str) -> dict[str, str]:
 def check_comparable(settings: Iterable[str], *, of_a_memory: bool) -> None:
     """Raise an error for a setting that would change nothing, or only in another index."""
     for name in settings:
-        if _is_among(name, _WITHOUT_EFFECT):
+        if _matches_any(name, _WITHOUT_EFFECT):
             raise ConfigError(f"{name} changes no figure", "Compare what changes a ranking")
-        if of_a_memory and _is_among(name, _OF_THE_INDEX):
+        if of_a_memory and _matches_any(name, _OF_THE_INDEX):
             raise ConfigError(
                 f"{name} decides how notes are indexed, and cases are asked of the index as it is",
                 "Compare settings of the search, or use a labelled set, which is indexed anew",
             )
 
 
-def _is_among(name: str, names: Iterable[str]) -> bool:
+def _matches_any(name: str, names: Iterable[str]) -> bool:
     return any(name == one or (one.endswith((".", "_")) and name.startswith(one)) for one in names)
 
 
-def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
+def environment_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Return settings as variables of the environment, which are stronger than any file."""
     return {setting_named(name).variable: value for name, value in settings.items()}

@@ -36,7 +36,7 @@ def parse_threshold(text: str, metrics: Collection[str]) -> Threshold:
     return Threshold(metric, least)
 
 
-def below(
+def find_missed(
     figures: Mapping[str, float], thresholds: Sequence[Threshold]
 ) -> list[tuple[Threshold, float]]:
     """Return the thresholds that are not reached, each with the figure."""

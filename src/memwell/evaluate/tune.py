@@ -19,7 +19,7 @@ from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
 Settings = Mapping[str, str | float]
 """Values of some settings, by their names."""
-AskEach = Callable[[Question, int, Sequence[Settings]], Sequence[Ranking]]
+SearchEach = Callable[[Question, int, Sequence[Settings]], Sequence[Ranking]]
 """The notes that a question finds with each of several settings."""
 
 FEWEST_CASES, FEWEST_NOTES = 10, 4
@@ -96,7 +96,7 @@ def split(cases: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
         sizes[family] = sizes.get(family, 0) + 1
     fitted: set[str] = set()
     counts = [0, 0]
-    for family in sorted(sizes, key=lambda path: (_shuffled(path), path)):
+    for family in sorted(sizes, key=lambda path: (_shuffle(path), path)):
         part = int(counts[1] < counts[0])
         counts[part] += sizes[family]
         fitted |= set() if part else {family}
@@ -115,7 +115,7 @@ def _families(together: Iterable[Sequence[str]]) -> dict[str, str]:
     return {note: min(family) for note, family in members.items()}
 
 
-def _shuffled(path: str) -> bytes:
+def _shuffle(path: str) -> bytes:
     return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -159,32 +159,32 @@ def tune(
     fitting: Dataset,
     held_back: Dataset,
     ways: Sequence[Settings],
-    ask: AskEach,
+    ask: SearchEach,
     progress: Callable[[int, int], None] = lambda done, total: None,
     k: int = FIRST,
 ) -> Tuning:
     """Try settings, the present ones first, on one part; compare the best with those on another."""
     first, total = len(fitting.questions), len(fitting.questions) + len(held_back.questions)
-    tried = _measured(fitting, ways, ask, lambda done: progress(done, total), k)
+    tried = _measure(fitting, ways, ask, lambda done: progress(done, total), k)
     best = _best(tried)
-    judged = _measured(
+    judged = _measure(
         held_back, [ways[0], ways[best]], ask, lambda done: progress(first + done, total), k
     )
     return Tuning([*zip(ways, tried, strict=True)], best, *judged)
 
 
-def _measured(
-    dataset: Dataset, ways: Sequence[Settings], ask: AskEach, told: Callable[[int], None], k: int
+def _measure(
+    dataset: Dataset, ways: Sequence[Settings], ask: SearchEach, told: Callable[[int], None], k: int
 ) -> list[Evaluation]:
     """Ask each question in every way at once, since embedding it is what takes long."""
     found: dict[str, Sequence[Ranking]] = {}
     for done, question in enumerate(dataset.questions, 1):
         found[question.id] = ask(question, k, ways)
         told(done)
-    return [evaluate(dataset, _told(found, way), k=k, depth=k) for way in range(len(ways))]
+    return [evaluate(dataset, _describe(found, way), k=k, depth=k) for way in range(len(ways))]
 
 
-def _told(found: Mapping[str, Sequence[Ranking]], way: int) -> Search:
+def _describe(found: Mapping[str, Sequence[Ranking]], way: int) -> Search:
     return lambda question, depth: found[question.id][way]
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memwell.extract.patterns import plain, sentences
+from memwell.extract.patterns import sentences, strip_markup
 
 SPEAKER = "The user says: "
 """Before what says "I": it will be read by somebody else."""
@@ -28,19 +28,19 @@ _LONGEST_MESSAGE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenFact:
     """A fact that somebody told, and of which kind it is."""
 
     text: str
     category: str
 
 
-def facts_said(message: str) -> list[Said]:
+def facts_in_message(message: str) -> list[SpokenFact]:
     """Return the facts of a message in their order, none of them twice."""
-    found: dict[str, Said] = {}
+    found: dict[str, SpokenFact] = {}
     for part in _own_parts(message):
-        for sentence in sentences(plain(part.text.replace("’", "'"))):
-            if said := _said(sentence, in_list=part.in_list):
+        for sentence in sentences(strip_markup(part.text.replace("’", "'"))):
+            if said := _facts_in_part(sentence, in_list=part.in_list):
                 found.setdefault(said.text.casefold(), said)
     return [*found.values()]
 
@@ -268,7 +268,7 @@ _NO_FACT = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
 
 
-def _said(sentence: str, *, in_list: bool) -> Said | None:
+def _facts_in_part(sentence: str, *, in_list: bool) -> SpokenFact | None:
     """Return the fact that a sentence tells, if it tells one."""
     start = found.end() if (found := _LEAD_IN.match(sentence)) else 0
     reminded = _REMIND.match(sentence, start)
@@ -277,13 +277,13 @@ def _said(sentence: str, *, in_list: bool) -> Said | None:
     category = next(shapes, "rule" if in_list else "")
     if not category and reminded and _CLAUSE.match(bare):
         category = "fact"
-    if not category or not _may_be_told(sentence):
+    if not category or not _is_statement(sentence):
         return None
     bare = bare[:1].upper() + bare[1:]
-    return Said(f"{SPEAKER}{bare}" if _FIRST_PERSON.search(bare) else bare, category)
+    return SpokenFact(f"{SPEAKER}{bare}" if _FIRST_PERSON.search(bare) else bare, category)
 
 
-def _may_be_told(sentence: str) -> bool:
+def _is_statement(sentence: str) -> bool:
     """Whether it is neither a question nor supposed, for now, cut off or out of a quotation."""
     return (
         len(sentence) <= LONGEST

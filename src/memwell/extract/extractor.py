@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memwell.extract.markdown import extract
-from memwell.extract.source_files import Piece, pieces
-from memwell.facts.guard import redacted
+from memwell.extract.source_files import FilePart, split_file
+from memwell.facts.guard import redact
 from memwell.facts.service import CATEGORIES
 from memwell.llm.base import BudgetSpent, Chat, LlmError, LlmRefused, LlmUnavailable
 from memwell.llm.parse_facts import parse_facts
@@ -29,7 +29,7 @@ _NOTHING = re.compile(r"```\w*|[\[\]{}\s]")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtractedFact:
     """A fact, what is known of it, and the lines it was taken from."""
 
     text: str
@@ -40,7 +40,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Reader:
+class FactExtractor:
     """Takes facts out of files; counts what it did and notes what failed."""
 
     size: int
@@ -53,33 +53,33 @@ class Reader:
     """What the last file was read by; not the model's name if another time it may do better."""
     _in_a_row: int = 0
 
-    def read(self, name: str, text: str) -> list[Found]:
+    def read(self, name: str, text: str) -> list[ExtractedFact]:
         """Return the facts of a file."""
-        cut = pieces(text, self.size, self.overlap)
+        cut = split_file(text, self.size, self.overlap)
         self.pieces += len(cut)
-        ruled = [Found(fact.text, fact.start_line, fact.end_line) for fact in extract(text)]
-        self.by = named(self.chat)
+        ruled = [ExtractedFact(fact.text, fact.start_line, fact.end_line) for fact in extract(text)]
+        self.by = model_name(self.chat)
         if self.chat is None:
             return ruled
-        found: list[Found] = []
+        found: list[ExtractedFact] = []
         for piece in cut:
-            by_model = self._asked(piece, name)
+            by_model = self._ask_model(piece, name)
             found += _within(piece, ruled) if by_model is None else by_model
         return found
 
-    def _asked(self, piece: Piece, name: str) -> list[Found] | None:
+    def _ask_model(self, piece: FilePart, name: str) -> list[ExtractedFact] | None:
         """Return what a model finds in a piece; None where the rules have to do."""
         if self.chat is None:
             return None
         # What was told to nobody but this machine is not told to a server.
-        system, user = extract_prompt(redacted(piece.text), name, CATEGORIES)
+        system, user = extract_prompt(redact(piece.text), name, CATEGORIES)
         try:
             answer = self.chat.complete(system, user, max_tokens=max(_MOST_TOKENS, self.size))
         except (LlmUnavailable, BudgetSpent) as error:
-            self._no_more(str(error))
+            self._stop_asking(str(error))
             return None
         except LlmError as error:
-            self._failed(piece, name, error)
+            self._record_failure(piece, name, error)
             return None
         self._in_a_row = 0
         facts = parse_facts(answer.text)
@@ -87,7 +87,7 @@ class Reader:
             self._note(piece, name, "the answer holds no fact that can be read")
             return None
         return [
-            Found(
+            ExtractedFact(
                 fact["text"],
                 piece.start_line,
                 piece.end_line,
@@ -97,23 +97,23 @@ class Reader:
             for fact in facts
         ]
 
-    def _failed(self, piece: Piece, name: str, error: LlmError) -> None:
+    def _record_failure(self, piece: FilePart, name: str, error: LlmError) -> None:
         self._note(piece, name, error.what)
         if not isinstance(error, LlmRefused):
             self.by = RULES
             self._in_a_row += 1
             if self._in_a_row == _FAILURES:
-                self._no_more(f"it failed {_FAILURES} times in a row")
+                self._stop_asking(f"it failed {_FAILURES} times in a row")
 
-    def _no_more(self, why: str) -> None:
+    def _stop_asking(self, why: str) -> None:
         self.notices.append(f"The language model is not asked any more, the rules go on: {why}")
         self.chat, self.by = None, RULES
 
-    def _note(self, piece: Piece, name: str, what: str) -> None:
+    def _note(self, piece: FilePart, name: str, what: str) -> None:
         self.failures.append(f"{origin(name, piece.start_line, piece.end_line)}: {what}")
 
 
-def named(chat: Chat | None) -> str:
+def model_name(chat: Chat | None) -> str:
     """Return what files are read by."""
     return f"{chat.name}:{chat.model}" if chat else RULES
 
@@ -123,5 +123,5 @@ def origin(name: str, start_line: int, end_line: int) -> str:
     return f"{name}#L{start_line}-L{end_line}"
 
 
-def _within(piece: Piece, ruled: Sequence[Found]) -> list[Found]:
+def _within(piece: FilePart, ruled: Sequence[ExtractedFact]) -> list[ExtractedFact]:
     return [fact for fact in ruled if piece.start_line <= fact.start_line <= piece.end_line]

@@ -14,18 +14,25 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any, Protocol
 
-from memwell.extract.extractor import RULES, Found, Reader, named, origin
-from memwell.extract.progress import Entry, Ledger
-from memwell.extract.source_files import files_named
-from memwell.facts.service import ADDED, SUPERSEDED, Keeper, RefusedError, Remembered, Telling
-from memwell.facts.service import folded as plain
-from memwell.ingest.parse_note import NotText, decode
+from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
+from memwell.extract.progress import FileRecord, IngestProgress
+from memwell.extract.source_files import find_files
+from memwell.facts.service import (
+    ADDED,
+    SUPERSEDED,
+    FactService,
+    NewFact,
+    RefusedError,
+    RememberResult,
+)
+from memwell.facts.service import normalised as plain
+from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.llm.base import Chat, LlmUnavailable
 from memwell.llm.budget import Budget
 from memwell.llm.log import budget_of
-from memwell.llm.registry import Settings, chosen
+from memwell.llm.registry import Settings, model_for
 from memwell.model import Fact
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 
 SOURCE = TAG = "ingest"
 REINFORCED, EXPIRED = "reinforced", "expired"
@@ -33,7 +40,7 @@ _ALIKE = 0.5
 """Of the words of the longer of two facts, what they share if one takes the other's place."""
 
 
-class Door(Protocol):
+class MemoryPort(Protocol):
     """What of a memory is needed."""
 
     home: Path
@@ -45,10 +52,10 @@ class Door(Protocol):
         """The settings that hold."""
 
     @property
-    def facts(self) -> Keeper:
+    def facts(self) -> FactService:
         """What was remembered."""
 
-    def remember(self, text: str, **details: Any) -> Remembered:
+    def remember(self, text: str, **details: Any) -> RememberResult:
         """Keep a fact, or reinforce the one that says nearly the same."""
 
 
@@ -93,7 +100,7 @@ class IngestReport:
 
 
 def ingest_files(
-    memory: Door,
+    memory: MemoryPort,
     root: Path,
     *,
     paths: Sequence[str] = (),
@@ -103,13 +110,15 @@ def ingest_files(
     """Take the facts out of the files of a folder that `paths` (else ``ingest.paths``) name."""
     values = memory.settings.values
     root = root.resolve()
-    names, left_out = files_named(root, paths or values["ingest.paths"])
+    names, left_out = find_files(root, paths or values["ingest.paths"])
     budget = budget_of(values, memory.notices.append)
     chat = _chat(memory, budget)
-    reader = Reader(values["ingest.chunk_size"], values["ingest.overlap"], chat)
-    report = IngestReport(str(root), dry_run, named(chat), failures=[*left_out])
-    ledger = Ledger.read(memory.home / "agents" / memory.agent / "ingested.json", memory.facts)
-    run = _Run(memory, root, reader, report, ledger, int(values["scan.max_file_mb"] * 1e6))
+    reader = FactExtractor(values["ingest.chunk_size"], values["ingest.overlap"], chat)
+    report = IngestReport(str(root), dry_run, model_name(chat), failures=[*left_out])
+    ledger = IngestProgress.read(
+        memory.home / "agents" / memory.agent / "ingested.json", memory.facts
+    )
+    run = IngestRun(memory, root, reader, report, ledger, int(values["scan.max_file_mb"] * 1e6))
     for done, name in enumerate(names):
         progress(done, len(names))
         run.file(name)
@@ -121,25 +130,25 @@ def ingest_files(
     return report
 
 
-def _chat(memory: Door, budget: Budget) -> Chat | None:
+def _chat(memory: MemoryPort, budget: Budget) -> Chat | None:
     try:
-        chat = chosen(memory.settings.values, "llm.ingest")
+        chat = model_for(memory.settings.values, "llm.ingest")
     except LlmUnavailable as error:
         memory.notices.append(f"Facts are taken by rule: {error}")
         return None
     return budget.wrap(chat) if chat else None
 
 
-class _Run:
+class IngestRun:
     """One reading of a folder's files."""
 
     def __init__(
         self,
-        memory: Door,
+        memory: MemoryPort,
         root: Path,
-        reader: Reader,
+        reader: FactExtractor,
         report: IngestReport,
-        ledger: Ledger,
+        ledger: IngestProgress,
         most_bytes: int,
     ) -> None:
         self.memory = memory
@@ -149,7 +158,7 @@ class _Run:
         self.ledger = ledger
         self.known = ledger.roots.setdefault(str(root), {})
         self.most_bytes = most_bytes
-        self.alive = _alive(memory.facts)
+        self.alive = _is_alive(memory.facts)
         self.told: set[str] = set()
         """What a dry run has told of, as it cannot be found in the memory."""
 
@@ -171,7 +180,7 @@ class _Run:
         facts = self._kept(name, found, retire=changed)
         if not changed and before:
             facts += [fact for fact in before.facts if fact not in facts]
-        self._done_with(name, Entry(digest, self.reader.by, facts))
+        self._done_with(name, FileRecord(digest, self.reader.by, facts))
 
     def gone(self) -> None:
         """Let the facts of files expire that are no longer there."""
@@ -180,7 +189,7 @@ class _Run:
             self._kept(name, [], retire=True)
             self._done_with(name, None)
 
-    def _done_with(self, name: str, entry: Entry | None) -> None:
+    def _done_with(self, name: str, entry: FileRecord | None) -> None:
         """Write down at once what was done: whoever is killed goes on from there."""
         if entry:
             self.known[name] = entry
@@ -189,9 +198,9 @@ class _Run:
         if not self.report.dry_run:
             self.ledger.write(str(self.root))
 
-    def _is_done(self, before: Entry) -> bool:
+    def _is_done(self, before: FileRecord) -> bool:
         """Whether nothing is to be had from reading a file again that is as it was."""
-        wanted = named(self.reader.chat)
+        wanted = model_name(self.reader.chat)
         there = not before.facts or any(fact in self.alive for fact in before.facts)
         return there and wanted in (before.by, RULES)
 
@@ -205,14 +214,14 @@ class _Run:
             text, wrong = decode(data)
         except OSError as error:
             self.report.failures.append(f"{name}: {error.strerror or error}")
-        except NotText:
+        except BinaryFileError:
             self.report.failures.append(f"{name}: no text")
         else:
             self.report.failures += [f"{name}: {wrong}"] if wrong else []
             return text, blake2s(data, digest_size=16).hexdigest()
         return None
 
-    def _kept(self, name: str, found: Sequence[Found], *, retire: bool) -> list[str]:
+    def _kept(self, name: str, found: Sequence[ExtractedFact], *, retire: bool) -> list[str]:
         """Remember the facts of a file, retire those it no longer says; return those it says."""
         mine = self._of(name)
         tellings, facts = self._unknown(name, found, mine)
@@ -242,13 +251,13 @@ class _Run:
         ]
 
     def _unknown(
-        self, name: str, found: Iterable[Found], mine: Sequence[Fact]
-    ) -> tuple[list[Telling], list[str]]:
+        self, name: str, found: Iterable[ExtractedFact], mine: Sequence[Fact]
+    ) -> tuple[list[NewFact], list[str]]:
         """Return what is to be remembered, and the facts that are known from files already."""
         known = {plain(fact.text): fact for fact in mine}
         tellings, facts = [], []
         for fact in found:
-            telling = _telling(fact, name)
+            telling = _new_fact(fact, name)
             try:
                 same = known.get(plain(fact.text)) or self.memory.facts.check(telling)
             except RefusedError as refusal:
@@ -266,7 +275,7 @@ class _Run:
 
     # -- what is done, or only told of -------------------------------------------------------------
 
-    def _remember(self, telling: Telling) -> str:
+    def _remember(self, telling: NewFact) -> str:
         if self.report.dry_run:
             outcome, fact = REINFORCED if self.memory.facts.check(telling) else ADDED, ""
         else:
@@ -279,7 +288,7 @@ class _Run:
         self._tell(outcome, telling.text, telling.origin)
         return fact
 
-    def _supersede(self, old: Fact, telling: Telling) -> str:
+    def _supersede(self, old: Fact, telling: NewFact) -> str:
         self.alive.pop(old.id, None)
         self.report.superseded += 1
         self._tell(SUPERSEDED, telling.text, telling.origin, old.text)
@@ -305,29 +314,29 @@ class _Run:
         self.report.changes.append(Change(outcome, text, where, instead_of))
 
 
-def _alive(keeper: Keeper) -> dict[str, Fact]:
+def _is_alive(keeper: FactService) -> dict[str, Fact]:
     """Return the facts that files told and that are held true, by id."""
-    if not keeper.store.is_there:
+    if not keeper.store.exists:
         return {}
-    return {fact.id: fact for fact in keeper.find(Which(tag=TAG)) if fact.source == SOURCE}
+    return {fact.id: fact for fact in keeper.find(FactFilter(tag=TAG)) if fact.source == SOURCE}
 
 
-def _telling(fact: Found, name: str) -> Telling:
+def _new_fact(fact: ExtractedFact, name: str) -> NewFact:
     where = origin(name, fact.start_line, fact.end_line)
-    return Telling(fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable")
+    return NewFact(fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable")
 
 
 def _path(where: str) -> str:
     return where.rpartition("#L")[0]
 
 
-def _pairs(stale: Sequence[Fact], tellings: Sequence[Telling]) -> list[tuple[Fact, Telling]]:
+def _pairs(stale: Sequence[Fact], tellings: Sequence[NewFact]) -> list[tuple[Fact, NewFact]]:
     """Return which new fact takes the place of which old one: the most alike first, each once."""
     alike = [
         (share, at, to)
         for at, old in enumerate(stale)
         for to, new in enumerate(tellings)
-        if (share := _shared(old.text, new.text)) >= _ALIKE
+        if (share := _shared_words(old.text, new.text)) >= _ALIKE
     ]
     pairs: list[tuple[int, int]] = []
     for _, at, to in sorted(alike, key=lambda found: (-found[0], *found[1:])):
@@ -336,6 +345,6 @@ def _pairs(stale: Sequence[Fact], tellings: Sequence[Telling]) -> list[tuple[Fac
     return [(stale[at], tellings[to]) for at, to in pairs]
 
 
-def _shared(one: str, other: str) -> float:
+def _shared_words(one: str, other: str) -> float:
     first, second = ({*plain(text).split()} for text in (one, other))
     return len(first & second) / max(len(first), len(second), 1)

@@ -24,15 +24,15 @@ from memwell.extract.patterns import (
     PLAIN_TERM,
     SHELLS,
     defines,
-    folded,
     inline_command,
     is_command,
     names_its_subject,
-    plain,
+    normalised,
     purpose,
     says_nothing,
     sentences,
     steps,
+    strip_markup,
     term,
 )
 from memwell.ingest.markdown import Block, Kind, blocks
@@ -43,7 +43,7 @@ LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class MarkdownFact:
     """A fact, and the lines it stands on: from 1, both ends included."""
 
     text: str
@@ -52,12 +52,12 @@ class Extracted:
     kind: str
 
 
-def extract(text: str) -> list[Extracted]:
+def extract(text: str) -> list[MarkdownFact]:
     """Return the facts of a Markdown text in their order, none of them twice."""
     lines = [line + "\n" for line in text.split("\n")]
     begin = _after_front_matter(lines)
-    facts = _Reader(lines[begin:], begin + 1).run()
-    return list({folded(fact.text): fact for fact in reversed(facts)}.values())[::-1]
+    facts = _MarkdownReader(lines[begin:], begin + 1).run()
+    return list({normalised(fact.text): fact for fact in reversed(facts)}.values())[::-1]
 
 
 def _after_front_matter(lines: Sequence[str]) -> int:
@@ -97,17 +97,17 @@ class _Point:
         return " ".join(self.lines).strip()
 
 
-class _Reader:
+class _MarkdownReader:
     """Goes through the blocks of a text and keeps what it has read above them."""
 
     def __init__(self, lines: Sequence[str], first_line: int) -> None:
         self.lines = lines
         self.first_line = first_line
-        self.facts: list[Extracted] = []
+        self.facts: list[MarkdownFact] = []
         self.headings: list[Block] = []
         self.intro = ""
 
-    def run(self) -> list[Extracted]:
+    def run(self) -> list[MarkdownFact]:
         """Read every block; what ends with a colon speaks of the block after it."""
         for block in blocks(self.lines):
             match block.kind:
@@ -130,21 +130,25 @@ class _Reader:
 
     def _keep(self, kind: str, text: str, first: int, last: int) -> None:
         """Keep a fact that is neither too short nor too long to be one."""
-        if len(text) <= LONGEST and "{{" not in text and len(folded(text).split()) >= FEWEST_WORDS:
-            fact = Extracted(text, self.first_line + first, self.first_line + last, kind)
+        if (
+            len(text) <= LONGEST
+            and "{{" not in text
+            and len(normalised(text).split()) >= FEWEST_WORDS
+        ):
+            fact = MarkdownFact(text, self.first_line + first, self.first_line + last, kind)
             self.facts.append(fact)
 
     def _heading(self) -> str:
         """Return the nearest heading that says something of what is below it."""
         for block in reversed(self.headings):
-            title = plain(block.title).rstrip(":")
-            if folded(title) in _LISTS:
+            title = strip_markup(block.title).rstrip(":")
+            if normalised(title) in _LISTS:
                 return ""
-            if title and "{{" not in title and folded(title) not in _ABOUT_ALL:
+            if title and "{{" not in title and normalised(title) not in _ABOUT_ALL:
                 return title
         return ""
 
-    def _placed(self, text: str, context: Sequence[str] = ()) -> str:
+    def _with_place(self, text: str, context: Sequence[str] = ()) -> str:
         """Return a text with the heading and what it is nested in before it."""
         text = ": ".join([*(part.rstrip(":") for part in context), text])
         heading = self._heading()
@@ -168,7 +172,7 @@ class _Reader:
         for first, lines in pieces:
             self._piece(first, lines)
         if pieces:
-            last = sentences(plain(" ".join(pieces[-1][1])))[-1:]
+            last = sentences(strip_markup(" ".join(pieces[-1][1])))[-1:]
             self.intro = last[0] if last and last[0].endswith(":") else ""
 
     def _piece(self, first: int, lines: list[str]) -> None:
@@ -177,9 +181,9 @@ class _Reader:
         if says_nothing(raw) and len(sentences(raw)) == 1:
             return
         if about := term(raw):
-            self._keep(DEFINITION, self._placed(about), first, last)
+            self._keep(DEFINITION, self._with_place(about), first, last)
         elif EQUALS.match(raw):
-            self._keep(DEFINITION, plain(raw), first, last)
+            self._keep(DEFINITION, strip_markup(raw), first, last)
         else:
             for sentence, start, end in _with_lines(lines):
                 self._sentence(sentence, first + start, first + end)
@@ -189,7 +193,7 @@ class _Reader:
             self._keep(COMMAND, command, first, last)
         elif defines(sentence) and not sentence.endswith(":"):
             named = names_its_subject(sentence)
-            self._keep(DEFINITION, sentence if named else self._placed(sentence), first, last)
+            self._keep(DEFINITION, sentence if named else self._with_place(sentence), first, last)
 
     # commands
 
@@ -230,7 +234,7 @@ class _Reader:
                 end = number + 1
                 while end < block.end and not self.lines[end].strip().startswith(fence[1]):
                     end += 1
-                above = sentences(plain(open_points[-1].raw))[-1:]
+                above = sentences(strip_markup(open_points[-1].raw))[-1:]
                 open_points[-1].code.append((number, min(end + 1, block.end), "".join(above)))
                 number = end
             elif open_points and line.strip():
@@ -240,7 +244,7 @@ class _Reader:
         return outer
 
     def _point(self, point: _Point, context: list[str]) -> None:
-        text = plain(point.raw)
+        text = strip_markup(point.raw)
         if NO_FACT.match(point.raw) and not point.inner:
             return
         for first, end, above in point.code:
@@ -257,17 +261,17 @@ class _Reader:
         about = term(point.raw)
         match = PLAIN_TERM.fullmatch(text)
         if command := inline_command(text):
-            self._keep(COMMAND, self._placed(command, context), *lines)
+            self._keep(COMMAND, self._with_place(command, context), *lines)
         elif about or (match and len(match["term"].split()) < 5):
             about = about or f"{match['term']}: {match['is']}" if match else about
             code = match["term"].strip("`") if match and match["term"][0] == "`" else ""
             kind = COMMAND if code and is_command(code) else DEFINITION
-            self._keep(kind, self._placed(about, context), *lines)
+            self._keep(kind, self._with_place(about, context), *lines)
         elif defines(text) and names_its_subject(text) and not context:
             self._keep(DEFINITION, text, *lines)
-        elif len(folded(text).split()) >= FEWEST_WORDS and (context or self._heading()):
+        elif len(normalised(text).split()) >= FEWEST_WORDS and (context or self._heading()):
             kind = DEFINITION if defines(text) else BULLET
-            self._keep(kind, self._placed(text, context), *lines)
+            self._keep(kind, self._with_place(text, context), *lines)
 
     # tables
 
@@ -285,11 +289,13 @@ class _Reader:
                 if value
             ]
             if subject and pairs:
-                self._keep(ROW, self._placed(f"{subject}: {', '.join(pairs)}"), number, number)
+                self._keep(ROW, self._with_place(f"{subject}: {', '.join(pairs)}"), number, number)
 
 
 def _cells(line: str) -> list[str]:
-    return [plain(cell.replace("\\|", "|")) for cell in _CELL_END.split(line.strip().strip("|"))]
+    return [
+        strip_markup(cell.replace("\\|", "|")) for cell in _CELL_END.split(line.strip().strip("|"))
+    ]
 
 
 def _with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -299,4 +305,4 @@ def _with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
     for sentence in sentences(joined):
         start = joined.index(sentence, position)
         position = start + len(sentence)
-        yield plain(sentence), joined.count("\n", 0, start), joined.count("\n", 0, position)
+        yield strip_markup(sentence), joined.count("\n", 0, start), joined.count("\n", 0, position)

@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def folded(text: str) -> str:
+def normalised(text: str) -> str:
     """Return the words alone, without case."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
@@ -39,18 +39,18 @@ _STRONG = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Return a text as it is read: links are their words, markup is gone, code keeps its ticks."""
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", _WIKI.sub(r"\1", text)))  # an image may be a link
     pieces, last = [], 0
     for code in _CODE.finditer(text):
-        pieces += [_unmarked(text[last : code.start()]), code[0]]
+        pieces += [_unmark(text[last : code.start()]), code[0]]
         last = code.end()
-    pieces.append(_unmarked(text[last:]))
+    pieces.append(_unmark(text[last:]))
     return " ".join("".join(pieces).split())
 
 
-def _unmarked(text: str) -> str:
+def _unmark(text: str) -> str:
     text = _TAG.sub("", text)
     return _STRONG.sub(r"\1\2", _STRONG.sub(r"\1\2", text)).replace("**", "")
 
@@ -70,7 +70,7 @@ NO_FACT = re.compile(
 def says_nothing(raw: str) -> bool:
     """Whether a point or paragraph is a question, a box, a bare link or the like."""
     raw = raw.strip()
-    text = plain(raw)
+    text = strip_markup(raw)
     if NO_FACT.match(raw) or "{{" in raw:
         return True
     return text.endswith(("?", "？", ":")) or not re.search(r"\w", text)
@@ -119,7 +119,7 @@ def sentences(text: str) -> list[str]:
 def term(raw: str) -> str:
     """Return "Term: what it is" if a point or paragraph begins with one, else nothing."""
     if match := BOLD_TERM.match(raw):
-        return f"{plain(match['bold'])}: {plain(match['a'])}"
+        return f"{strip_markup(match['bold'])}: {strip_markup(match['a'])}"
     return ""
 
 
@@ -192,7 +192,7 @@ def is_command(line: str) -> bool:
 
 def purpose(said: str) -> str:
     """Return "To do this" from what is said before a command; nothing if it says no such thing."""
-    said = _LEAD_OUT.sub("", plain(said)).strip()
+    said = _LEAD_OUT.sub("", strip_markup(said)).strip()
     said = _LEAD_IN.sub("", said)
     first = said.split()[0].lower() if said else ""
     if first not in _VERBS or len(said.split()) < 2:

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from memwell.facts.service import Keeper
+from memwell.facts.service import FactService
 from memwell.state_files import read_scratch, write_scratch
 
 
 @dataclass(slots=True)
-class Entry:
+class FileRecord:
     """A file when it was last read: its digest, by what it was read, the facts it supports."""
 
     digest: str
@@ -19,16 +19,16 @@ class Entry:
     facts: list[str]
 
 
-class Ledger:
+class IngestProgress:
     """Which files were read, for one scope, and the facts that each supports. No text is in it."""
 
-    def __init__(self, file: Path, scope: str, roots: dict[str, dict[str, Entry]]) -> None:
+    def __init__(self, file: Path, scope: str, roots: dict[str, dict[str, FileRecord]]) -> None:
         self.file = file
         self.scope = scope
         self.roots = roots
 
     @classmethod
-    def read(cls, file: Path, keeper: Keeper) -> Ledger:
+    def read(cls, file: Path, keeper: FactService) -> IngestProgress:
         """Read the ledger of the scope that a keeper writes to; an unreadable one is empty."""
         scope = ":".join(keeper.viewer.scopes[-1])
         return cls(file, scope, _entries(read_scratch(file).get(scope)))
@@ -54,10 +54,10 @@ class Ledger:
         }
 
 
-def _entries(found: Any) -> dict[str, dict[str, Entry]]:
+def _entries(found: Any) -> dict[str, dict[str, FileRecord]]:
     try:
         return {
-            root: {name: Entry(**entry) for name, entry in entries.items()}
+            root: {name: FileRecord(**entry) for name, entry in entries.items()}
             for root, entries in _object(found).items()
         }
     except (AttributeError, TypeError):

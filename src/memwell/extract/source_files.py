@@ -14,7 +14,7 @@ from memwell.errors import MemwellError
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePart:
     """Lines of a file: from 1, both ends included."""
 
     text: str
@@ -22,7 +22,7 @@ class Piece:
     end_line: int
 
 
-def files_named(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+def find_files(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the files that patterns name, relative to a folder, and what was left out and why."""
     real = root.resolve()
     found: dict[str, None] = {}
@@ -68,7 +68,7 @@ def _matches(root: Path, pattern: str) -> Iterator[Path]:
             yield path
 
 
-def pieces(text: str, size: int, overlap: int) -> list[Piece]:
+def split_file(text: str, size: int, overlap: int) -> list[FilePart]:
     """Cut a text along its lines into pieces of about `size` characters.
 
     Each repeats about `overlap` characters of the one before, whole lines of them; a line that is
@@ -85,7 +85,7 @@ def pieces(text: str, size: int, overlap: int) -> list[Piece]:
         end = _end(rows, begin, size)
         joined = "\n".join(row for _, row in rows[begin:end])
         if joined.strip():
-            found.append(Piece(joined, rows[begin][0], rows[end - 1][0]))
+            found.append(FilePart(joined, rows[begin][0], rows[end - 1][0]))
         begin = end if end == len(rows) else _back(rows, begin, end, size, overlap)
     return found
 

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memwell.errors import MemwellError
-from memwell.facts.service import Keeper
+from memwell.facts.service import FactService
 from memwell.model import Fact
 from memwell.search.hyde import ANSWERS
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index
-from memwell.store.fact_notes import withdraw
-from memwell.store.sqlite.verify import looking_at
+from memwell.store.fact_notes import remove_facts
+from memwell.store.sqlite.verify import open_for_verify
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class EraseReport:
     """What was removed, and where something of it may still be."""
 
     count: int
@@ -35,24 +35,24 @@ class Forgotten:
     """Copies of the memory that still hold it, and are left alone."""
 
 
-def forget(ids: Sequence[str], keeper: Keeper) -> Forgotten:
+def forget(ids: Sequence[str], keeper: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
     gone = keeper.forget(ids)
-    clean = finish(keeper.store)
+    clean = finish_erasures(keeper.store)
     holding = [file for file in keeper.store.copies() if _holds(file, gone)]
-    return Forgotten(len(gone), not clean, tuple(map(str, holding)))
+    return EraseReport(len(gone), not clean, tuple(map(str, holding)))
 
 
-def finish(store: FactStore) -> bool:
+def finish_erasures(store: FactStore) -> bool:
     """Remove every trace of what was forgotten; False while somebody still reads."""
-    traces = store.unfinished()
+    traces = store.pending_erasures()
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
     clean = [_is_clean(index, traces) for index in store.indexes()]
     clean.append(store.scrub())
     if traces and all(clean):
-        store.finished(traces)
+        store.clear_pending(traces)
     return all(clean)
 
 
@@ -61,9 +61,9 @@ def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
     with closing(index.cache(0)) as cache:
         cache_is_clean = cache.forget(traces.values())
     try:
-        if index.is_there:
-            withdraw(index, [*traces])
-        return (not index.is_there or index.scrub()) and cache_is_clean
+        if index.exists:
+            remove_facts(index, [*traces])
+        return (not index.exists or index.scrub()) and cache_is_clean
     except MemwellError:  # one that is damaged is set aside by whoever uses it next
         return False
 
@@ -71,7 +71,7 @@ def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
 def _holds(copy: Path, facts: Sequence[Fact]) -> bool:
     """Whether a copy of the memory holds any of some facts; one that cannot be read may."""
     try:
-        with looking_at(copy) as connection:
+        with open_for_verify(copy) as connection:
             marks = ", ".join("?" * len(facts))
             asked = f"SELECT EXISTS (SELECT 1 FROM fact_rows WHERE id IN ({marks}))"
             return bool(connection.execute(asked, [fact.id for fact in facts]).get)

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from memwell.errors import MemwellError
-from memwell.facts.guard import junk, secrets
+from memwell.facts.guard import rejection_reason, secrets
 from memwell.facts.lifetimes import lifetime
-from memwell.facts.service import LONGEST, Keeper, folded
+from memwell.facts.service import LONGEST, FactService, normalised
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
-from memwell.store.contract.facts import Facts, IdTaken
-from memwell.store.sqlite.facts import Which
+from memwell.store.contract.facts import Facts, IdTakenError
+from memwell.store.sqlite.facts import FactFilter
 
 KIND = "fact"
 JSONL, MARKDOWN = FORMATS = ("jsonl", "markdown")
@@ -42,7 +42,7 @@ class _MalformedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedLine:
     """A line that was not taken, and why."""
 
     line: int
@@ -50,13 +50,13 @@ class Refused:
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportReport:
     """What became of the lines of a file."""
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedLine] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     """How many facts there were of each scope that the viewer does not see."""
 
@@ -64,20 +64,20 @@ class Imported:
 # -- out -------------------------------------------------------------------------------------------
 
 
-def exported(keeper: Keeper) -> list[dict[str, Any]]:
+def export_facts(keeper: FactService) -> list[dict[str, Any]]:
     """Return all facts that the viewer sees, those no longer held true too, sorted by id."""
-    with keeper.store.seen_by(keeper.viewer) as facts:
-        found, events = facts.find(Which(superseded=True)), facts.events()
+    with keeper.store.for_viewer(keeper.viewer) as facts:
+        found, events = facts.find(FactFilter(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [as_plain(fact, events.get(fact.id, ())) for fact in found]
+    return [to_plain(fact, events.get(fact.id, ())) for fact in found]
 
 
-def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
+def to_jsonl(found: Iterable[dict[str, Any]]) -> str:
     """Return facts as lines of JSON."""
     return "".join(json.dumps(fact, ensure_ascii=False) + "\n" for fact in found)
 
 
-def as_markdown(found: Sequence[dict[str, Any]]) -> str:
+def to_markdown(found: Sequence[dict[str, Any]]) -> str:
     """Return facts for reading, by category; those that were superseded are struck through."""
     lines = ["# Facts"]
     for category in sorted({fact["category"] for fact in found}):
@@ -86,7 +86,7 @@ def as_markdown(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+def to_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
     """Return a fact as it is written out."""
     known = asdict(fact)
     return {
@@ -114,39 +114,39 @@ def _item(fact: dict[str, Any]) -> str:
 # -- in --------------------------------------------------------------------------------------------
 
 
-def take_in(content: bytes, keeper: Keeper, *, trust: bool = False) -> Imported:
+def import_jsonl(content: bytes, keeper: FactService, *, trust: bool = False) -> ImportReport:
     """Take facts in from lines of JSON, as they are: ids, times, scopes and history.
 
     What is there already stays where it was confirmed last. Unless `trust` is given, junk and
     secrets are refused as `remember` refuses them.
     """
-    return keeper.store.again(lambda: _taken_in(content, keeper, trust))
+    return keeper.store.retrying(lambda: _import_items(content, keeper, trust))
 
 
-def _taken_in(content: bytes, keeper: Keeper, trust: bool) -> Imported:
-    report = Imported()
-    told = [*_readable(content, keeper, trust, report)]
+def _import_items(content: bytes, keeper: FactService, trust: bool) -> ImportReport:
+    report = ImportReport()
+    told = [*_readable_line(content, keeper, trust, report)]
     if told:
-        with keeper.store.changed_by(keeper.viewer) as facts:
+        with keeper.store.change(keeper.viewer) as facts:
             histories = facts.events()
             for number, fact, events in told:
                 try:
-                    _take(facts, fact, events, histories, report)
+                    _import_one(facts, fact, events, histories, report)
                 except _MalformedError as error:
-                    report.refused.append(Refused(number, str(error)))
+                    report.refused.append(RefusedLine(number, str(error)))
     report.refused.sort(key=lambda refused: refused.line)
     return report
 
 
-def _readable(
-    content: bytes, keeper: Keeper, trust: bool, report: Imported
+def _readable_line(
+    content: bytes, keeper: FactService, trust: bool, report: ImportReport
 ) -> Iterator[tuple[int, Fact, History]]:
     """Yield the facts that may be taken, each with the number of its line; report the others."""
     for number, line in enumerate(content.removeprefix(_BOM).split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            fact, events = _parsed(line)
+            fact, events = _parse_line(line)
             if (fact.scope, fact.target) not in keeper.viewer.scopes:
                 whose = f"{fact.scope} {fact.target}".strip()
                 report.left_out[whose] = report.left_out.get(whose, 0) + 1
@@ -155,18 +155,18 @@ def _readable(
                 _guard(fact.text)
             yield number, fact, events
         except _MalformedError as error:
-            report.refused.append(Refused(number, str(error)))
+            report.refused.append(RefusedLine(number, str(error)))
 
 
-def _take(
+def _import_one(
     facts: Facts,
     fact: Fact,
     events: History,
     histories: dict[str, list[FactEvent]],
-    report: Imported,
+    report: ImportReport,
 ) -> None:
     """Write a fact unless what is there is the same or newer."""
-    known = next(iter(facts.find(Which(ids=(fact.id,), superseded=True))), None)
+    known = next(iter(facts.find(FactFilter(ids=(fact.id,), superseded=True))), None)
     if known:
         before = tuple(histories.get(fact.id, ()))
         if (known, before) == (fact, events) or latest(fact, events) <= latest(known, before):
@@ -177,8 +177,8 @@ def _take(
     _refuse_cycle(facts, fact)
     _refuse_copy(facts, fact)
     try:
-        facts.put(fact, folded(fact.text), events)
-    except IdTaken:
+        facts.put(fact, normalised(fact.text), events)
+    except IdTakenError:
         raise _MalformedError(f"the id {fact.id} cannot be used here") from None
     histories[fact.id] = [*events]
     if known:
@@ -199,20 +199,20 @@ def _refuse_cycle(facts: Facts, fact: Fact) -> None:
         if after == fact.id:
             raise _MalformedError(f"{fact.id} would come to supersede itself")
         seen.add(after)
-        found = facts.find(Which(ids=(after,), superseded=True))
+        found = facts.find(FactFilter(ids=(after,), superseded=True))
         after = found[0].superseded_by if found else None
 
 
 def _refuse_copy(facts: Facts, fact: Fact) -> None:
     """Refuse a fact that says what another one of its scope says already."""
     if fact.superseded_by is None:
-        for same in facts.find(Which(folded=folded(fact.text), scope=fact.scope)):
+        for same in facts.find(FactFilter(normalised=normalised(fact.text), scope=fact.scope)):
             if same.id != fact.id:
                 raise _MalformedError(f"the same is remembered already, as {same.id}")
 
 
 def _guard(text: str) -> None:
-    if reason := junk(text):
+    if reason := rejection_reason(text):
         raise _MalformedError(reason)
     if found := secrets(text):
         kinds = ", ".join(sorted({secret.kind for secret in found}))
@@ -222,7 +222,7 @@ def _guard(text: str) -> None:
 # -- a line ----------------------------------------------------------------------------------------
 
 
-def _parsed(line: bytes) -> Told:
+def _parse_line(line: bytes) -> Told:
     """Return the fact in a line, and what happened to it, or say what is wrong with the line."""
     try:
         value = json.loads(line.decode("utf-8"))
@@ -264,7 +264,7 @@ def _check(fact: Fact) -> None:
         raise _MalformedError("id is none: letters, digits, - and _ make one")
     if fact.scope not in SCOPES or (fact.scope == GLOBAL) != (not fact.target):
         raise _MalformedError("scope and target do not fit together")
-    if not folded(fact.text) and not fact.text.strip():
+    if not normalised(fact.text) and not fact.text.strip():
         raise _MalformedError("text is empty")
     if len(fact.text) > LONGEST:
         raise _MalformedError(f"a text of {len(fact.text):,} characters is a document")

@@ -101,18 +101,18 @@ _LONGEST_PHRASE = 5
 _MARKS = re.compile(r"[^\w\s]|_")
 
 
-def junk(text: str) -> str:
+def rejection_reason(text: str) -> str:
     """Return why a text is no fact; nothing if it may be one."""
     if not any(map(str.isalnum, text)):
         return "it is empty" if not text.strip() else "it has neither letters nor digits"
-    if _recalled(text):
+    if _is_recalled(text):
         return "it is a block that this memory recalled"
     if _only_greets(text):
         return "it is a bare greeting or acknowledgement"
     return ""
 
 
-def _recalled(text: str) -> bool:
+def _is_recalled(text: str) -> bool:
     """Whether a recalled block, or a cut end of one, is in it.
 
     The marker is found wherever it stands: in quotes, escaped, or with only the half that a
@@ -214,7 +214,7 @@ _ISSUERS = re.compile(
 
 def secrets(text: str) -> list[Secret]:
     """Return the secrets in a text, in their order; none overlaps another."""
-    found = [*_keys(text), *_vendors(text), *_cards(text), *_assigned(text)]
+    found = [*_private_keys(text), *_vendors(text), *_cards(text), *_assigned_secrets(text)]
     found.sort(key=lambda secret: secret.start)
     merged: list[Secret] = []
     for secret in found:
@@ -225,7 +225,7 @@ def secrets(text: str) -> list[Secret]:
     return merged
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Return the text with its secrets replaced by what kind they are of.
 
     What is left is looked at again: without the secret, its neighbour may stand out.
@@ -249,17 +249,19 @@ def _random(value: str) -> bool:
     if len(set(value)) < _FEWEST_CHARACTERS or "EXAMPLE" in value:
         return False
     return any(
-        len(run) >= _SHORTEST_RUN and not run.isdigit() and (not run.isalpha() or _shuffled(run))
+        len(run) >= _SHORTEST_RUN
+        and not run.isdigit()
+        and (not run.isalpha() or _looks_random(run))
         for run in _RUN.findall(value)
     )
 
 
-def _shuffled(letters: str) -> bool:
+def _looks_random(letters: str) -> bool:
     """Whether capitals are among letters as chance puts them, not one for each word."""
     return 0.3 < sum(map(str.isupper, letters)) / len(letters) < 0.7
 
 
-def _keys(text: str) -> Iterator[Secret]:
+def _private_keys(text: str) -> Iterator[Secret]:
     """Yield private keys; a mention of the first line alone is none."""
     done = 0
     for match in _PEM.finditer(text):
@@ -344,7 +346,7 @@ _ENTROPY = 3.8
 """Bits a character; English words joined by dashes have fewer."""
 
 
-def _assigned(text: str) -> Iterator[Secret]:
+def _assigned_secrets(text: str) -> Iterator[Secret]:
     position = 0
     while match := _ASSIGNED.search(text, position):
         position = match.end("key")  # what seems to be its value may be the next key
@@ -361,7 +363,7 @@ def _assigned(text: str) -> Iterator[Secret]:
             yield Secret("password", *match.span(2))
     for match in _FLAG.finditer(text):
         group = 1 if match[1] else 2
-        if not _PLACEHOLDER.fullmatch(match[group]) and _mixed(match[group]):
+        if not _PLACEHOLDER.fullmatch(match[group]) and _is_mixed(match[group]):
             yield Secret("password", *match.span(group))
 
 
@@ -373,14 +375,14 @@ def _is_value(match: re.Match[str], value: str) -> bool:
     if any(map(str.isspace, value)):
         return match["key"].lower().endswith("phrase")
     if not match["password"]:
-        return _random(value) or _disordered(value)
-    if quoted or _mixed(value):
+        return _random(value) or _is_high_entropy(value)
+    if quoted or _is_mixed(value):
         return True
     in_environment = match["sign"] == "=" and match["key"].isupper()
     return in_environment and len(value) >= _SHORTEST_WORD
 
 
-def _mixed(value: str) -> bool:
+def _is_mixed(value: str) -> bool:
     """Whether it is no word of a language: digits or symbols between letters, or a number."""
     if len(value) < _SHORTEST_WORD:
         return False
@@ -389,7 +391,7 @@ def _mixed(value: str) -> bool:
     return value.isdigit() or (letters and (digits or not _SYMBOLS.isdisjoint(value)))
 
 
-def _disordered(value: str) -> bool:
+def _is_high_entropy(value: str) -> bool:
     """Whether a value with dashes in it is random all the same."""
     shares = [value.count(character) / len(value) for character in set(value)]
     kinds = (str.isdigit, str.islower, str.isupper)

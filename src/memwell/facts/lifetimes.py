@@ -56,7 +56,7 @@ def lifetime(decay_class: str, table: Lifetimes = LIFETIMES) -> Lifetime:
         ) from None
 
 
-def expires(
+def expiry_time(
     decay_class: str, since: dt.datetime, table: Lifetimes = LIFETIMES
 ) -> dt.datetime | None:
     """Return when a fact that was made or renewed at `since` ends, in UTC; None is never."""
@@ -101,11 +101,11 @@ def parse_lifetimes(given: Iterable[str], table: Lifetimes = LIFETIMES) -> dict[
     changed = dict(table)
     for one in given:
         name, _, value = (part.strip() for part in one.partition("="))
-        changed[name] = replace(lifetime(name, table), lasts=_parsed(name, value.lower()))
+        changed[name] = replace(lifetime(name, table), lasts=_parse_one(name, value.lower()))
     return changed
 
 
-def _parsed(name: str, text: str) -> dt.timedelta | None:
+def _parse_one(name: str, text: str) -> dt.timedelta | None:
     if text in _FOR_EVER:
         return None
     match = _LIFETIME.fullmatch(text)

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.facts.recall_history import Recently
+from memwell.facts.recall_history import RecallHistory
 from memwell.model import Hit, Viewer
-from memwell.search.hyde import Searching, searched
+from memwell.search.hyde import MemoryPort, search_with_hyde
 from memwell.search.snippet import snippet
 from memwell.token_estimate import count_tokens
 
@@ -35,24 +35,24 @@ class Recall:
     tokens: int = 0
 
 
-class Remembering(Searching, Protocol):
+class RecallPort(MemoryPort, Protocol):
     """What of a memory is needed."""
 
     viewer: Viewer
 
 
 def recall(
-    message: str, memory: Remembering, folder: Path, budget: int | None, **wanted: Any
+    message: str, memory: RecallPort, folder: Path, budget: int | None, **wanted: Any
 ) -> Recall:
     """Return the best of what is remembered of a message that its session was not told lately.
 
     What is `wanted` besides goes to the search as it is; `folder` keeps what was told.
     """
     values = memory.settings.values
-    recently = Recently(folder, memory.viewer.session, values["recall.again_after"])
-    hits = recently.not_told(searched(message, memory, folder, **wanted).hits)
+    recently = RecallHistory(folder, memory.viewer.session, values["recall.again_after"])
+    hits = recently.unseen(search_with_hyde(message, memory, folder, **wanted).hits)
     found = recall_block(hits, values["recall.budget"] if budget is None else budget)
-    recently.note(found.hits)
+    recently.record(found.hits)
     return found
 
 

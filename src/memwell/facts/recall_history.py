@@ -18,7 +18,7 @@ TOLD = "recalled.json"
 """The file, in an agent's folder."""
 
 
-class Recently:
+class RecallHistory:
     """What was told to one session within the last so many minutes."""
 
     def __init__(self, folder: Path, session: str, minutes: float) -> None:
@@ -26,12 +26,12 @@ class Recently:
         self._session = session
         self._since = time.time() - 60 * minutes
 
-    def not_told(self, hits: Iterable[Hit]) -> list[Hit]:
+    def unseen(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return the hits that were not told; all of them where no session is named."""
         known = self._sessions().get(self._session, {}) if self._session else {}
         return [hit for hit in hits if _digest(hit) not in known]
 
-    def note(self, hits: Iterable[Hit]) -> None:
+    def record(self, hits: Iterable[Hit]) -> None:
         """Note that hits were told now."""
         if told := {_digest(hit): time.time() for hit in hits if self._session}:
             sessions = self._sessions()

@@ -17,18 +17,18 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from memwell.errors import UNWRITABLE, MemwellError
-from memwell.facts.guard import junk, redacted, secrets
+from memwell.facts.guard import redact, rejection_reason, secrets
 from memwell.facts.lifetimes import (
     LIFETIMES,
     Lifetimes,
     confidence,
-    expires,
+    expiry_time,
     is_expired,
     lifetime,
 )
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
-from memwell.store.sqlite.facts import Which, new_id
+from memwell.store.sqlite.facts import FactFilter, new_id
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")
@@ -67,7 +67,7 @@ class RefusedError(MemwellError):
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class NewFact:
     """A text to remember, and what is known of it."""
 
     text: str
@@ -85,7 +85,7 @@ class Telling:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberResult:
     """What came of remembering: the fact concerned, and the one it took the place of."""
 
     outcome: str
@@ -97,14 +97,14 @@ def _repeatable(verb: Verb) -> Verb:
     """Run a verb again where a server interrupted it: of what was interrupted nothing stays."""
 
     @wraps(verb)
-    def run(self: Keeper, *given: Any, **named: Any) -> Any:
-        return self.store.again(lambda: verb(self, *given, **named))
+    def run(self: FactService, *given: Any, **named: Any) -> Any:
+        return self.store.retrying(lambda: verb(self, *given, **named))
 
     return cast(Verb, run)
 
 
 @dataclass(slots=True)
-class Keeper:
+class FactService:
     """The facts of a home, for one viewer, at one time."""
 
     store: FactStore
@@ -115,76 +115,76 @@ class Keeper:
     # -- the verbs ---------------------------------------------------------------------------------
 
     @_repeatable
-    def remember(self, telling: Telling) -> Remembered:
+    def remember(self, telling: NewFact) -> RememberResult:
         """Keep a text, or reinforce the fact that says the same."""
-        text = _accepted(telling)
-        with self.store.changed_by(self.viewer) as facts:
+        text = _check_text(telling)
+        with self.store.change(self.viewer) as facts:
             scope, target = self._scope(telling.scope)
-            known = self._same(facts, text, scope)
+            known = self._find_duplicate(facts, text, scope)
             if known:
-                return Remembered(REINFORCED, self._confirmed(facts, known, REINFORCED))
+                return RememberResult(REINFORCED, self._confirm(facts, known, REINFORCED))
             fact = self._new(telling, text, scope, target)
-            facts.add(fact, folded(text))
+            facts.add(fact, normalised(text))
             facts.note(fact.id, fact.created_at, ADDED, fact.source)
-            return Remembered(ADDED, fact)
+            return RememberResult(ADDED, fact)
 
     @_repeatable
-    def supersede(self, old_id: str, telling: Telling) -> Remembered:
+    def supersede(self, old_id: str, telling: NewFact) -> RememberResult:
         """Keep a text in place of a fact, in the same scope; the old one is no longer held true."""
-        text = _accepted(telling)
-        with self.store.changed_by(self.viewer) as facts:
+        text = _check_text(telling)
+        with self.store.change(self.viewer) as facts:
             old = facts.get(old_id)
             if old.superseded_by:
                 raise MemwellError(
                     f"The fact {old_id} was superseded already, by {old.superseded_by}",
                     f"Supersede {old.superseded_by}",
                 )
-            known = self._same(facts, text, old.scope)
+            known = self._find_duplicate(facts, text, old.scope)
             if known and known.id == old.id:
-                return Remembered(REINFORCED, self._confirmed(facts, old, REINFORCED))
+                return RememberResult(REINFORCED, self._confirm(facts, old, REINFORCED))
             fact = known or self._new(telling, text, old.scope, old.target)
             if known is None:
-                facts.add(fact, folded(text))
+                facts.add(fact, normalised(text))
                 facts.note(fact.id, self._stamp(), ADDED, fact.source)
             ended = replace(old, superseded_by=fact.id, valid_until=self._stamp())
-            facts.change(ended, folded(old.text), SUPERSEDED, self._stamp(), fact.id)
-            return Remembered(SUPERSEDED, fact, ended)
+            facts.change(ended, normalised(old.text), SUPERSEDED, self._stamp(), fact.id)
+            return RememberResult(SUPERSEDED, fact, ended)
 
     @_repeatable
     def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Remove facts and return them; an id that is unknown stops it before anything goes."""
-        with self.store.changed_by(self.viewer) as facts:
+        with self.store.change(self.viewer) as facts:
             gone = [facts.get(fact_id) for fact_id in dict.fromkeys(ids)]
-            facts.leave_traces(gone)
+            facts.record_pending_erasure(gone)
             facts.delete(fact.id for fact in gone)
             return gone
 
     @_repeatable
-    def everything_of(self, scope: str) -> list[Fact]:
+    def list_scope(self, scope: str) -> list[Fact]:
         """Return all facts of a scope, also those that are no longer held true."""
         self._scope(scope)
-        with self.store.seen_by(self.viewer) as facts:
-            return facts.find(Which(scope=scope, superseded=True))
+        with self.store.for_viewer(self.viewer) as facts:
+            return facts.find(FactFilter(scope=scope, superseded=True))
 
     @_repeatable
-    def reinforce(self, fact_id: str) -> Remembered:
+    def reinforce(self, fact_id: str) -> RememberResult:
         """Record that a fact was told again."""
-        with self.store.changed_by(self.viewer) as facts:
-            return Remembered(REINFORCED, self._confirmed(facts, facts.get(fact_id), REINFORCED))
+        with self.store.change(self.viewer) as facts:
+            return RememberResult(REINFORCED, self._confirm(facts, facts.get(fact_id), REINFORCED))
 
     @_repeatable
-    def was_read(self, ids: Sequence[str]) -> None:
+    def renew_on_read(self, ids: Sequence[str]) -> None:
         """Begin the lives of facts anew that reading renews, where much of them is over.
 
         Where nothing can be written they live on as they are.
         """
-        due = [fact for fact in self.find(Which(ids=tuple(ids))) if self._is_due(fact)]
+        due = [fact for fact in self.find(FactFilter(ids=tuple(ids))) if self._is_due(fact)]
         if due:
-            with suppress(*UNWRITABLE), self.store.changed_by(self.viewer) as facts:
+            with suppress(*UNWRITABLE), self.store.change(self.viewer) as facts:
                 for fact in due:
                     ends = self._end(fact.decay_class)
                     renewed = replace(facts.get(fact.id), expires_at=ends)
-                    facts.change(renewed, folded(fact.text), "read", self._stamp())
+                    facts.change(renewed, normalised(fact.text), "read", self._stamp())
 
     def _is_due(self, fact: Fact) -> bool:
         life = lifetime(fact.decay_class, self.lifetimes)
@@ -196,7 +196,7 @@ class Keeper:
     @_repeatable
     def promote(self, fact_id: str, scope: str) -> Fact:
         """Let more see a fact: only ever a wider scope than its own."""
-        with self.store.changed_by(self.viewer) as facts:
+        with self.store.change(self.viewer) as facts:
             fact = facts.get(fact_id)
             scope, target = self._scope(scope)
             if SCOPES.index(scope) >= SCOPES.index(fact.scope):
@@ -205,17 +205,17 @@ class Keeper:
                     f"Use one of {', '.join(SCOPES[: SCOPES.index(fact.scope)]) or 'none'}",
                 )
             wider = replace(fact, scope=scope, target=target)
-            self._refuse_twin(facts, wider)
-            facts.change(wider, folded(fact.text), "promoted", self._stamp(), scope)
+            self._refuse_duplicate(facts, wider)
+            facts.change(wider, normalised(fact.text), "promoted", self._stamp(), scope)
             return wider
 
     @_repeatable
     def edit(self, fact_id: str, **changes: object) -> Fact:
         """Correct what is known of a fact; another text is checked like a new one."""
-        with self.store.changed_by(self.viewer) as facts:
+        with self.store.change(self.viewer) as facts:
             fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
-            _accepted(
-                Telling(
+            _check_text(
+                NewFact(
                     fact.text,
                     fact.category,
                     fact.tags,
@@ -223,54 +223,54 @@ class Keeper:
                     confidence=fact.confidence,
                 )
             )
-            self._refuse_twin(facts, fact)
-            facts.change(fact, folded(fact.text), "edited", self._stamp(), ", ".join(changes))
+            self._refuse_duplicate(facts, fact)
+            facts.change(fact, normalised(fact.text), "edited", self._stamp(), ", ".join(changes))
             return fact
 
     @_repeatable
     def expire(self, fact_id: str, why: str) -> Fact:
         """Hold a fact true no longer, from now on, though nothing came in its place."""
-        with self.store.changed_by(self.viewer) as facts:
+        with self.store.change(self.viewer) as facts:
             at = self._stamp()
             ended = replace(facts.get(fact_id), expires_at=at, valid_until=at)
-            facts.change(ended, folded(ended.text), "expired", at, why)
+            facts.change(ended, normalised(ended.text), "expired", at, why)
             return ended
 
-    def check(self, telling: Telling) -> Fact | None:
+    def check(self, telling: NewFact) -> Fact | None:
         """Raise what `remember` would; return the fact that says the same, letter for letter."""
-        text = _accepted(telling)
+        text = _check_text(telling)
         scope, _ = self._scope(telling.scope)
-        if not self.store.is_there:
+        if not self.store.exists:
             return None
-        return next(iter(self.find(Which(folded=folded(text), scope=scope), 1)), None)
+        return next(iter(self.find(FactFilter(normalised=normalised(text), scope=scope), 1)), None)
 
     @_repeatable
     def prune(self) -> int:
         """Remove what has expired; return how many facts that were."""
-        with self.store.changed_by(self.viewer) as facts:
-            gone = facts.find(Which(expired_before=self._stamp(), superseded=True))
+        with self.store.change(self.viewer) as facts:
+            gone = facts.find(FactFilter(expired_before=self._stamp(), superseded=True))
             return facts.delete(fact.id for fact in gone)
 
     @_repeatable
-    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+    def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         """Return facts that have not expired, the newest first."""
-        with self.store.seen_by(self.viewer) as facts:
+        with self.store.for_viewer(self.viewer) as facts:
             return [self._as_of_now(fact) for fact in facts.find(self._live(which), limit)]
 
     @_repeatable
     def get(self, fact_id: str) -> Fact:
         """Return a fact, also one that was superseded."""
-        with self.store.seen_by(self.viewer) as facts:
+        with self.store.for_viewer(self.viewer) as facts:
             return self._as_of_now(facts.get(fact_id))
 
     @_repeatable
     def history(self, fact_id: str) -> list[FactEvent]:
         """Return what happened to a fact, and to those it superseded."""
-        with self.store.seen_by(self.viewer) as facts:
+        with self.store.for_viewer(self.viewer) as facts:
             return facts.history(fact_id)
 
-    def _live(self, which: Which) -> Which:
-        as_of = which.as_of and moment("as_of", which.as_of)
+    def _live(self, which: FactFilter) -> FactFilter:
+        as_of = which.as_of and parse_time("as_of", which.as_of)
         return replace(which, live_at=self._stamp(), as_of=as_of)
 
     def _as_of_now(self, fact: Fact) -> Fact:
@@ -285,7 +285,7 @@ class Keeper:
         return self.now.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
     def _end(self, decay_class: str) -> str | None:
-        return _iso(expires(decay_class, self.now, self.lifetimes))
+        return _iso(expiry_time(decay_class, self.now, self.lifetimes))
 
     def _scope(self, named: str | None) -> tuple[str, str]:
         scope = named or self.viewer.narrowest
@@ -298,9 +298,9 @@ class Keeper:
             )
         return scope, targets[scope]
 
-    def _same(self, facts: Facts, text: str, scope: str) -> Fact | None:
+    def _find_duplicate(self, facts: Facts, text: str, scope: str) -> Fact | None:
         """Return the fact that says the same in a scope; one that has expired makes room."""
-        found = facts.find(Which(folded=folded(text), scope=scope))
+        found = facts.find(FactFilter(normalised=normalised(text), scope=scope))
         for fact in found:
             ends = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
             if ends and is_expired(ends, self.now):
@@ -309,25 +309,25 @@ class Keeper:
                 return fact
         return None
 
-    def _refuse_twin(self, facts: Facts, fact: Fact) -> None:
+    def _refuse_duplicate(self, facts: Facts, fact: Fact) -> None:
         """Refuse what would make a fact say the same as another one of its scope."""
-        twin = self._same(facts, fact.text, fact.scope)
+        twin = self._find_duplicate(facts, fact.text, fact.scope)
         if twin and twin.id != fact.id and fact.superseded_by is None:
             raise MemwellError(
                 f"The fact {twin.id} of the same scope says so already", f"Forget {fact.id}"
             )
 
-    def _confirmed(self, facts: Facts, fact: Fact, what: str) -> Fact:
+    def _confirm(self, facts: Facts, fact: Fact, what: str) -> Fact:
         stronger = replace(
             fact,
             confirmed_at=self._stamp(),
             confidence=1 - (1 - fact.confidence) / 2,
             expires_at=self._end(fact.decay_class),
         )
-        facts.change(stronger, folded(fact.text), what, self._stamp())
+        facts.change(stronger, normalised(fact.text), what, self._stamp())
         return stronger
 
-    def _new(self, telling: Telling, text: str, scope: str, target: str) -> Fact:
+    def _new(self, telling: NewFact, text: str, scope: str, target: str) -> Fact:
         at = self._stamp()
         return Fact(
             id=new_id(int(self.now.timestamp() * 1000)),
@@ -341,7 +341,7 @@ class Keeper:
             created_at=at,
             confirmed_at=at,
             expires_at=self._end(telling.decay_class),
-            valid_from=telling.valid_from and moment("valid_from", telling.valid_from),
+            valid_from=telling.valid_from and parse_time("valid_from", telling.valid_from),
             valid_until=None,
             superseded_by=None,
             scope=scope,
@@ -355,27 +355,27 @@ def says_the_same(one: str, other: str) -> bool:
 
     Another number, a "not" more, or the same words in another order make it another fact.
     """
-    first, second = (folded(text).split() for text in (one, other))
+    first, second = (normalised(text).split() for text in (one, other))
     shared, different = {*first} & {*second}, {*first} ^ {*second}
     if any(word in _NEGATIONS or not word.isalpha() for word in different):
         return False
     return [word for word in first if word in shared] == [word for word in second if word in shared]
 
 
-def folded(text: str) -> str:
+def normalised(text: str) -> str:
     """Return a text without case, accents of writing, punctuation and spacing: for comparing."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return _NOT_LETTERS.sub(" ", plain).strip()
 
 
-def _accepted(telling: Telling) -> str:
+def _check_text(telling: NewFact) -> str:
     """Return the text as it is kept, or say why it is not."""
     text = telling.text.encode("utf-8", "replace").decode().strip()
     if len(text) > LONGEST:
         raise RefusedError(
             f"A fact of {len(text):,} characters is a document", "Keep it as a note instead"
         )
-    if reason := junk(text):
+    if reason := rejection_reason(text):
         raise RefusedError(f"Not remembered: {reason}", "Tell a fact in a sentence")
     for name, value in (("importance", telling.importance), ("confidence", telling.confidence)):
         if not 0 <= value <= 1:
@@ -394,10 +394,10 @@ def _accepted(telling: Telling) -> str:
             f"Not remembered: it holds a secret ({kinds})",
             "Leave it out, or have it redacted or allowed on purpose",
         )
-    return redacted(text) if found else text
+    return redact(text) if found else text
 
 
-def moment(name: str, value: str) -> str:
+def parse_time(name: str, value: str) -> str:
     """Read a day or a time that somebody names, as facts keep it: in UTC."""
     try:
         return str(_iso(dt.datetime.fromisoformat(value).astimezone()))

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
-from memwell.token_estimate import QUARTERS, quarter_tokens
+from memwell.token_estimate import CHARACTERS_PER_TOKEN, quarter_tokens
 
 # Where to cut, ever finer: at the end of a match. Each begins with the characters it looks for, so
 # that the engine skips to them; look-behinds would be tried at every position.
@@ -38,7 +38,9 @@ def chunk(
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     offsets = [0, *accumulate(map(len, lines))]
-    cutter = _Cutter(text, offsets, size * QUARTERS, overlap * QUARTERS, first_line)
+    cutter = _Cutter(
+        text, offsets, size * CHARACTERS_PER_TOKEN, overlap * CHARACTERS_PER_TOKEN, first_line
+    )
     return [
         piece
         for heading, section in _sections(blocks(lines, rst=rst))
@@ -74,7 +76,7 @@ class _Cutter:
         self.text = text
         self.ascii = text.isascii()
         self.offsets = offsets
-        self.limit = max(limit, QUARTERS)
+        self.limit = max(limit, CHARACTERS_PER_TOKEN)
         self.overlap = min(overlap, self.limit // 2)
         self.first_line = first_line
 
@@ -122,7 +124,7 @@ class _Cutter:
         if self._weight(start, end) <= room:
             return [(start, end)]
         if finer == len(_FINER):
-            step = max(1, room // QUARTERS)
+            step = max(1, room // CHARACTERS_PER_TOKEN)
             return [(cut, min(cut + step, end)) for cut in range(start, end, step)]
         inner = [match.end() for match in _FINER[finer].finditer(self.text, start, end)]
         cuts = [start, *(cut for cut in inner if start < cut < end), end]

@@ -9,7 +9,7 @@ CHUNKER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ChunkSettings:
     """How notes are cut; a note cut by another recipe is read again."""
 
     chunk_size: int = 400

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memwell.ingest.chunk import chunk
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.model import Note
 
 _FRONT_MATTER = re.compile(
@@ -25,7 +25,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BINARY_SHARE = 0.1
 
 
-class NotText(ValueError):
+class BinaryFileError(ValueError):
     """The file holds binary data."""
 
 
@@ -40,7 +40,7 @@ def decode(data: bytes) -> tuple[str, str]:
     if encoding := _utf16_without_mark(data):
         return data.decode(encoding, errors="replace"), ""
     if data.count(0) > len(data) * _BINARY_SHARE:
-        raise NotText
+        raise BinaryFileError
     try:
         text, wrong = data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
@@ -63,7 +63,7 @@ def _utf16_without_mark(data: bytes) -> str | None:
     return "utf-16-be" if high > pairs * 0.4 and low <= pairs * 0.05 else None
 
 
-def parse_note(path: str, text: str, recipe: Recipe) -> tuple[Note, str]:
+def parse_note(path: str, text: str, recipe: ChunkSettings) -> tuple[Note, str]:
     """Return the note that `text` is, and what was wrong with its front matter ("" if nothing)."""
     meta, body_at, wrong = split_front_matter(text)
     body = text[body_at:]
@@ -80,9 +80,9 @@ def parse_note(path: str, text: str, recipe: Recipe) -> tuple[Note, str]:
     first_heading = next((part.heading[0] for part in chunks if part.heading), "")
     note = Note(
         title=_line(meta.get("title")) or first_heading or PurePosixPath(path).stem,
-        date=_date_of(meta.get("date")) or date_in_path(path),
+        date=_note_date(meta.get("date")) or date_in_path(path),
         tags=_unique(
-            [*_listed(meta.get("tags")), *_listed(meta.get("tag")), *_INLINE_TAG.findall(prose)]
+            [*_as_list(meta.get("tags")), *_as_list(meta.get("tag")), *_INLINE_TAG.findall(prose)]
         ),
         aliases=_unique(_aliases(meta)),
         links=_unique(link.strip() for link in _WIKI_LINK.findall(prose)),
@@ -150,7 +150,7 @@ def _line(value: Any) -> str:
     return " ".join(str(value).split()) if value is not None else ""
 
 
-def _listed(value: Any) -> list[str]:
+def _as_list(value: Any) -> list[str]:
     """Read tags written as a list, or as words between commas or spaces."""
     if isinstance(value, str):
         value = value.replace(",", " ").split()
@@ -176,7 +176,7 @@ def _prose(body: str) -> str:
     return _INLINE_CODE.sub("", _FENCED.sub("", body))
 
 
-def _date_of(value: Any) -> str | None:
+def _note_date(value: Any) -> str | None:
     match = _ISO_DATE.match(str(value)) if value is not None else None
     return _valid_date(match.group().split("-")) if match else None
 

@@ -72,13 +72,13 @@ class Scan:
     problems: list[Problem] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     """Every folder that was looked at, relative to the root."""
-    unseen: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     """Paths that exist but could not be looked at: their notes are kept as they are."""
 
-    def could_not_see(self, path: str) -> bool:
+    def may_hide(self, path: str) -> bool:
         """Whether `path` lies where the walk could not look."""
         return any(
-            path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unseen
+            path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unreadable
         )
 
 
@@ -138,7 +138,7 @@ class _Walk:
         inner._folder(folder, rules)
         matching = {path: file for path, file in inner.result.files.items() if _fits(path, glob)}
         self.result.files |= matching
-        self.result.unseen += inner.result.unseen
+        self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
 
     def _name(self, name: str, rules: list[_Rules]) -> None:
@@ -160,7 +160,7 @@ class _Walk:
             entries = sorted(os.scandir(full), key=lambda entry: entry.name)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
-                self._blind(folder, error)
+                self._mark_unreadable(folder, error)
             return
         if (status.st_dev, status.st_ino) in self.seen_folders:
             return
@@ -183,7 +183,7 @@ class _Walk:
             is_folder = entry.is_dir()
             is_link = entry.is_symlink()
         except OSError as error:
-            self._blind(path, error)
+            self._mark_unreadable(path, error)
             return
         if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
             return
@@ -203,7 +203,7 @@ class _Walk:
         except FileNotFoundError:
             return
         except OSError as error:
-            self._blind(path, error)
+            self._mark_unreadable(path, error)
             return
         if not stat.S_ISREG(status.st_mode):
             return
@@ -240,8 +240,8 @@ class _Walk:
         real, root = os.path.realpath(full), os.path.realpath(self.root)
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
-    def _blind(self, path: str, error: OSError) -> None:
-        self.result.unseen.append(path)
+    def _mark_unreadable(self, path: str, error: OSError) -> None:
+        self.result.unreadable.append(path)
         reason = error.strerror or str(error)
         self.result.problems.append(
             Problem(path or self.root, f"cannot be read: {reason}", "check its permissions")

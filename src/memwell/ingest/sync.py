@@ -19,11 +19,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
 from memwell.store.contract.index import Notes
-from memwell.store.sqlite.notes import NoteFile, Stamp
+from memwell.store.sqlite.notes import IndexedFile, SourceFile
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 """Is told how many of how many notes were read."""
 
 
-def unwatched(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
@@ -46,10 +46,10 @@ class Plan:
 
     scan: Scan
     new: list[FoundFile] = field(default_factory=list)
-    changed: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
-    unsure: list[tuple[FoundFile, Stamp]] = field(default_factory=list)
+    changed: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
+    unsure: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
     """Read so soon after they were written that their stamps prove nothing."""
-    gone: dict[str, Stamp] = field(default_factory=dict)
+    gone: dict[str, IndexedFile] = field(default_factory=dict)
     unchanged: int = 0
 
     @property
@@ -68,7 +68,7 @@ class Plan:
         return Plan(self.scan, gone=self.gone, unchanged=self.unchanged)
 
 
-def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan:
+def plan(selection: Selection, stamps: dict[str, IndexedFile], recipe: ChunkSettings) -> Plan:
     """Compare the files of a workspace with what the index says of them."""
     result = Plan(scan(selection))
     for path, file in result.scan.files.items():
@@ -84,28 +84,28 @@ def plan(selection: Selection, stamps: dict[str, Stamp], recipe: Recipe) -> Plan
     result.gone = {
         path: stamp
         for path, stamp in stamps.items()
-        if path not in result.scan.files and not result.scan.could_not_see(path)
+        if path not in result.scan.files and not result.scan.may_hide(path)
     }
     return result
 
 
-def _may_have_changed_since(stamp: Stamp) -> bool:
+def _may_have_changed_since(stamp: IndexedFile) -> bool:
     """Whether the file was read within one tick of the clock that dates it."""
     whole_seconds = stamp.mtime_ns % 1_000_000_000 == 0
     tick = _COARSE_CLOCK_NS if whole_seconds else _FINE_CLOCK_NS
     return stamp.mtime_ns >= stamp.read_ns - tick
 
 
-def carry_out(
+def apply(
     todo: Plan,
     root: Path,
     workspace_id: int,
-    recipe: Recipe,
+    recipe: ChunkSettings,
     writing: Writing,
     progress: Progress,
 ) -> IndexReport:
     """Do what the plan says and report it."""
-    work = _Work(todo, root, workspace_id, recipe, progress)
+    work = SyncRun(todo, root, workspace_id, recipe, progress)
     for batch in _batches(work.read()):
         with writing() as notes:
             work.write(batch, notes)
@@ -121,16 +121,16 @@ def carry_out(
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadNote:
     """A file that was read: the same as before (`note` is None) or to be written."""
 
-    file: NoteFile
+    file: SourceFile
     note: Note | None
-    stamp: Stamp | None
+    stamp: IndexedFile | None
 
 
-def _batches(items: Iterator[_Read]) -> Iterator[list[_Read]]:
-    batch: list[_Read] = []
+def _batches(items: Iterator[_ReadNote]) -> Iterator[list[_ReadNote]]:
+    batch: list[_ReadNote] = []
     weight = 0
     for item in items:
         batch.append(item)
@@ -142,11 +142,11 @@ def _batches(items: Iterator[_Read]) -> Iterator[list[_Read]]:
         yield batch
 
 
-class _Work:
+class SyncRun:
     """The reading and writing of one sync, and its tally."""
 
     def __init__(
-        self, todo: Plan, root: Path, workspace_id: int, recipe: Recipe, progress: Progress
+        self, todo: Plan, root: Path, workspace_id: int, recipe: ChunkSettings, progress: Progress
     ) -> None:
         self.todo = todo
         self.root = root
@@ -160,8 +160,8 @@ class _Work:
         for path, stamp in todo.gone.items():
             self.gone_by_hash.setdefault(stamp.hash, []).append(path)
 
-    def read(self) -> Iterator[_Read]:
-        files: list[tuple[FoundFile, Stamp | None]] = [(file, None) for file in self.todo.new]
+    def read(self) -> Iterator[_ReadNote]:
+        files: list[tuple[FoundFile, IndexedFile | None]] = [(file, None) for file in self.todo.new]
         files += [*self.todo.changed, *self.todo.unsure]
         for done, (file, stamp) in enumerate(files):
             self.progress(done, len(files))
@@ -169,11 +169,11 @@ class _Work:
                 yield item
         self.progress(len(files), len(files))
 
-    def _read_one(self, found: FoundFile, stamp: Stamp | None) -> _Read | None:
+    def _read_one(self, found: FoundFile, stamp: IndexedFile | None) -> _ReadNote | None:
         # Imported here: most searches find nothing changed, and need not wait for these.
         import hashlib
 
-        from memwell.ingest.parse_note import NotText, decode, parse_note
+        from memwell.ingest.parse_note import BinaryFileError, decode, parse_note
 
         read_ns = time.time_ns()
         try:
@@ -188,7 +188,7 @@ class _Work:
                 Problem(found.path, f"cannot be read: {reason}", "check its permissions")
             )
             return None
-        file = NoteFile(
+        file = SourceFile(
             found.path,
             status.st_size,
             status.st_mtime_ns,
@@ -197,17 +197,17 @@ class _Work:
             str(self.recipe),
         )
         if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
-            return _Read(file, None, stamp)
+            return _ReadNote(file, None, stamp)
         try:
             text, wrong_bytes = decode(data)
-        except NotText:
+        except BinaryFileError:
             self.problems.append(Problem(found.path, "skipped, it holds binary data"))
             text, wrong_bytes = "", ""
         note, wrong_fields = parse_note(found.path, text, self.recipe)
         self.problems += [Problem(found.path, what) for what in (wrong_bytes, wrong_fields) if what]
-        return _Read(file, note, stamp)
+        return _ReadNote(file, note, stamp)
 
-    def write(self, batch: list[_Read], notes: Notes) -> None:
+    def write(self, batch: list[_ReadNote], notes: Notes) -> None:
         notes.restamp(
             (item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note
         )
@@ -235,7 +235,7 @@ class _Work:
             chunks_written=self.report.chunks_written + written,
         )
 
-    def _moved_from(self, content_hash: str) -> Stamp | None:
+    def _moved_from(self, content_hash: str) -> IndexedFile | None:
         """Take the note with this content off the list of those that are gone."""
         paths = self.gone_by_hash.get(content_hash)
         return self.todo.gone.pop(paths.pop()) if paths else None

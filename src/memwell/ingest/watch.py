@@ -54,7 +54,7 @@ def _watch_root(root: Path, sync: Sync, folders: Folders, say: Say, stop: thread
             if stop.is_set():
                 return
             say(f"{root} is back")
-        _synced(root, sync, say)
+        _sync_safely(root, sync, say)
         if notified:
             notified = _follow_notifications(root, sync, folders, say, stop)
         else:
@@ -90,7 +90,7 @@ def _follow_notifications(
             if changes or not begun:
                 # The first time also without changes: some may have come before the watch began.
                 begun = True
-                _synced(root, sync, say)
+                _sync_safely(root, sync, say)
                 if folders(root) != watched:
                     return True
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def _follow_notifications(
     return True
 
 
-def _synced(root: Path, sync: Sync, say: Say) -> None:
+def _sync_safely(root: Path, sync: Sync, say: Say) -> None:
     try:
         sync(root)
     except MemwellError as error:
@@ -118,7 +118,7 @@ def _inode(root: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def keep_filling(
+def keep_embedding(
     fill: Callable[[], FillReport],
     something_new: threading.Event,
     say: Callable[[str], None],

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from memwell.embed.base import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
-from memwell.embed.batch import Patience, Sleep
+from memwell.embed.batch import RetryPolicy, Sleep
 from memwell.errors import MemwellError
 
 T = TypeVar("T")
 
 _CHANCE = random.Random()
-_PATIENCE = Patience(attempts=3, first=0.5, longest=8.0, longest_asked=60.0)
+_PATIENCE = RetryPolicy(attempts=3, first=0.5, longest=8.0, longest_asked=60.0)
 _NEARLY = 0.95
 """Of its seconds: after so much an attempt has used up its time, as clocks go."""
 
@@ -85,14 +85,14 @@ class BudgetSpent(LlmError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Timeouts:
     """How long an answer is waited for, and how often it is asked for again."""
 
     timeout: float = 30.0
     """Seconds a request."""
     total: float | None = None
     """Seconds for all tries and the pauses between; by default those of three requests."""
-    patience: Patience = _PATIENCE
+    patience: RetryPolicy = _PATIENCE
     sleep: Sleep = time.sleep
     jitter: random.Random = _CHANCE
 
@@ -110,17 +110,17 @@ class Pace:
         return self.sleep(pause) is not True
 
 
-PACE = Pace()
+DEFAULT_TIMEOUTS = Timeouts()
 
 
-def ask(attempt: Callable[[float], T], pace: Pace) -> T:
+def with_retries(attempt: Callable[[float], T], pace: Timeouts) -> T:
     """Return what an `attempt`, given its seconds, comes to; one that fails is made again.
 
     Not so one that used up its time, as the next would, nor an answer that makes no sense: with
     temperature 0 the next is the same, and is paid for as well.
     """
     until, tries = time.monotonic() + pace.most, 0
-    with as_llm_errors():
+    with translate_errors():
         while True:
             begun, tries = time.monotonic(), tries + 1
             seconds = max(0.001, min(pace.timeout, round(until - begun, 3)))
@@ -136,7 +136,7 @@ def ask(attempt: Callable[[float], T], pace: Pace) -> T:
 
 
 @contextlib.contextmanager
-def as_llm_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn the errors of the shared code into those of this package."""
     try:
         yield

@@ -55,7 +55,7 @@ class Budget:
 
     def wrap(self, chat: Chat) -> Chat:
         """Return the same model, within this budget."""
-        return _Budgeted(chat, self)
+        return _BudgetedChat(chat, self)
 
     def reserve(self, tokens: int) -> None:
         """Count a call and the tokens that it may take; `BudgetSpent` if there are not so many."""
@@ -80,7 +80,7 @@ class Budget:
             self.tokens += spent - reserved
 
 
-class _Budgeted:
+class _BudgetedChat:
     """A model that asks a budget first."""
 
     def __init__(self, chat: Chat, budget: Budget) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from memwell.llm.http_chat import RemoteChat, joined, member
+from memwell.llm.http_chat import HttpChat, get_member, join_texts
 from memwell.net.responses import entries
 
 _CUT = "MAX_TOKENS"
@@ -13,7 +13,7 @@ _FINISHED = (None, "FINISH_REASON_UNSPECIFIED", "STOP", _CUT)
 """Every other reason to stop is that something was held back, or went wrong."""
 
 
-class GeminiChat(RemoteChat):
+class GeminiChat(HttpChat):
     """A model behind ``:generateContent``."""
 
     name = "gemini"
@@ -40,7 +40,7 @@ class GeminiChat(RemoteChat):
         return self._service.post(path, body, within=seconds)
 
     def _text(self, answer: Any) -> str:
-        if blocked := member(answer, "promptFeedback").get("blockReason"):
+        if blocked := get_member(answer, "promptFeedback").get("blockReason"):
             raise self._refused(blocked)
         candidates = entries(self._server, answer, "candidates")
         if not candidates:
@@ -48,11 +48,13 @@ class GeminiChat(RemoteChat):
         why = candidates[0].get("finishReason")
         if why not in _FINISHED:
             raise self._refused(why)
-        return self._written(joined(member(candidates[0], "content").get("parts")), cut=why == _CUT)
+        return self._parse_reply(
+            join_texts(get_member(candidates[0], "content").get("parts")), cut=why == _CUT
+        )
 
     def _usage(self, answer: Any) -> tuple[object, object]:
         """Add the thoughts to what was written, which are paid for like it."""
-        usage = member(answer, "usageMetadata")
+        usage = get_member(answer, "usageMetadata")
         counts = [usage.get(name) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
         told = [count for count in counts if type(count) is int]
         return usage.get("promptTokenCount"), sum(told) if told else None

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
 from memwell.embed.base import EmbeddingError, ProviderFailing, WrongAnswer
-from memwell.llm.base import PACE, Answer, LlmFailing, LlmRefused, Pace, as_llm_errors, ask
-from memwell.net.client import Service
-from memwell.net.responses import Reply, Server, Settings, fault
+from memwell.llm.base import (
+    DEFAULT_TIMEOUTS,
+    Answer,
+    LlmFailing,
+    LlmRefused,
+    Timeouts,
+    translate_errors,
+    with_retries,
+)
+from memwell.net.client import JsonClient
+from memwell.net.responses import Reply, ServerName, SettingNames, error_for
 from memwell.token_estimate import count_tokens
 
 MOST_BYTES = 8 * 1024 * 1024
@@ -17,7 +25,7 @@ MOST_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSettings(Settings):
+class ChatSettings(SettingNames):
     """What a model's settings are called; its name stands in one that all providers share."""
 
     model: str = "llm.default"
@@ -29,7 +37,7 @@ class ChatSettings(Settings):
         return "Check " + " and ".join(name for name in wrong if not name.endswith(".dimensions"))
 
 
-class RemoteChat(ABC):
+class HttpChat(ABC):
     """A model that is asked over HTTP; each protocol says what to send and what comes back."""
 
     name: ClassVar[str]
@@ -47,15 +55,15 @@ class RemoteChat(ABC):
         *,
         base_url: str = "",
         key: str = "",
-        pace: Pace = PACE,
+        pace: Timeouts = DEFAULT_TIMEOUTS,
         setting: str = "llm.default",
     ) -> None:
         """`setting` is where the model's name stands, for remedies."""
         self.model = model
         self._settings = ChatSettings(f"llm.{self.name}", self.variable, setting)
         self._pace = pace
-        with as_llm_errors():
-            self._service = Service(
+        with translate_errors():
+            self._service = JsonClient(
                 base_url or self.vendor,
                 key,
                 vendor=self.vendor,
@@ -64,7 +72,7 @@ class RemoteChat(ABC):
                 settings=self._settings,
                 timeout=pace.timeout,
                 most_bytes=MOST_BYTES,
-                meaning=self._meaning,
+                meaning=self._map_error,
             )
         self._server = self._service.server
 
@@ -79,8 +87,8 @@ class RemoteChat(ABC):
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer to `user`, under the instructions of `system`."""
         body = self._body(system, user, max_tokens)
-        answer = ask(lambda seconds: self._sent(body, seconds), self._pace)
-        with as_llm_errors():
+        answer = with_retries(lambda seconds: self._sent(body, seconds), self._pace)
+        with translate_errors():
             text = self._text(answer)
         return self._answer(text, system + user, *self._usage(answer))
 
@@ -100,9 +108,9 @@ class RemoteChat(ABC):
     def _usage(self, answer: Any) -> tuple[object, object]:
         """Return the tokens that were sent and answered, as the server tells."""
 
-    def _meaning(self, server: Server, reply: Reply) -> EmbeddingError:
+    def _map_error(self, server: ServerName, reply: Reply) -> EmbeddingError:
         """Return what an answer other than success means: no text of a batch can be to blame."""
-        error = fault(server, reply)
+        error = error_for(server, reply)
         wrong = isinstance(error, WrongAnswer)
         return ProviderFailing(error.what, error.remedy) if wrong else error
 
@@ -114,12 +122,12 @@ class RemoteChat(ABC):
         """
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return Answer(
-            self._server.key.blotted(whole),
+            self._server.key.mask(whole),
             input_tokens if _is_count(input_tokens) else count_tokens(sent),
             output_tokens if _is_count(output_tokens) else count_tokens(text),
         )
 
-    def _written(self, text: str | None, *, cut: bool) -> str:
+    def _parse_reply(self, text: str | None, *, cut: bool) -> str:
         """Return a text, or say why there is none; `cut` where it reached its limit of tokens."""
         if text is not None and (text.strip() or not cut):
             return text
@@ -142,13 +150,13 @@ def _is_count(told: object) -> TypeGuard[int]:
     return type(told) is int and told >= 0
 
 
-def member(value: Any, name: str) -> dict[str, Any]:
+def get_member(value: Any, name: str) -> dict[str, Any]:
     """Return the object that an answer has under a name, or an empty one."""
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def joined(parts: object) -> str | None:
+def join_texts(parts: object) -> str | None:
     """Return the text of an answer's parts, without its thoughts; None where it holds none."""
     found = parts if isinstance(parts, list) else []
     spoken = [part for part in found if isinstance(part, dict) and not part.get("thought")]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memwell.llm.budget import Budget, Exchange, Log
-from memwell.net.responses import Secret
+from memwell.net.responses import ApiKey
 
 
 def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget:
@@ -25,12 +25,12 @@ def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget
 def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
     """Return what appends to the file, and says once if it cannot."""
     path = Path(values["llm.log"]).expanduser()
-    keys = [Secret(value) for name, value in values.items() if name.endswith(".key")]
+    keys = [ApiKey(value) for name, value in values.items() if name.endswith(".key")]
     failed = False
 
     def write(exchange: Exchange) -> None:
         nonlocal failed
-        line = json.dumps(_told(exchange, keys), ensure_ascii=False) + "\n"
+        line = json.dumps(_describe(exchange, keys), ensure_ascii=False) + "\n"
         try:
             file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -45,10 +45,10 @@ def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
     return write
 
 
-def _told(exchange: Exchange, keys: list[Secret]) -> dict[str, object]:
+def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
     def blotted(text: str) -> str:
         for key in keys:
-            text = key.blotted(text)
+            text = key.mask(text)
         return text
 
     answer = exchange.answer

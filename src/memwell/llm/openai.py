@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from memwell.embed.base import BatchRefused, EmbeddingError
-from memwell.llm.http_chat import RemoteChat, joined, member
-from memwell.net.responses import Reply, Server, entries
+from memwell.llm.http_chat import HttpChat, get_member, join_texts
+from memwell.net.responses import Reply, ServerName, entries
 
 _LIMIT = "max_completion_tokens"
 _OLDER_LIMIT = "max_tokens"
@@ -27,7 +27,7 @@ class _ParameterRefused(BatchRefused):
         self.name = name
 
 
-class OpenAIChat(RemoteChat):
+class OpenAIChat(HttpChat):
     """A model behind ``/chat/completions``."""
 
     name = "openai"
@@ -68,12 +68,12 @@ class OpenAIChat(RemoteChat):
                 self._left_out = left_out
                 return answer
 
-    def _meaning(self, server: Server, reply: Reply) -> EmbeddingError:
+    def _map_error(self, server: ServerName, reply: Reply) -> EmbeddingError:
         """Return what an answer other than success means, with the parameter that it names first.
 
         "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         """
-        error = super()._meaning(server, reply)
+        error = super()._map_error(server, reply)
         named = _PARAMETERS.search(reply.body)
         if isinstance(error, BatchRefused) and named:
             return _ParameterRefused(error.what, named[0].decode())
@@ -83,17 +83,17 @@ class OpenAIChat(RemoteChat):
         choices = entries(self._server, answer, "choices")
         if not choices:
             raise self._server.wrong_answer("answered without a choice")
-        message, why = member(choices[0], "message"), choices[0].get("finish_reason")
+        message, why = get_member(choices[0], "message"), choices[0].get("finish_reason")
         if why == "content_filter" or message.get("refusal"):
             raise self._refused(why if why == "content_filter" else "refusal")
         content = message.get("content")
-        found = content if isinstance(content, str) else joined(content)
+        found = content if isinstance(content, str) else join_texts(content)
         # A model on one's own machine may think aloud first.
         text = None if found is None else _THOUGHTS.sub("", found, count=1)
-        return self._written(text, cut=why == "length")
+        return self._parse_reply(text, cut=why == "length")
 
     def _usage(self, answer: Any) -> tuple[object, object]:
-        usage = member(answer, "usage")
+        usage = get_member(answer, "usage")
         return usage.get("prompt_tokens"), usage.get("completion_tokens")
 
 

@@ -60,7 +60,7 @@ def _values(text: str) -> Iterator[Any]:
             value = reader.value()
         except _TooDeep:
             at = reader.at  # To try every level anew would take the square of the time.
-        except (_Broken, _Ended):
+        except (_Malformed, _EndOfText):
             at = found.end()
         else:
             at = reader.at
@@ -104,7 +104,7 @@ def _line(text: str, most: int) -> str:
     return line[: most + 1].rpartition(" ")[0] or line[:most]
 
 
-class _Broken(Exception):
+class _Malformed(Exception):
     """Not JSON, not even nearly."""
 
 
@@ -112,7 +112,7 @@ class _TooDeep(Exception):
     """Lists within lists within lists."""
 
 
-class _Ended(Exception):
+class _EndOfText(Exception):
     """The text is over before the value is."""
 
 
@@ -138,12 +138,12 @@ class _Reader:
         members: dict[str, Any] = {}
         self.at += 1
         try:
-            while self._goes_on("}"):
+            while self._more_follows("}"):
                 name = self._string()
                 self._expect(":")
                 members[name] = self.value(depth)
                 self._separated("}")
-        except _Ended:
+        except _EndOfText:
             self.at = len(self.text)
         return members
 
@@ -151,14 +151,14 @@ class _Reader:
         items: list[Any] = []
         self.at += 1
         try:
-            while self._goes_on("]"):
+            while self._more_follows("]"):
                 items.append(self.value(depth))
                 self._separated("]")
-        except _Ended:
+        except _EndOfText:
             self.at = len(self.text)
         return items
 
-    def _goes_on(self, end: str) -> bool:
+    def _more_follows(self, end: str) -> bool:
         """Return whether there is more before the end, and step over it if there is not."""
         over = self._next() == end
         self.at += over
@@ -170,7 +170,7 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         if self._next() != sign:
-            raise _Broken
+            raise _Malformed
         self.at += 1
 
     def _next(self) -> str:
@@ -178,22 +178,22 @@ class _Reader:
         space = _SPACE.match(self.text, self.at)
         self.at = space.end() if space else self.at
         if self.at == len(self.text):
-            raise _Ended
+            raise _EndOfText
         return self.text[self.at]
 
     def _string(self) -> str:
         self._next()
         string = _STRING.match(self.text, self.at)
         if not string:
-            raise _Broken
+            raise _Malformed
         end = string.end()
         if not self.text.startswith('"', end):
-            raise _Broken if self.text.find('"', end) >= 0 else _Ended
+            raise _Malformed if self.text.find('"', end) >= 0 else _EndOfText
         self.at = end + 1
         return str(json.loads(self.text[string.start() : self.at], strict=False))
 
     def _scalar(self) -> None:
         scalar = _SCALAR.match(self.text, self.at)
         if not scalar:
-            raise _Broken
+            raise _Malformed
         self.at = scalar.end()

@@ -39,14 +39,14 @@ def extract_prompt(passage: str, path: str, categories: Sequence[str]) -> tuple[
     """Return the system's and the user's part of the request for the facts of a passage."""
     system = _EXTRACT.replace("CATEGORIES", ", ".join(categories))
     file = json.dumps(path, ensure_ascii=False)
-    return system, f"The file is {file}.\n{_marked(passage)}\nThe facts, one JSON object a line:"
+    return system, f"The file is {file}.\n{_mark_text(passage)}\nThe facts, one JSON object a line:"
 
 
 def hyde_prompt(query: str) -> tuple[str, str]:
     """Return both parts of the request for an answer that could stand in somebody's notes."""
-    return _HYDE, f"{_marked(query)}\nThe passage:"
+    return _HYDE, f"{_mark_text(query)}\nThe passage:"
 
 
-def _marked(text: str) -> str:
+def _mark_text(text: str) -> str:
     digest = blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"<<<begin {digest}>>>\n{text}\n<<<end {digest}>>>"

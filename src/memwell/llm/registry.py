@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-from memwell.llm.base import Chat, LlmUnavailable, Pace
+from memwell.llm.base import Chat, LlmUnavailable, Timeouts
 
 PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
 """Each is a module of this package, with its class."""
@@ -20,7 +20,7 @@ class Settings(Protocol):
         """Each by its name."""
 
 
-def make(name: str, settings: Mapping[str, Any], *, setting: str = "llm.default") -> Chat:
+def create_chat(name: str, settings: Mapping[str, Any], *, setting: str = "llm.default") -> Chat:
     """Make the model of a name such as ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``.
 
     `settings` are those below ``llm.``: of them ``timeout``, ``total`` and the provider's own
@@ -35,12 +35,15 @@ def make(name: str, settings: Mapping[str, Any], *, setting: str = "llm.default"
     own = {each: settings.get(f"{provider}.{each}") for each in ("base_url", "key")}
     paces = {each: settings.get(each) for each in ("timeout", "total")}
     chat: Chat = getattr(import_module(f"memwell.llm.{provider}"), PROVIDERS[provider])(
-        model, pace=Pace(**_given(paces)), setting=setting, **_given(own)
+        model,
+        pace=Timeouts(**_provider_settings(paces)),
+        setting=setting,
+        **_provider_settings(own),
     )
     return chat
 
 
-def chosen(values: Mapping[str, Any], setting: str, **changed: Any) -> Chat | None:
+def model_for(values: Mapping[str, Any], setting: str, **changed: Any) -> Chat | None:
     """Make the model that a setting names, else `llm.default`; None where neither names one.
 
     `values` are all settings; of those below ``llm.`` some may be `changed`.
@@ -49,8 +52,8 @@ def chosen(values: Mapping[str, Any], setting: str, **changed: Any) -> Chat | No
     if named is None:
         return None
     own = {name[4:]: value for name, value in values.items() if name.startswith("llm.")}
-    return make(values[named], own | changed, setting=named)
+    return create_chat(values[named], own | changed, setting=named)
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _provider_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 from memwell import config
 from memwell.config.settings import Value
 from memwell.errors import MemwellError, NotFoundError
-from memwell.ingest.sync import Progress, unwatched
+from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.opened import Opened
-from memwell.memory.searcher import Wanted
-from memwell.model import IndexReport, Passage, SearchResult
+from memwell.memory.searcher import SearchTarget
+from memwell.model import Excerpt, IndexReport, SearchResult
 from memwell.search.options import search_options
 
 if TYPE_CHECKING:
-    from memwell.facts.erase import Forgotten
+    from memwell.facts.erase import EraseReport
     from memwell.facts.recall import Recall
-    from memwell.facts.service import Keeper, Remembered
+    from memwell.facts.service import FactService, RememberResult
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
-    from memwell.store.browse import Contents
+    from memwell.store.browse import NoteBrowser
 
 
 class Memory(Opened):
@@ -47,7 +47,7 @@ class Memory(Opened):
     """
 
     def index(
-        self, *paths: str | Path, embed: bool = True, progress: Progress = unwatched
+        self, *paths: str | Path, embed: bool = True, progress: Progress = no_progress
     ) -> tuple[IndexReport, ...]:
         """Make or refresh the index of folders and single files; of the workspace if none is named.
 
@@ -55,28 +55,28 @@ class Memory(Opened):
         (MEMORY.md, memory/ and so on) and what ``scan.extra`` adds. Unless `embed` is False the
         vectors follow (see `fill`, which tells more about them).
         """
-        reports = self._mended(lambda: self._index_paths(paths, progress))
+        reports = self._with_repair(lambda: self._index_paths(paths, progress))
         if embed:
             self.notices += self.fill().notes
         return reports
 
     def fill(
-        self, progress: Progress = unwatched, stop: threading.Event | None = None
+        self, progress: Progress = no_progress, stop: threading.Event | None = None
     ) -> FillReport:
         """Embed the passages that have no vector yet; what was done stays, whatever happens."""
-        return self._mended(lambda: self._fill(progress, stop, again=True))
+        return self._with_repair(lambda: self._fill(progress, stop, again=True))
 
     def spaces(self) -> tuple[SpaceStatus, ...]:
         """Return the vector spaces, the one that answers first."""
-        return self._mended(self._meaning.spaces)
+        return self._with_repair(self._vectors.spaces)
 
     def switch_space(self, number: int) -> SpaceStatus:
         """Let another space answer, until ``embedding.chain`` is changed."""
-        return self._meaning.switch(number)
+        return self._vectors.switch(number)
 
     def drop_space(self, number: int) -> None:
         """Delete a space that does not answer."""
-        self._meaning.drop(number)
+        self._vectors.drop(number)
 
     def search(
         self,
@@ -95,7 +95,7 @@ class Memory(Opened):
         passage: str = "",
         explain: bool = False,
         today: dt.date | None = None,
-        progress: Progress = unwatched,
+        progress: Progress = no_progress,
     ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
@@ -120,18 +120,20 @@ class Memory(Opened):
             today=today or config.today(),
         )
         only = None if paths is None else frozenset(paths)
-        wanted = Wanted(kind, include_superseded, as_of, only)
-        asking, entries = self._asking(passage), self._searched(remember=True)
-        return self._mended(lambda: asking.search(query, options, entries, progress, wanted))
+        wanted = SearchTarget(kind, include_superseded, as_of, only)
+        asking, entries = self._searcher(passage), self._target_workspaces(remember=True)
+        return self._with_repair(lambda: asking.search(query, options, entries, progress, wanted))
 
-    def search_each(
+    def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
     ) -> tuple[SearchResult, ...]:
         """Search as if other settings held, once for each of `changes`: for less than as many."""
         held, today = self.settings, config.today()
-        many = [search_options(held.but(changed), k=k, today=today) for changed in changes]
-        asking, entries = self._asking(), self._searched(remember=True)
-        return self._mended(lambda: asking.search_each(query, many, entries))
+        many = [
+            search_options(held.with_overrides(changed), k=k, today=today) for changed in changes
+        ]
+        asking, entries = self._searcher(), self._target_workspaces(remember=True)
+        return self._with_repair(lambda: asking.search_each(query, many, entries))
 
     def why(self, query: str, path: str, **asked: Any) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not.
@@ -139,41 +141,41 @@ class Memory(Opened):
         What else is asked for (`k`, `mode`, `today`) is as for `search`.
         """
         options = search_options(self.settings, **{"today": config.today(), **asked})
-        asking, entries = self._asking(), self._searched(remember=True)
-        return self._mended(lambda: asking.why(query, path, options, entries))
+        asking, entries = self._searcher(), self._target_workspaces(remember=True)
+        return self._with_repair(lambda: asking.why(query, path, options, entries))
 
     @property
-    def facts(self) -> Keeper:
+    def facts(self) -> FactService:
         """What was remembered, as the viewer sees it, and all that can be done with it."""
         from memwell.facts.lifetimes import parse_lifetimes
-        from memwell.facts.service import Keeper
+        from memwell.facts.service import FactService
 
         lifetimes = parse_lifetimes(self.settings["facts.lifetimes"])
-        return Keeper(self._store, self.viewer, config.now(), lifetimes)
+        return FactService(self._store, self.viewer, config.now(), lifetimes)
 
-    def remember(self, text: str, **details: Any) -> Remembered:
+    def remember(self, text: str, **details: Any) -> RememberResult:
         """Keep a fact, or reinforce the one that says the same; `details` are `Telling`'s."""
-        from memwell.facts.service import Telling
+        from memwell.facts.service import NewFact
 
-        telling = Telling(text, **details)
-        if near := self._mended(lambda: self._asking().near_fact(telling)):
+        telling = NewFact(text, **details)
+        if near := self._with_repair(lambda: self._searcher().find_near_fact(telling)):
             return self.facts.reinforce(near)
-        return self._shown(self.facts.remember(telling))
+        return self._publish_fact(self.facts.remember(telling))
 
-    def supersede(self, old: str, text: str, **details: Any) -> Remembered:
+    def supersede(self, old: str, text: str, **details: Any) -> RememberResult:
         """Keep a fact in place of the one with the id `old`, which is no longer held true."""
-        from memwell.facts.service import Telling
+        from memwell.facts.service import NewFact
 
-        return self._shown(self.facts.supersede(old, Telling(text, **details)))
+        return self._publish_fact(self.facts.supersede(old, NewFact(text, **details)))
 
-    def _shown(self, told: Remembered) -> Remembered:
+    def _publish_fact(self, told: RememberResult) -> RememberResult:
         """Take what was told into an index that others read, of whom some cannot write it."""
         if self._index.shared:
             with suppress(MemwellError):  # then the next search does
-                self._asking().follow_facts()
+                self._searcher().sync_facts()
         return told
 
-    def forget(self, *ids: str) -> Forgotten:
+    def forget(self, *ids: str) -> EraseReport:
         """Remove facts, and their texts from every file of the home."""
         from memwell.facts.erase import forget
 
@@ -195,37 +197,37 @@ class Memory(Opened):
 
         wanted = {"include_superseded": include_superseded, "as_of": as_of}
         found = recall(message, self, self._index.path.parent, budget, **wanted)
-        self.facts.was_read([hit.path for hit in found.hits if hit.kind == "fact"])
+        self.facts.renew_on_read([hit.path for hit in found.hits if hit.kind == "fact"])
         return found
 
-    def tell_again(self) -> None:
+    def reset_recall_history(self) -> None:
         """Let the session be told again what it was told: its context was emptied, say."""
-        from memwell.facts.recall_history import Recently
+        from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings["recall.again_after"]
-        Recently(self._index.path.parent, self.viewer.session, minutes).clear()
+        RecallHistory(self._index.path.parent, self.viewer.session, minutes).clear()
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> NoteBrowser:
         """What there is to find, listed, as the viewer sees it."""
-        from memwell.store.browse import Contents
-        from memwell.store.fact_notes import root_of
+        from memwell.store.browse import NoteBrowser
+        from memwell.store.fact_notes import scope_workspace
 
-        roots = [entry.root for entry in self._searched()]
-        index = self._index.seen_by(self.viewer)
-        return Contents(index, [*roots, *(root_of(*one) for one in self.viewer.scopes)])
+        roots = [entry.root for entry in self._target_workspaces()]
+        index = self._index.for_viewer(self.viewer)
+        return NoteBrowser(index, [*roots, *(scope_workspace(*one) for one in self.viewer.scopes)])
 
-    def get(self, reference: str) -> Passage:
+    def get(self, reference: str) -> Excerpt:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
-        from memwell.memory.note_files import read_passage
+        from memwell.memory.note_files import read_excerpt
 
-        return read_passage(reference, [entry.path for entry in self._searched()])
+        return read_excerpt(reference, [entry.path for entry in self._target_workspaces()])
 
-    def note(self, text: str, *, now: dt.datetime | None = None) -> Passage:
+    def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
         """Append `text` to today's log of the workspace and take it into the index."""
         from memwell.memory.note_files import append_note
 
-        entry = self._entry()
+        entry = self._current_workspace()
         if entry is None:
             raise NotFoundError(
                 "There is no workspace here to keep the note in",
@@ -234,7 +236,9 @@ class Memory(Opened):
         now = now or dt.datetime.now().astimezone()
         passage = append_note(text, entry.path, self.settings["note.folder"], now)
         try:
-            self._mended(lambda: self._workspaces.sync(self._workspaces.remember(entry)))
+            self._with_repair(
+                lambda: self._workspaces.sync(self._workspaces.ensure_registered(entry))
+            )
         except MemwellError as error:
             self.notices.append(f"The note is written; the index will follow ({error.what})")
         return passage
@@ -243,13 +247,13 @@ class Memory(Opened):
         """Return what the index holds; `deep` also checks every page of it."""
         from memwell.memory import status
 
-        return self._mended(
+        return self._with_repair(
             lambda: status.status(
                 self.home,
                 self.agent,
                 self._index,
                 self._workspaces.registry,
-                self._meaning,
+                self._vectors,
                 deep=deep,
             )
         )
@@ -259,13 +263,15 @@ class Memory(Opened):
         from memwell.memory import status
 
         registry = self._workspaces.registry
-        return status.examine(self.home, self._index, registry, lambda: self._meaning, self._place)
+        return status.run_checks(
+            self.home, self._index, registry, lambda: self._vectors, self._place
+        )
 
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which comes back by itself, or forget one workspace; no note goes."""
         if workspace is not None:
             root = Path(workspace).expanduser().absolute()
-            self._mended(lambda: self._workspaces.forget(root))
+            self._with_repair(lambda: self._workspaces.forget(root))
             return
         self._index.delete()
 
@@ -281,13 +287,13 @@ class Memory(Opened):
         `something_new` to have embedded at once what was written otherwise: facts.
         """
         stop = stop or threading.Event()
-        entries = self._searched(remember=True)
+        entries = self._target_workspaces(remember=True)
         if not entries:
             raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
         self._workspaces.watch(
             entries,
-            lambda entry: self._mended(lambda: self._workspaces.sync(entry)),
-            lambda: self._mended(lambda: self._fill(stop=stop)),
+            lambda entry: self._with_repair(lambda: self._workspaces.sync(entry)),
+            lambda: self._with_repair(lambda: self._fill(stop=stop)),
             report,
             stop,
             something_new or threading.Event(),
@@ -299,11 +305,11 @@ class Memory(Opened):
         self, paths: Sequence[str | Path], progress: Progress
     ) -> tuple[IndexReport, ...]:
         resolved = [Path(path).expanduser().resolve() for path in paths]
-        entries = self._workspaces.taken(resolved, self._place)
+        entries = self._workspaces.register_all(resolved, self._place)
         return tuple(self._workspaces.sync(entry, progress) for entry in entries)
 
     def _fill(
-        self, progress: Progress = unwatched, stop: threading.Event | None = None, **how: bool
+        self, progress: Progress = no_progress, stop: threading.Event | None = None, **how: bool
     ) -> FillReport:
-        self._asking().follow_facts()
-        return self._meaning.fill(progress, stop, **how)
+        self._searcher().sync_facts()
+        return self._vectors.fill(progress, stop, **how)

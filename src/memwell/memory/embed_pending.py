@@ -16,10 +16,10 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder, EmbeddingError, Limits
-from memwell.embed.batch import Refused, embed_batch
+from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
 from memwell.ingest.sync import Progress
-from memwell.store.sqlite.spaces import FILLING, Space, Waiting
+from memwell.store.sqlite.spaces import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _POOL = 1_000
 """Chunks looked up at a time."""
-_MUCH = 1.02
+_GROWTH = 1.02
 """How many times as many chunks there must be that the cosine of two is measured again."""
 _SAMPLE = 2_000
 """Vectors that the cosine of two is measured on."""
@@ -38,7 +38,7 @@ _OTHERS_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class EmbedResult:
     """What a filling did."""
 
     embedded: int = 0
@@ -50,7 +50,7 @@ class Filled:
     stopped_by: EmbeddingError | None = None
 
 
-def fill(
+def embed_pending(
     index: Index,
     take: Take,
     embedder: Embedder,
@@ -61,31 +61,31 @@ def fill(
     now: Callable[[], str],
     *,
     in_passing: bool = False,
-) -> Filled:
+) -> EmbedResult:
     """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
 
     Where somebody waits for something else, `in_passing`, others are not waited for, and what
     vectors have in common is measured again only if much has come since.
     """
-    index.settle(space)
+    index.move_vectors(space)
     with index.reading() as reader:
-        space = reader.spaces.named(space.fingerprint) or space
-    work = _Filling(index, embedder, space, cache, progress, stop)
+        space = reader.spaces.find(space.fingerprint) or space
+    work = EmbedRun(index, embedder, space, cache, progress, stop)
     work.run(take, alone=in_passing)
     if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
-        _measure(index, embedder, space)
+        _measure_baseline(index, embedder, space)
     cache.trim()
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
     if not left:
         before = work.total - work.done.embedded - work.done.from_cache
-        measure = not in_passing or _stage(before) != _stage(work.total)
-        _finish(index, space, now(), measure=measure)
+        measure = not in_passing or _growth_step(before) != _growth_step(work.total)
+        _finish_space(index, space, now(), measure=measure)
     index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
 
-class _Filling:
+class EmbedRun:
     """One filling, and its tally."""
 
     def __init__(
@@ -103,7 +103,7 @@ class _Filling:
         self.cache = cache
         self.progress = progress
         self.stop = stop
-        self.done = Filled()
+        self.done = EmbedResult()
         self.total = 0
         """Chunks that there are, embedded or not."""
         self.goal = 0
@@ -114,19 +114,19 @@ class _Filling:
         while not self.stop.is_set() and self.done.stopped_by is None:
             pool = take(self.space, _POOL)
             with self.index.reading() as reader:
-                is_there = reader.spaces.named(self.space.fingerprint) is not None
+                is_there = reader.spaces.find(self.space.fingerprint) is not None
                 waiting = reader.spaces.count_waiting(self.space) if is_there else 0
                 self.total = reader.total
-            self.goal = self.so_far + waiting
+            self.goal = self.result + waiting
             if pool:
-                self._fill(pool)
+                self._embed_all(pool)
                 self.index.compact(self.space.fingerprint)
             elif alone or not waiting:
                 return
             else:
                 self.stop.wait(_OTHERS_SECONDS)
 
-    def _fill(self, pool: Sequence[Waiting]) -> None:
+    def _embed_all(self, pool: Sequence[WaitingChunk]) -> None:
         known = self.cache.get(
             self.space.fingerprint, self.space.dimensions, [item.text for item in pool]
         )
@@ -135,22 +135,24 @@ class _Filling:
             self._write(cached)
             self.done = replace(self.done, from_cache=self.done.from_cache + len(cached))
         rest = [item for item in pool if item.text not in known]
-        self._tell()
-        batches = [*batched(rest, self.embedder.limits)]
+        self._report()
+        batches = [*split_batches(rest, self.embedder.limits)]
         embed = _Cancellable(self.embedder, self.stop)
-        for batch, answer in in_parallel(embed, batches, self.embedder.limits.parallel):
+        for batch, answer in run_parallel(embed, batches, self.embedder.limits.parallel):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
                 return
-            self._keep(batch, answer)
-            self._tell()
+            self._store_batch(batch, answer)
+            self._report()
             if self.stop.is_set():
                 return
 
-    def _keep(self, batch: Sequence[Waiting], answer: Sequence[Matrix | Refused]) -> None:
+    def _store_batch(
+        self, batch: Sequence[WaitingChunk], answer: Sequence[Matrix | RefusedText]
+    ) -> None:
         embedded, refused = [], []
         for item, part in zip(batch, answer, strict=True):
-            if isinstance(part, Refused):
+            if isinstance(part, RefusedText):
                 refused.append((item, part.reason))
             else:
                 embedded.append((item, part))
@@ -162,7 +164,7 @@ class _Filling:
         )
 
     def _write(
-        self, vectors: Sequence[tuple[Waiting, Matrix]], without: Sequence[Waiting] = ()
+        self, vectors: Sequence[tuple[WaitingChunk, Matrix]], without: Sequence[WaitingChunk] = ()
     ) -> None:
         """Write a batch in one transaction; `without` are chunks that get no vector."""
         import numpy as np
@@ -170,15 +172,15 @@ class _Filling:
         nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
         rows = [(item.chunk_id, matrix) for item, matrix in vectors]
         rows += [(item.chunk_id, nothing) for item in without]
-        self.index.again(lambda: self.index.put_vectors(self.space, rows))
+        self.index.retrying(lambda: self.index.put_vectors(self.space, rows))
         self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
 
     @property
-    def so_far(self) -> int:
+    def result(self) -> int:
         return self.done.embedded + self.done.from_cache + len(self.done.refused)
 
-    def _tell(self) -> None:
-        self.progress(self.so_far, max(self.goal, self.so_far))
+    def _report(self) -> None:
+        self.progress(self.result, max(self.goal, self.result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +190,13 @@ class _Cancellable:
     embedder: Embedder
     stop: threading.Event
 
-    def __call__(self, batch: Sequence[Waiting]) -> Sequence[Matrix | Refused]:
+    def __call__(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
         return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
 
-def batched(items: Sequence[Waiting], limits: Limits) -> Iterator[list[Waiting]]:
+def split_batches(items: Sequence[WaitingChunk], limits: Limits) -> Iterator[list[WaitingChunk]]:
     """Divide chunks into batches that a provider takes."""
-    batch: list[Waiting] = []
+    batch: list[WaitingChunk] = []
     weight = 0
     for item in items:
         tokens = count_tokens(item.text)
@@ -207,17 +209,17 @@ def batched(items: Sequence[Waiting], limits: Limits) -> Iterator[list[Waiting]]
         yield batch
 
 
-def in_parallel(
-    work: Callable[[Sequence[Waiting]], Sequence[Matrix | Refused]],
-    batches: Sequence[Sequence[Waiting]],
+def run_parallel(
+    work: Callable[[Sequence[WaitingChunk]], Sequence[Matrix | RefusedText]],
+    batches: Sequence[Sequence[WaitingChunk]],
     most: int,
-) -> Iterator[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | EmbeddingError]]:
+) -> Iterator[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | EmbeddingError]]:
     """Yield each batch with what came of it, as it comes; leaving early abandons the rest.
 
     Threads that nobody waits for when the process ends: a request may hang for a minute.
     """
-    todo: SimpleQueue[Sequence[Waiting] | None] = SimpleQueue()
-    done: SimpleQueue[tuple[Sequence[Waiting], Sequence[Matrix | Refused] | Exception]] = (
+    todo: SimpleQueue[Sequence[WaitingChunk] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | Exception]] = (
         SimpleQueue()
     )
 
@@ -245,15 +247,15 @@ def in_parallel(
             todo.put(None)
 
 
-def _measure(index: Index, embedder: Embedder, space: Space) -> None:
+def _measure_baseline(index: Index, embedder: Embedder, space: Space) -> None:
     """Learn what the model's cosines mean; where it cannot be asked now, the next time."""
     with suppress(EmbeddingError):
         if cosines := unrelated_cosines(embedder):
             with index.writing_spaces() as spaces:
-                spaces.measured(space, *cosines)
+                spaces.set_baseline(space, *cosines)
 
 
-def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
+def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None:
     """Record that a space is full and let it answer, in one transaction."""
     mean, deviation = space.random_mean, space.random_deviation
     if mean is None or measure:
@@ -261,15 +263,15 @@ def _finish(index: Index, space: Space, at: str, *, measure: bool) -> None:
             mean, deviation = random_cosines(reader.some_vectors(space, _SAMPLE))
     with index.writing_spaces() as spaces:
         if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
-            spaces.finished(space, mean, deviation)
-            now = spaces.named(space.fingerprint)
+            spaces.mark_complete(space, mean, deviation)
+            now = spaces.find(space.fingerprint)
             if now and now.state == FILLING:  # not what another process let answer, or retired
                 spaces.go_live(space, at)
 
 
-def _stage(count: int) -> int:
+def _growth_step(count: int) -> int:
     """Return a number that grows by one whenever there are much more, however they come."""
-    return int(math.log(max(count, 1), _MUCH))
+    return int(math.log(max(count, 1), _GROWTH))
 
 
 def random_cosines(

@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memwell.errors import HomeError, MemwellError, NotFoundError
-from memwell.ingest.parse_note import NotText, decode
+from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.ingest.scan import SUFFIXES
-from memwell.model import Passage
+from memwell.model import Excerpt
 
 _REFERENCE = re.compile(r"(?P<path>.+?)(?:(?:#L|:)(?P<start>\d+)(?:-L?(?P<end>\d+))?)?\Z", re.S)
 
 
-def read_passage(reference: str, roots: Sequence[Path]) -> Passage:
+def read_excerpt(reference: str, roots: Sequence[Path]) -> Excerpt:
     """Read ``PATH``, ``PATH#L3``, ``PATH#L3-L9`` (or ``PATH:3-9``) from one of the workspaces."""
     match = _REFERENCE.match(reference.strip())
     if match is None:
         raise NotFoundError("No note was named", "Name one as a hit shows it: notes/a.md#L3-L9")
-    root, file = _find(match["path"], roots)
+    root, file = _find_file(match["path"], roots)
     try:
         text, _ = decode(file.read_bytes())
-    except NotText:
+    except BinaryFileError:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
         raise MemwellError(
@@ -40,10 +40,10 @@ def read_passage(reference: str, roots: Sequence[Path]) -> Passage:
         )
     end = min(end, len(lines))
     path = file.relative_to(root).as_posix()
-    return Passage(path, str(root), start, end, "\n".join(lines[start - 1 : end]))
+    return Excerpt(path, str(root), start, end, "\n".join(lines[start - 1 : end]))
 
 
-def _find(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
+def _find_file(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
     """Return the workspace and file that a path means; never a file outside of them."""
     for root in roots:
         real_root = root.resolve()
@@ -60,7 +60,7 @@ def _find(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
     )
 
 
-def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage:
+def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt:
     """Append `text` under a heading with the time to the day's log; return where it stands."""
     text = text.strip()
     if not text:
@@ -69,7 +69,7 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage
     file = root / folder / f"{day}.md"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _create(file, f"# {day}\n".encode())
+        _create_log(file, f"# {day}\n".encode())
         ends_in_line = file.read_bytes().endswith(b"\n")
         entry = f"\n## {now:%H:%M}\n\n{text}\n".encode("utf-8", "replace")
         # One write in append mode, so that two agents' notes never mix.
@@ -82,10 +82,10 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Passage
         ) from error
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2
-    return Passage(file.relative_to(root).as_posix(), str(root), start, end, text)
+    return Excerpt(file.relative_to(root).as_posix(), str(root), start, end, text)
 
 
-def _create(file: Path, header: bytes) -> None:
+def _create_log(file: Path, header: bytes) -> None:
     try:
         with open(file, "xb", buffering=0) as handle:
             handle.write(header)

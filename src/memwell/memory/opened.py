@@ -13,18 +13,18 @@ from memwell import config
 from memwell.config.settings import Value
 from memwell.errors import CorruptIndexError, NotFoundError
 from memwell.ingest.scan import find_workspace
-from memwell.memory.searcher import Asking
+from memwell.memory.searcher import Searcher
 from memwell.memory.workspaces import Workspaces
 from memwell.model import Viewer
-from memwell.store.factory import Stores, in_files, on_server
-from memwell.store.sqlite.workspace_list import Entry
-from memwell.store.vectors.backend import Backend
+from memwell.store.factory import Stores, open_postgres, open_sqlite
+from memwell.store.sqlite.workspace_list import Workspace
+from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
     from typing import Self
 
     from memwell.embed.providers import Factory
-    from memwell.memory.vectors import Meaning
+    from memwell.memory.vectors import VectorIndex
     from memwell.store.contract.index import Index
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Opened:
         home: str | Path | None = None,
         *,
         workspace: str | Path | None = None,
-        near: str | Path | None = None,
+        fallback_workspace: str | Path | None = None,
         agent: str | None = None,
         user: str = "",
         session: str = "",
@@ -46,32 +46,32 @@ class Opened:
         settings: Mapping[str, Value] | None = None,
     ) -> None:
         self.home = Path(home).expanduser().absolute() if home else config.home_folder()
-        place = workspace or near
+        place = workspace or fallback_workspace
         self._place = Path(place).expanduser().resolve() if place else None
-        self._only_there = workspace is not None
+        self._workspace_required = workspace is not None
         if self._place and not self._place.is_dir():
             raise NotFoundError(
                 f"The workspace {self._place} does not exist", "Name an existing folder"
             )
-        self._own = settings or {}
+        self._overrides = settings or {}
         around = find_workspace(self._place) if self._place else None
-        held = config.load(around).but(self._own)
+        held = config.load(around).with_overrides(self._overrides)
         self.agent = agent or held["agent"]
         config.check_agent(self.agent)
-        stores = self._stores(held)
+        stores = self._open_stores(held)
         self._index = stores.index
-        self._workspaces = Workspaces(stores.registry, stores.index, self._own)
+        self._workspaces = Workspaces(stores.registry, stores.index, self._overrides)
         self._embedders = embedders
         self.viewer = Viewer(user, self.agent, session)
         self._store = stores.facts
         self.notices: list[str] = []
         """What happened on the way that the user should hear of."""
 
-    def _stores(self, held: config.Config) -> Stores:
+    def _open_stores(self, held: config.Config) -> Stores:
         if held["store.url"]:
-            return on_server(held["store.url"], held["store.tenant"], self.home, self.agent)
-        backend = Backend(held["vectors.backend"], held["vectors.lance_uri"])
-        return in_files(self.home, self.agent, backend)
+            return open_postgres(held["store.url"], held["store.tenant"], self.home, self.agent)
+        backend = BackendSetting(held["vectors.backend"], held["vectors.lance_uri"])
+        return open_sqlite(self.home, self.agent, backend)
 
     def __enter__(self) -> Self:
         return self
@@ -89,33 +89,33 @@ class Opened:
         self._index.close()
         self._store.close()
         if "_meaning" in self.__dict__:
-            self._meaning.close()
+            self._vectors.close()
 
     @cached_property
-    def _meaning(self) -> Meaning:
-        from memwell.memory.vectors import Meaning
+    def _vectors(self) -> VectorIndex:
+        from memwell.memory.vectors import VectorIndex
 
-        return Meaning(self._index, self.home, self.settings, self._embedders)
+        return VectorIndex(self._index, self.home, self.settings, self._embedders)
 
     @property
-    def kept_index(self) -> Index:
+    def store_index(self) -> Index:
         """Where the notes are kept, with what they are found by."""
         return self._index
 
     @property
     def workspace(self) -> Path | None:
         """The folder of the workspace that searches are about, if they are about one."""
-        entry = self._entry()
+        entry = self._current_workspace()
         return entry.path if entry else None
 
     @property
     def settings(self) -> config.Config:
         """The settings that hold here."""
-        return config.load(self.workspace).but(self._own)
+        return config.load(self.workspace).with_overrides(self._overrides)
 
-    def seen_by(self, user: str = "", session: str = "") -> Self:
+    def as_viewer(self, user: str = "", session: str = "") -> Self:
         """Return the same memory as somebody else sees it; it shares this one's connections."""
-        shared = self._meaning  # made now, so that there is one for all
+        shared = self._vectors  # made now, so that there is one for all
         other = copy(self)
         other.__dict__["_meaning"] = shared
         other.viewer, other.notices = Viewer(user, self.agent, session), []
@@ -123,23 +123,23 @@ class Opened:
 
     def folders(self) -> tuple[Path, ...]:
         """Return the folders of the workspaces that searches are about, those that are there."""
-        return tuple(entry.path for entry in self._searched() if entry.path.is_dir())
+        return tuple(entry.path for entry in self._target_workspaces() if entry.path.is_dir())
 
     @cached_property
     def _is_settled(self) -> bool:
         """Whether what was forgotten is gone: what a reader kept from going goes with the next."""
-        if not self._store.unfinished():
+        if not self._store.pending_erasures():
             return True
-        from memwell.facts.erase import finish
+        from memwell.facts.erase import finish_erasures
 
-        return finish(self._store)
+        return finish_erasures(self._store)
 
-    def _asking(self, passage: str = "") -> Asking:
+    def _searcher(self, passage: str = "") -> Searcher:
         self._is_settled  # noqa: B018
-        return Asking(
-            self._index.seen_by(self.viewer),
+        return Searcher(
+            self._index.for_viewer(self.viewer),
             self._workspaces,
-            lambda: self._meaning,
+            lambda: self._vectors,
             self.settings,
             self.notices.append,
             self._store,
@@ -147,26 +147,26 @@ class Opened:
             passage,
         )
 
-    def _entry(self) -> Entry | None:
-        return self._workspaces.around(self._place) if self._place else None
+    def _current_workspace(self) -> Workspace | None:
+        return self._workspaces.find_around(self._place) if self._place else None
 
-    def _searched(self, *, remember: bool = False) -> list[Entry]:
+    def _target_workspaces(self, *, remember: bool = False) -> list[Workspace]:
         """Return the workspaces a search is about: the one at hand, else all."""
-        entry = self._entry()
-        if entry is None and self._only_there:
+        entry = self._current_workspace()
+        if entry is None and self._workspace_required:
             raise NotFoundError(
                 f"{self._place} is not in any workspace", f"Run `memwell index {self._place}` first"
             )
         if entry is None:
-            return self._workspaces.registry.entries()
-        return [self._workspaces.remember(entry) if remember else entry]
+            return self._workspaces.registry.list_all()
+        return [self._workspaces.ensure_registered(entry) if remember else entry]
 
-    def _mended(self, operation: Callable[[], T]) -> T:
+    def _with_repair(self, operation: Callable[[], T]) -> T:
         """Run an operation; if the index turns out damaged, set it aside, rebuild, run again."""
         try:
-            return self._index.again(operation)
+            return self._index.retrying(operation)
         except CorruptIndexError as error:
-            aside = self._index.set_aside()
+            aside = self._index.quarantine()
             where = f"; the damaged file is kept as {aside}" if aside else ""
             self.notices.append(f"{error.what}: it is being rebuilt from the notes{where}")
             self._workspaces.sync_all()

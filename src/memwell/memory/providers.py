@@ -11,16 +11,16 @@ from typing import Any
 
 from memwell.config.load import Config
 from memwell.embed.base import Embedder, ProviderUnavailable
-from memwell.embed.providers import Factory, make
-from memwell.store.contract.vectors import Rests
-from memwell.store.sqlite.cooldowns import Rest
+from memwell.embed.providers import Factory, create_embedder
+from memwell.store.contract.vectors import Cooldowns
+from memwell.store.sqlite.cooldowns import Cooldown
 from memwell.store.sqlite.spaces import Space
 
 _KEEPS_FILES = ("minilm", "gguf")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ProviderSpec:
     """A member of the chain: a provider and what it is made from."""
 
     name: str
@@ -31,15 +31,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Usable:
+class ProviderState:
     """A member of the chain, and its provider or why it cannot be used."""
 
-    member: Member
+    spec: ProviderSpec
     embedder: Embedder | None
     problem: str = ""
 
 
-class Chain:
+class ProviderChain:
     """The setting ``embedding.chain``, and the providers made from it, each once."""
 
     def __init__(
@@ -50,53 +50,53 @@ class Chain:
         self._factories = factories
         self._made: dict[str, Embedder] = {}
         self._making = threading.Lock()
-        self.members = tuple(self._member(text) for text in settings["embedding.chain"])
+        self.specs = tuple(self._parse_spec(text) for text in settings["embedding.chain"])
 
     def __bool__(self) -> bool:
-        return bool(self.members)
+        return bool(self.specs)
 
     def __str__(self) -> str:
         return " ".join(self._settings["embedding.chain"])
 
-    def embedder(self, member: Member) -> Embedder:
+    def embedder(self, member: ProviderSpec) -> Embedder:
         """Return the provider of a member; `ProviderUnavailable` if it cannot be used."""
         identity = f"{member.name} {sorted(member.settings.items())}"
         with self._making:
             if identity not in self._made:
                 settings = {**member.settings, **member.private}
-                self._made[identity] = make(member.name, settings, self._factories)
+                self._made[identity] = create_embedder(member.name, settings, self._factories)
             return self._made[identity]
 
-    def usable(self, rests: Rests) -> Iterator[Usable]:
+    def states(self, rests: Cooldowns) -> Iterator[ProviderState]:
         """Yield the members in order, each with its provider or why it cannot be used."""
-        for member in self.members:
+        for member in self.specs:
             try:
                 embedder = self.embedder(member)
             except ProviderUnavailable as error:
-                yield Usable(member, None, str(error))
+                yield ProviderState(member, None, str(error))
                 continue
-            rest = resting(embedder.fingerprint, rests)
+            rest = cooldown(embedder.fingerprint, rests)
             refused = rest.reason if rest and rest.unavailable else ""
-            yield Usable(member, None if refused else embedder, refused)
+            yield ProviderState(member, None if refused else embedder, refused)
 
-    def maker(self, space: Space) -> Member:
+    def spec_for(self, space: Space) -> ProviderSpec:
         """Return what makes the provider of a space, whatever the chain says now."""
-        named = self._named(space.provider) or self._member(space.provider)
-        return Member(space.provider, dict(space.made_from), named.private)
+        named = self._find_spec(space.provider) or self._parse_spec(space.provider)
+        return ProviderSpec(space.provider, dict(space.made_from), named.private)
 
-    def embedder_of(self, space: Space) -> Embedder:
+    def embedder_for(self, space: Space) -> Embedder:
         """Return the provider of a space; a remote one only if the chain names it."""
-        embedder = self.embedder(self.maker(space))
-        if embedder.remote and not self._named(space.provider):
+        embedder = self.embedder(self.spec_for(space))
+        if embedder.remote and not self._find_spec(space.provider):
             raise ProviderUnavailable(f"{space.provider} is no longer in embedding.chain")
         if embedder.fingerprint != space.fingerprint:
             raise ProviderUnavailable(f"{space.model} is no longer what it was")
         return embedder
 
-    def _named(self, provider: str) -> Member | None:
-        return next((member for member in self.members if member.name == provider), None)
+    def _find_spec(self, provider: str) -> ProviderSpec | None:
+        return next((member for member in self.specs if member.name == provider), None)
 
-    def _member(self, text: str) -> Member:
+    def _parse_spec(self, text: str) -> ProviderSpec:
         """Read ``provider`` or ``provider:model``, with the settings of that provider."""
         name, _, model = (part.strip() for part in text.partition(":"))
         prefix = f"embedding.{name}."
@@ -111,10 +111,10 @@ class Chain:
         }
         if name in _KEEPS_FILES:
             private["folder"] = Path(private.get("folder") or self._home / "models").expanduser()
-        return Member(name, settings, private)
+        return ProviderSpec(name, settings, private)
 
 
-def resting(fingerprint: str, rests: Rests) -> Rest | None:
+def cooldown(fingerprint: str, rests: Cooldowns) -> Cooldown | None:
     """Return why a provider is to be left alone now, if it is."""
-    rest = rests.of(fingerprint)
-    return rest if rest and rest.holds(time.time()) else None
+    rest = rests.get(fingerprint)
+    return rest if rest and rest.is_active(time.time()) else None

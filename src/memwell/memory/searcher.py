@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING
 
 from memwell.config.load import Config, now
 from memwell.errors import UNWRITABLE, MemwellError
-from memwell.ingest.sync import Progress, unwatched
-from memwell.memory.workspaces import Scope, Workspaces
+from memwell.ingest.sync import Progress, no_progress
+from memwell.memory.workspaces import RefreshedWorkspaces, Workspaces
 from memwell.model import SearchResult, Viewer
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
-from memwell.search.remote_merge import Elsewhere, nowhere
-from memwell.search.retrieve import Answer, Ask, wordlessly
+from memwell.search.remote_merge import RemoteSearch, no_remote
+from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.fact_notes import follow, root_of
-from memwell.store.sqlite.workspace_list import Entry
+from memwell.store.fact_notes import scope_workspace, sync_facts
+from memwell.store.sqlite.workspace_list import Workspace
 
 if TYPE_CHECKING:
-    from memwell.facts.service import Telling
-    from memwell.memory.vectors import Meaning
+    from memwell.facts.service import NewFact
+    from memwell.memory.vectors import VectorIndex
     from memwell.search.why import Why
 
 
 NOTE, FACT = "note", "fact"
-_NEAR = 5
+_NEAREST_FACTS = 5
 """Facts that are looked at: the nearest may be of another scope."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchTarget:
     """What may be found: all of the viewer's, unless it says otherwise."""
 
     kind: str | None = None
@@ -54,10 +54,10 @@ class Wanted:
             raise MemwellError(f"{self.kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
 
 
-ANYTHING = Wanted()
+ANY_TARGET = SearchTarget()
 
 
-class Asking:
+class Searcher:
     """Asks an index, in step with the files of its workspaces.
 
     Args:
@@ -71,7 +71,7 @@ class Asking:
         self,
         index: Index,
         workspaces: Workspaces,
-        meaning: Callable[[], Meaning],
+        meaning: Callable[[], VectorIndex],
         settings: Config,
         say: Callable[[str], None],
         store: FactStore,
@@ -91,164 +91,177 @@ class Asking:
         self,
         query: str,
         options: Options,
-        entries: Sequence[Entry],
+        entries: Sequence[Workspace],
         progress: Progress,
-        wanted: Wanted = ANYTHING,
+        wanted: SearchTarget = ANY_TARGET,
     ) -> SearchResult:
         """Find the passages of some workspaces, and the facts, that answer a query."""
-        scope = self._refreshed(options, entries, progress)
-        result = self._ask(query, options, scope, wanted)
+        scope = self._refresh(options, entries, progress)
+        result = self._search_index(query, options, scope, wanted)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
-        if broken and self._repaired() and not result.hits:
-            return self._ask(query, options, scope, wanted)
+        if broken and self._rebuild_keyword_index() and not result.hits:
+            return self._search_index(query, options, scope, wanted)
         return result
 
     def search_each(
-        self, query: str, many: Sequence[Options], entries: Sequence[Entry]
+        self, query: str, many: Sequence[Options], entries: Sequence[Workspace]
     ) -> tuple[SearchResult, ...]:
         """Find them in several ways; the query is embedded once."""
         if not many:
             return ()
         most = next((one for one in many if one.mode != WORDS), many[0])
-        scope = self._refreshed(most, entries, unwatched)
-        ask = _once(self._leg(most))
+        scope = self._refresh(most, entries, no_progress)
+        ask = _embed_once(self._query_embedder(most))
         with self.index.reading() as reader:
-            within = self._within(reader, scope.ids, ANYTHING)
+            within = self._filters(reader, scope.ids, ANY_TARGET)
             return tuple(search(query, one, reader, scope.freshness, within, ask) for one in many)
 
-    def why(self, query: str, path: str, options: Options, entries: Sequence[Entry]) -> Why:
+    def why(self, query: str, path: str, options: Options, entries: Sequence[Workspace]) -> Why:
         """Say at which place a note is among the hits of a query, or why it is not."""
         from memwell.search.why import NOT_INDEXED, Why, why
 
-        scope = self._workspaces.refreshed(entries, unwatched)
-        self.index.ensure_words()
+        scope = self._workspaces.refresh(entries, no_progress)
+        self.index.ensure_keyword_index()
         with self.index.reading() as reader:
             for key, root, _, _ in reader.notes.workspaces():
-                inside = _relative(path, Path(root))
+                inside = _path_in_workspace(path, Path(root))
                 note = reader.notes.note_id(key, inside)
                 if note is not None and (scope.ids is None or key in scope.ids):
                     chunks = reader.notes.chunk_ids(note)
-                    asked = (options, reader, Filters(workspaces=scope.ids), self._leg(options))
+                    asked = (
+                        options,
+                        reader,
+                        Filters(workspaces=scope.ids),
+                        self._query_embedder(options),
+                    )
                     return why(query, inside, chunks, *asked)
-        return Why(query, path, NOT_INDEXED, *_missing(path, entries))
+        return Why(query, path, NOT_INDEXED, *_explain_missing(path, entries))
 
-    def _refreshed(self, options: Options, entries: Sequence[Entry], progress: Progress) -> Scope:
+    def _refresh(
+        self, options: Options, entries: Sequence[Workspace], progress: Progress
+    ) -> RefreshedWorkspaces:
         """Bring the index in step; return how fresh it is, and which workspaces are searched."""
-        behind = self._why_behind()
-        scope = self._workspaces.refreshed(entries, progress)
+        behind = self._sync_facts()
+        scope = self._workspaces.refresh(entries, progress)
         freshness = scope.freshness
         if behind and behind not in freshness.note:
             note = "; ".join(filter(None, (freshness.note, behind)))
             freshness = replace(freshness, note=note)
-        self.index.ensure_words()
+        self.index.ensure_keyword_index()
         if options.mode != WORDS and self._meaning().chain:
             left = self._meaning().catch_up(self._settings["embedding.on_search"])
             freshness = replace(freshness, unembedded=left)
         return replace(scope, freshness=freshness)
 
-    def _why_behind(self) -> str:
+    def _sync_facts(self) -> str:
         """Bring the facts up to date; return why that cannot be, where nothing can be written."""
         try:
-            self.follow_facts()
+            self.sync_facts()
         except UNWRITABLE as error:  # the search answers from what it has
             return error.what
         return ""
 
-    def follow_facts(self) -> None:
+    def sync_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
-        if self._store.is_there:
+        if self._store.exists:
             at = now().astimezone(dt.UTC).isoformat(timespec="milliseconds")
-            follow(self.index, self._store, self._viewer, at)
+            sync_facts(self.index, self._store, self._viewer, at)
 
-    def near_fact(self, telling: Telling) -> str | None:
+    def find_near_fact(self, telling: NewFact) -> str | None:
         """Return the fact of the same scope that says nearly the same as a text, by its vector."""
         from memwell.facts.service import says_the_same
 
         meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
-        if not meaning.chain or not self._store.is_there or least > 1:
+        if not meaning.chain or not self._store.exists or least > 1:
             return None
-        self.follow_facts()
+        self.sync_facts()
         meaning.catch_up(self._settings["embedding.on_search"])
         scope = telling.scope or self._viewer.narrowest
-        root = root_of(scope, dict(self._viewer.scopes).get(scope, ""))
+        root = scope_workspace(scope, dict(self._viewer.scopes).get(scope, ""))
         with self.index.reading() as reader:
-            asked = meaning.embedded(telling.text, reader)
+            asked = meaning.embed_passage(telling.text, reader)
             if asked is None or root not in reader.notes.fact_workspaces():
                 return None
-            anything = WordQuery(filters=self._within(reader, None, Wanted(kind=FACT)))
-            for match in reader.nearest(asked.space, asked.vector, anything, _NEAR):
+            anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
+            for match in reader.nearest(asked.space, asked.vector, anything, _NEAREST_FACTS):
                 (hit,) = reader.hits([(match.chunk_id, 0.0)])
                 same = match.score >= least and says_the_same(telling.text, hit.text)
-                if same and reader.notes.root_of(match.chunk_id) == root:
+                if same and reader.notes.workspace_root(match.chunk_id) == root:
                     return hit.path
         return None
 
-    def _within(self, reader: Reader, notes: tuple[int, ...] | None, wanted: Wanted) -> Filters:
+    def _filters(
+        self, reader: Reader, notes: tuple[int, ...] | None, wanted: SearchTarget
+    ) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        held_at = _moment(wanted.as_of) if wanted.as_of else None
-        everywhere = Filters(only=wanted.paths, held_at=held_at)
+        held_at = _parse_as_of(wanted.as_of) if wanted.as_of else None
+        everywhere = Filters(exact_paths=wanted.paths, valid_at=held_at)
         known = reader.notes.fact_workspaces()
         of_notes = [key for key, *_ in reader.notes.workspaces()]
         if wanted.kind == NOTE or (wanted.kind is None and not known):
             return replace(everywhere, workspaces=notes)
-        roots = [root_of(*scope) for scope in self._viewer.scopes]
+        roots = [scope_workspace(*scope) for scope in self._viewer.scopes]
         if wanted.superseded or held_at:
-            roots += [root_of(*scope, former=True) for scope in self._viewer.scopes]
+            roots += [scope_workspace(*scope, former=True) for scope in self._viewer.scopes]
         facts = tuple(known[root] for root in roots if root in known)
         chosen = facts if wanted.kind == FACT else (*(notes or ()), *facts)
         if {*chosen} == {*of_notes, *known.values()}:
             return everywhere  # all there is need not be told apart from the rest
         return replace(everywhere, workspaces=chosen)
 
-    def _ask(self, query: str, options: Options, scope: Scope, wanted: Wanted) -> SearchResult:
+    def _search_index(
+        self, query: str, options: Options, scope: RefreshedWorkspaces, wanted: SearchTarget
+    ) -> SearchResult:
         with self.index.reading() as reader:
             return search(
                 query,
                 options,
                 reader,
                 scope.freshness,
-                self._within(reader, scope.ids, wanted),
-                self._leg(options),
-                self._elsewhere(wanted),
+                self._filters(reader, scope.ids, wanted),
+                self._query_embedder(options),
+                self._remote_search(wanted),
             )
 
-    def _leg(self, options: Options) -> Ask:
+    def _query_embedder(self, options: Options) -> EmbedQuery:
         if options.mode == WORDS:
-            return wordlessly
+            return no_vectors
         meaning = self._meaning()
-        return partial(meaning.ask_by, self._passage) if self._passage else meaning.ask
+        return (
+            partial(meaning.embed_query_as, self._passage) if self._passage else meaning.embed_query
+        )
 
-    def _elsewhere(self, wanted: Wanted) -> Elsewhere:
+    def _remote_search(self, wanted: SearchTarget) -> RemoteSearch:
         """Return how another store is asked, where the settings name one and it can tell."""
         if not self._settings["remote.base_url"] or wanted.kind == FACT or wanted.paths is not None:
-            return nowhere
+            return no_remote
         from memwell.search.remote import remote_store
 
         store = remote_store(self._settings)
-        return store.begin if store else nowhere
+        return store.begin if store else no_remote
 
-    def _repaired(self) -> bool:
+    def _rebuild_keyword_index(self) -> bool:
         """Build the keyword index anew; True if that can be had."""
         try:
-            self.index.rebuild_words()
+            self.index.rebuild_keyword_index()
             with self.index.reading() as reader:
-                return not reader.words_unusable()
+                return not reader.keyword_problem()
         except MemwellError as error:
             self._say(f"The keyword index could not be rebuilt: {error}")
             return False
 
 
-def _moment(as_of: str) -> str:
-    from memwell.facts.service import moment
+def _parse_as_of(as_of: str) -> str:
+    from memwell.facts.service import parse_time
 
-    return moment("as_of", as_of)
+    return parse_time("as_of", as_of)
 
 
-def _once(ask: Ask) -> Ask:
+def _embed_once(ask: EmbedQuery) -> EmbedQuery:
     """Return an `Ask` that embeds a text once, however often it is asked."""
-    begun: dict[str, Callable[[], Answer]] = {}
+    begun: dict[str, Callable[[], QueryEmbedding]] = {}
 
-    def asked(text: str, reader: Reader) -> Callable[[], Answer]:
+    def asked(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
         if text not in begun:
             begun[text] = cache(ask(text, reader))
         return begun[text]
@@ -256,7 +269,7 @@ def _once(ask: Ask) -> Ask:
     return asked
 
 
-def _relative(path: str, root: Path) -> str:
+def _path_in_workspace(path: str, root: Path) -> str:
     """Return a path as the index has it, whether it was named from the workspace or in full."""
     named = Path(path).expanduser()
     if named.is_absolute():
@@ -264,7 +277,7 @@ def _relative(path: str, root: Path) -> str:
     return Path(path).as_posix()
 
 
-def _missing(path: str, entries: Sequence[Entry]) -> tuple[str, str]:
+def _explain_missing(path: str, entries: Sequence[Workspace]) -> tuple[str, str]:
     """Say why a note is not in the index, and what to do."""
     places = [entry.path / Path(path).expanduser() for entry in entries]
     file = next((place for place in places if os.path.isfile(place)), None)  # also too long a name

@@ -8,68 +8,74 @@ from pathlib import Path
 
 from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError
-from memwell.memory.vectors import Meaning
+from memwell.memory.vectors import VectorIndex
 from memwell.reports import Check, Status, WorkspaceStatus
-from memwell.store.contract.facts import Registry
+from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
 
 
 def status(
-    home: Path, agent: str, index: Index, registry: Registry, meaning: Meaning, *, deep: bool
+    home: Path,
+    agent: str,
+    index: Index,
+    registry: WorkspaceList,
+    meaning: VectorIndex,
+    *,
+    deep: bool,
 ) -> Status:
     """Return what an index holds; `deep` also checks every page of it."""
-    index.ensure_words()
+    index.ensure_keyword_index()
     with index.reading() as reader:
         known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
-        words = reader.words_unusable()
+        words = reader.keyword_problem()
         rows = []
-        for entry in registry.entries():
+        for entry in registry.list_all():
             key, at = known.get(entry.root, (None, None))
             notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
             rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
-    wrong = index.check() if deep else []
-    store = tuple(index.checks())
+    wrong = index.check_integrity() if deep else []
+    store = tuple(index.run_checks())
     return Status(
         version=__version__,
         home=str(home),
         agent=agent,
-        index=index.place,
+        index=index.location,
         bytes=index.bytes,
         words=words or "ready",
-        meaning=meaning.state(),
+        meaning=meaning.describe(),
         providers=meaning.providers(),
         spaces=meaning.spaces(),
         workspaces=tuple(rows),
         store=store,
-        warnings=(*(_told(check) for check in store if not check.ok), *wrong),
+        warnings=(*(_sentence(check) for check in store if not check.ok), *wrong),
         deep={"integrity": wrong or "ok"} if deep else {},
     )
 
 
-def examine(
+def run_checks(
     home: Path,
     index: Index,
-    registry: Registry,
-    meaning: Callable[[], Meaning],
+    registry: WorkspaceList,
+    meaning: Callable[[], VectorIndex],
     place: Path | None,
 ) -> list[Check]:
     """Run every check, none of which changes anything a user wrote.
 
     The settings that `meaning` is made from may be those of a workspace, which the store knows.
     """
-    return _each_once(
+    return _without_repeats(
         [
-            *_settings(place),
-            *_home(home),
-            *_store(index),
-            *_index(index),
-            *_meaning(meaning),
-            *_workspaces(registry),
+            *_check_settings(place),
+            *_check_home(home),
+            *_check_store(index),
+            *_check_index(index),
+            *_check_vectors(meaning),
+            *_check_workspaces(registry),
         ]
     )
 
 
-def _each_once(checks: Iterable[Check]) -> list[Check]:
+def _without_repeats(checks: Iterable[Check]) -> list[Check]:
     """Leave out what fails in words that were said: a server that is not there fails many."""
     said: set[tuple[str, str]] = set()
     found = []
@@ -80,11 +86,11 @@ def _each_once(checks: Iterable[Check]) -> list[Check]:
     return found
 
 
-def _told(check: Check) -> str:
+def _sentence(check: Check) -> str:
     return f"{check.detail}. {check.remedy}" if check.remedy else check.detail
 
 
-def _settings(place: Path | None) -> Iterator[Check]:
+def _check_settings(place: Path | None) -> Iterator[Check]:
     try:
         files = config.config_files(place, os.environ)
         config.load(place)
@@ -93,7 +99,7 @@ def _settings(place: Path | None) -> Iterator[Check]:
         yield Check("configuration", False, error.what, error.remedy)
 
 
-def _home(home: Path) -> Iterator[Check]:
+def _check_home(home: Path) -> Iterator[Check]:
     if not home.exists():
         yield Check("home", True, f"{home} (not made yet)")
         return
@@ -106,25 +112,25 @@ def _home(home: Path) -> Iterator[Check]:
         yield Check("home", True, str(home))
 
 
-def _store(index: Index) -> Iterator[Check]:
+def _check_store(index: Index) -> Iterator[Check]:
     try:
-        yield from index.checks()
+        yield from index.run_checks()
     except MemwellError as error:
         yield Check("store", False, error.what, error.remedy)
 
 
-def _index(index: Index) -> Iterator[Check]:
+def _check_index(index: Index) -> Iterator[Check]:
     try:
-        usable = index.ensure_words()
+        usable = index.ensure_keyword_index()
         with index.reading() as reader:
-            reason = reader.words_unusable()
+            reason = reader.keyword_problem()
         yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
-        wrong = index.check()
+        wrong = index.check_integrity()
         remedy = "Run `memwell reset`: it is rebuilt from the notes"
         yield Check(
             "index",
             not wrong,
-            "; ".join(wrong) or f"{index.place} is sound",
+            "; ".join(wrong) or f"{index.location} is sound",
             (wrong and remedy) or "",
         )
     except CorruptIndexError as error:
@@ -133,7 +139,7 @@ def _index(index: Index) -> Iterator[Check]:
         yield Check("index", False, error.what, error.remedy)
 
 
-def _meaning(meaning: Callable[[], Meaning]) -> Iterator[Check]:
+def _check_vectors(meaning: Callable[[], VectorIndex]) -> Iterator[Check]:
     try:
         for provider in meaning().providers():
             yield Check(f"provider {provider.name}", provider.usable, provider.detail)
@@ -146,9 +152,9 @@ def _meaning(meaning: Callable[[], Meaning]) -> Iterator[Check]:
         yield Check("vectors", False, error.what, error.remedy)
 
 
-def _workspaces(registry: Registry) -> Iterator[Check]:
+def _check_workspaces(registry: WorkspaceList) -> Iterator[Check]:
     try:
-        entries = registry.entries()
+        entries = registry.list_all()
     except MemwellError as error:
         yield Check("workspaces", False, error.what, error.remedy)
         return

@@ -25,25 +25,25 @@ from memwell.embed.base import (
 )
 from memwell.embed.providers import Factory
 from memwell.errors import MemwellError, NotFoundError
-from memwell.ingest.sync import Progress, unwatched
-from memwell.memory.providers import Chain, Member, resting
+from memwell.ingest.sync import Progress, no_progress
+from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
-from memwell.search.retrieve import Answer, Asked, wordlessly
+from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.index import WAIT_MS, Index, Reader
-from memwell.store.sqlite.cooldowns import Rest
+from memwell.store.sqlite.cooldowns import Cooldown
 from memwell.store.sqlite.spaces import LIVE, RETIRED, Space
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.vectors import Take, VectorCache
 
-_IMPATIENT_MS = 200
+_SEARCH_WAIT_MS = 200
 """How long a search waits to record that a provider failed."""
 
 
-class Meaning:
+class VectorIndex:
     """The vectors of one agent's memory."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Meaning:
         self._index = index
         self._settings = settings
         self._cache_file = cache
-        self.chain = Chain(settings, home, embedders)
+        self.chain = ProviderChain(settings, home, embedders)
 
     @cached_property
     def cache(self) -> VectorCache:
@@ -78,7 +78,7 @@ class Meaning:
 
     def fill(
         self,
-        progress: Progress = unwatched,
+        progress: Progress = no_progress,
         stop: threading.Event | None = None,
         *,
         again: bool = False,
@@ -90,39 +90,41 @@ class Meaning:
         started = time.perf_counter()
         if not self.chain:
             return FillReport()
-        with self._index.filling() as take:
+        with self._index.leasing() as take:
             if take is None:
                 return FillReport(notes=("Another process is embedding",))
             if again:
-                self._forget_rests()
+                self._clear_cooldowns()
             return self._fill(take, progress, stop or threading.Event(), started)
 
     def _fill(
         self, take: Take, progress: Progress, stop: threading.Event, started: float
     ) -> FillReport:
-        from memwell.memory.embed_pending import fill
+        from memwell.memory.embed_pending import embed_pending
 
         notes: list[str] = []
         while True:
-            member, embedder, problems = self._first()
+            member, embedder, problems = self._choose_provider()
             notes += [problem for problem in problems if problem not in notes]
             if member is None or embedder is None:
-                return FillReport(notes=tuple(notes), left=self._unembedded())
+                return FillReport(notes=tuple(notes), left=self._count_unembedded())
             space = self._open(member, embedder)
-            if rest := self._resting(embedder):
+            if rest := self._cooldown(embedder):
                 notes.append(f"{member.name} is left alone for now: {rest.reason}")
                 return FillReport(
-                    member.name, space.model, left=self._left(space), notes=tuple(notes)
+                    member.name, space.model, left=self._count_waiting(space), notes=tuple(notes)
                 )
-            done = fill(self._index, take, embedder, space, self.cache, progress, stop, _now)
+            done = embed_pending(
+                self._index, take, embedder, space, self.cache, progress, stop, _now
+            )
             if done.stopped_by and not stop.is_set():
-                self._rest(embedder, done.stopped_by, WAIT_MS)
+                self._record_failure(embedder, done.stopped_by, WAIT_MS)
                 notes.append(f"{member.name}: {done.stopped_by}")
                 if isinstance(done.stopped_by, ProviderUnavailable):
                     continue
             elif not done.stopped_by:
-                self._answered(embedder)
-            self._drop_old()
+                self._record_success(embedder)
+            self._drop_old_spaces()
             return FillReport(
                 member.name,
                 space.model,
@@ -139,63 +141,63 @@ class Meaning:
 
         Returns how many still wait: a search must not be kept waiting for more than a moment.
         """
-        waiting = self._unembedded()
+        waiting = self._count_unembedded()
         if 0 < waiting <= most:
-            with suppress(MemwellError), self._index.filling() as take:
+            with suppress(MemwellError), self._index.leasing() as take:
                 if take is not None:
                     return self._catch_up(take)
         return waiting
 
     def _catch_up(self, take: Take) -> int:
-        from memwell.memory.embed_pending import fill
+        from memwell.memory.embed_pending import embed_pending
 
         with self._index.reading() as reader:
             live = reader.spaces.live()
         if live:
-            space, embedder = live, self.chain.embedder_of(live)
+            space, embedder = live, self.chain.embedder_for(live)
         else:
-            member, first, _ = self._first()
+            member, first, _ = self._choose_provider()
             if member is None or first is None:
                 raise ProviderUnavailable("no member of the chain can be used")
             space, embedder = self._open(member, first), first
-        if embedder.remote or self._resting(embedder):
-            return self._left(space)
-        done = fill(
+        if embedder.remote or self._cooldown(embedder):
+            return self._count_waiting(space)
+        done = embed_pending(
             self._index,
             take,
             embedder,
             space,
             self.cache,
-            unwatched,
+            no_progress,
             threading.Event(),
             _now,
             in_passing=True,
         )
         if done.stopped_by:
-            self._rest(embedder, done.stopped_by, _IMPATIENT_MS)
+            self._record_failure(embedder, done.stopped_by, _SEARCH_WAIT_MS)
         return done.left
 
-    def _first(self) -> tuple[Member | None, Embedder | None, list[str]]:
+    def _choose_provider(self) -> tuple[ProviderSpec | None, Embedder | None, list[str]]:
         """Return the provider to fill with: that of the space the user chose, else the chain's."""
         problems: list[str] = []
         with self._index.reading() as reader:
             chosen = [space for space in reader.spaces.all() if space.pinned == str(self.chain)]
             for space in chosen:
                 with suppress(ProviderUnavailable):
-                    return self.chain.maker(space), self.chain.embedder_of(space), []
-            for usable in self.chain.usable(reader.rests):
+                    return self.chain.spec_for(space), self.chain.embedder_for(space), []
+            for usable in self.chain.states(reader.cooldowns):
                 if usable.embedder:
-                    return usable.member, usable.embedder, problems
-                problems.append(f"{usable.member.name}: {usable.problem}")
+                    return usable.spec, usable.embedder, problems
+                problems.append(f"{usable.spec.name}: {usable.problem}")
         return None, None, problems
 
-    def _open(self, member: Member, embedder: Embedder) -> Space:
+    def _open(self, member: ProviderSpec, embedder: Embedder) -> Space:
         """Return the space of a provider, made or taken up again where needed.
 
         A space that another one was to replace, and now will not, is retired.
         """
         with self._index.reading() as reader:
-            known = reader.spaces.named(embedder.fingerprint)
+            known = reader.spaces.find(embedder.fingerprint)
             others = [s for s in reader.spaces.all() if s.fingerprint != embedder.fingerprint]
         abandoned = [space for space in others if space.state not in (LIVE, RETIRED)]
         if known and known.state != RETIRED and not abandoned:
@@ -212,21 +214,21 @@ class Meaning:
                 _now(),
             )
 
-    def _resting(self, embedder: Embedder) -> Rest | None:
+    def _cooldown(self, embedder: Embedder) -> Cooldown | None:
         with self._index.reading() as reader:
-            return resting(embedder.fingerprint, reader.rests)
+            return cooldown(embedder.fingerprint, reader.cooldowns)
 
-    def _left(self, space: Space) -> int:
+    def _count_waiting(self, space: Space) -> int:
         with self._index.reading() as reader:
             return reader.spaces.count_waiting(space)
 
-    def _unembedded(self) -> int:
+    def _count_unembedded(self) -> int:
         """Count the chunks that cannot be found by meaning as things are."""
         with self._index.reading() as reader:
             live = reader.spaces.live()
             return reader.spaces.count_waiting(live) if live else reader.total
 
-    def _drop_old(self) -> None:
+    def _drop_old_spaces(self) -> None:
         """Delete spaces that were retired longer ago than they are to be kept."""
         days = self._settings["embedding.keep_days"]
         before = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
@@ -237,40 +239,42 @@ class Meaning:
 
     # -- asking --------------------------------------------------------------------------------
 
-    def ask(self, text: str, reader: Reader) -> Callable[[], Answer]:
+    def embed_query(self, text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
         """Begin to embed a query in the first space that can be asked; what is returned waits."""
         if not self.chain:
-            return wordlessly(text, reader)
+            return no_vectors(text, reader)
         spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
         begun = None
-        if spaces and not resting(spaces[0].fingerprint, reader.rests):
-            begun = _Begun(lambda: self.chain.embedder_of(spaces[0]).embed_query(text))
-        return lambda: self._answer(text, spaces, begun, reader)
+        if spaces and not cooldown(spaces[0].fingerprint, reader.cooldowns):
+            begun = _BackgroundCall(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
+        return lambda: self._first_answer(text, spaces, begun, reader)
 
-    def ask_by(self, passage: str, text: str, reader: Reader) -> Callable[[], Answer]:
+    def embed_query_as(
+        self, passage: str, text: str, reader: Reader
+    ) -> Callable[[], QueryEmbedding]:
         """Ask by the vector of a passage; by that of the text where it cannot be had."""
-        asked = self.embedded(passage, reader)
+        asked = self.embed_passage(passage, reader)
         if asked is None:
-            return self.ask(text, reader)
+            return self.embed_query(text, reader)
         return lambda: (asked, Leg(MEANING, True, detail=HYPOTHETICAL))
 
-    def embedded(self, text: str, reader: Reader) -> Asked | None:
+    def embed_passage(self, text: str, reader: Reader) -> EmbeddedQuery | None:
         """Embed a text as a passage in the space that answers; None if that cannot be had now."""
         space = reader.spaces.live()
-        if space is None or resting(space.fingerprint, reader.rests):
+        if space is None or cooldown(space.fingerprint, reader.cooldowns):
             return None
         with suppress(EmbeddingError):
-            (rows,) = self.chain.embedder_of(space).embed_documents([text])
-            return Asked(space, rows[0]) if len(rows) == 1 else None
+            (rows,) = self.chain.embedder_for(space).embed_documents([text])
+            return EmbeddedQuery(space, rows[0]) if len(rows) == 1 else None
         return None
 
-    def _answer(
-        self, text: str, spaces: Sequence[Space], begun: _Begun | None, reader: Reader
-    ) -> Answer:
+    def _first_answer(
+        self, text: str, spaces: Sequence[Space], begun: _BackgroundCall | None, reader: Reader
+    ) -> QueryEmbedding:
         reasons: list[str] = []
         for number, space in enumerate(spaces):
             try:
-                asked = self._ask(text, space, reader, begun if number == 0 else None)
+                asked = self._embed_in(text, space, reader, begun if number == 0 else None)
             except EmbeddingError as error:
                 reasons.append(f"{space.provider}: {error.what}")
                 continue
@@ -281,23 +285,25 @@ class Meaning:
         nothing = "no passage has been embedded yet: run `memwell index`"
         return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
 
-    def _ask(self, text: str, space: Space, reader: Reader, begun: _Begun | None) -> Asked | None:
-        if rest := resting(space.fingerprint, reader.rests):
+    def _embed_in(
+        self, text: str, space: Space, reader: Reader, begun: _BackgroundCall | None
+    ) -> EmbeddedQuery | None:
+        if rest := cooldown(space.fingerprint, reader.cooldowns):
             raise ProviderFailing(f"left alone for now: {rest.reason}")
         try:
-            vector = begun.result() if begun else self.chain.embedder_of(space).embed_query(text)
+            vector = begun.result() if begun else self.chain.embedder_for(space).embed_query(text)
         except EmbeddingError as error:
-            self._rest(self.chain.embedder_of(space), error, _IMPATIENT_MS)
+            self._record_failure(self.chain.embedder_for(space), error, _SEARCH_WAIT_MS)
             raise
-        if reader.rests.of(space.fingerprint):
-            self._answered(self.chain.embedder_of(space))
-        return Asked(space, vector[0]) if len(vector) else None
+        if reader.cooldowns.get(space.fingerprint):
+            self._record_success(self.chain.embedder_for(space))
+        return EmbeddedQuery(space, vector[0]) if len(vector) else None
 
-    def _rest(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
+    def _record_failure(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
         unavailable = isinstance(error, ProviderUnavailable)
         at_least = getattr(error, "retry_after", None) or 0.0
-        with suppress(MemwellError), self._index.writing_rests(wait_ms) as rests:
-            rests.failed(
+        with suppress(MemwellError), self._index.writing_cooldowns(wait_ms) as rests:
+            rests.record_failure(
                 embedder.fingerprint,
                 str(error),
                 time.time(),
@@ -305,13 +311,13 @@ class Meaning:
                 at_least=at_least,
             )
 
-    def _answered(self, embedder: Embedder) -> None:
-        with suppress(MemwellError), self._index.writing_rests(_IMPATIENT_MS) as rests:
-            rests.answered(embedder.fingerprint)
+    def _record_success(self, embedder: Embedder) -> None:
+        with suppress(MemwellError), self._index.writing_cooldowns(_SEARCH_WAIT_MS) as rests:
+            rests.clear(embedder.fingerprint)
 
-    def _forget_rests(self) -> None:
-        with suppress(MemwellError), self._index.writing_rests() as rests:
-            rests.all_over()
+    def _clear_cooldowns(self) -> None:
+        with suppress(MemwellError), self._index.writing_cooldowns() as rests:
+            rests.clear_all()
 
     # -- for people ----------------------------------------------------------------------------
 
@@ -319,14 +325,14 @@ class Meaning:
         """Return the members of the chain, and whether each can be used."""
         found = []
         with self._index.reading() as reader:
-            for usable in self.chain.usable(reader.rests):
+            for usable in self.chain.states(reader.cooldowns):
                 embedder, problem = usable.embedder, usable.problem
-                rest = resting(embedder.fingerprint, reader.rests) if embedder else None
+                rest = cooldown(embedder.fingerprint, reader.cooldowns) if embedder else None
                 if rest:
                     wait = dt.datetime.fromtimestamp(rest.until, dt.UTC).isoformat("T", "seconds")
                     problem = f"left alone until {wait}: {rest.reason}"
                 detail = problem or (embedder.model if embedder else "")
-                found.append(ProviderStatus(usable.member.name, not problem, detail))
+                found.append(ProviderStatus(usable.spec.name, not problem, detail))
         return tuple(found)
 
     def spaces(self) -> tuple[SpaceStatus, ...]:
@@ -336,7 +342,7 @@ class Meaning:
                 _status(space, *reader.spaces.coverage(space)) for space in reader.spaces.all()
             )
 
-    def state(self) -> str:
+    def describe(self) -> str:
         """Say in a line what answers by meaning."""
         if not self.chain:
             return "off (embedding.chain is empty)"
@@ -348,7 +354,7 @@ class Meaning:
 
     def switch(self, number: int) -> SpaceStatus:
         """Let a space answer from now on."""
-        space = self._numbered(number)
+        space = self._find_space(number)
         with self._index.writing_spaces() as spaces:
             spaces.go_live(space, _now())
             spaces.pin(space, str(self.chain))
@@ -356,14 +362,14 @@ class Meaning:
 
     def drop(self, number: int) -> None:
         """Delete a space; not the one that answers."""
-        space = self._numbered(number)
+        space = self._find_space(number)
         if space.state == LIVE:
             raise MemwellError(
                 f"Space {number} is live", "Switch to another one first: `memwell spaces switch N`"
             )
         self._index.drop_space(space)
 
-    def _numbered(self, number: int) -> Space:
+    def _find_space(self, number: int) -> Space:
         with self._index.reading() as reader:
             spaces = reader.spaces.all()
         found = next((space for space in spaces if space.id == number), None)
@@ -390,7 +396,7 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
     )
 
 
-class _Begun:
+class _BackgroundCall:
     """Work that goes on in the background until its result is asked for."""
 
     def __init__(self, work: Callable[[], Matrix]) -> None:

@@ -12,17 +12,17 @@ from pathlib import Path
 from memwell import config
 from memwell.config.settings import Value
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
-from memwell.ingest.chunk_settings import Recipe
+from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import SUFFIXES, Selection, find_workspace
-from memwell.ingest.sync import Plan, Progress, Writing, carry_out, plan, unwatched
+from memwell.ingest.sync import Plan, Progress, Writing, apply, no_progress, plan
 from memwell.model import Freshness, IndexReport
 from memwell.reports import FillReport
-from memwell.store.contract.facts import Registry
+from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
-from memwell.store.sqlite.notes import Stamp
-from memwell.store.sqlite.workspace_list import Entry
+from memwell.store.sqlite.notes import IndexedFile
+from memwell.store.sqlite.workspace_list import Workspace
 
-_IMPATIENT_MS = 200
+_SEARCH_WAIT_MS = 200
 """How long a search waits to write; a sync of another process may be under way."""
 
 _CHEAP_BYTES = 2_000_000
@@ -31,7 +31,7 @@ _SAME_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RefreshedWorkspaces:
     """The workspaces a search covers, and how fresh they are."""
 
     ids: tuple[int, ...] | None
@@ -42,38 +42,38 @@ class Workspaces:
     """The workspaces of one agent, kept in step with their files."""
 
     def __init__(
-        self, registry: Registry, index: Index, settings: Mapping[str, Value] | None = None
+        self, registry: WorkspaceList, index: Index, settings: Mapping[str, Value] | None = None
     ) -> None:
         """`settings` go before those of files and the environment."""
         self.registry = registry
         self._index = index
-        self._own = settings or {}
+        self._overrides = settings or {}
 
     # -- which workspace -----------------------------------------------------------------------
 
-    def around(self, path: Path) -> Entry | None:
+    def find_around(self, path: Path) -> Workspace | None:
         """Return the workspace around a folder: a registered one, else one that looks like it."""
-        known = self.registry.around(path)
+        known = self.registry.find_around(path)
         found = find_workspace(path)
         # A registered folder that is taken whole holds what is inside it, whatever it looks like.
-        if found is None or (known and (known.everything or known.contains(found) is False)):
+        if found is None or (known and (known.takes_all or known.contains(found) is False)):
             return known
-        return known if known and known.path == found else Entry(str(found), conventional=True)
+        return known if known and known.path == found else Workspace(str(found), conventional=True)
 
-    def taken(self, paths: Sequence[Path], place: Path | None) -> list[Entry]:
+    def register_all(self, paths: Sequence[Path], place: Path | None) -> list[Workspace]:
         """Take folders and files into the list; the workspace around a place if none is named."""
         if paths:
             registered = [self.register(path) for path in paths]
             return [*{entry.root: entry for entry in registered}.values()]
-        entry = self.around(place) if place else None
+        entry = self.find_around(place) if place else None
         if entry is None:
             raise NotFoundError(
                 f"There is no workspace around {place or Path.cwd()}",
                 "Run `memwell index .` to take all notes beneath this folder",
             )
-        return [self.remember(entry)]
+        return [self.ensure_registered(entry)]
 
-    def register(self, path: Path) -> Entry:
+    def register(self, path: Path) -> Workspace:
         """Take a folder (all of it) or a single file into the list of workspaces."""
         if not path.exists():
             raise NotFoundError(
@@ -86,21 +86,21 @@ class Workspaces:
                 f"{path} is not a note",
                 f"memwell reads {', '.join(SUFFIXES)}: rename or convert it",
             )
-        around = self.around(path.parent) or Entry(str(path.parent))
-        return self._including(around, path)
+        around = self.find_around(path.parent) or Workspace(str(path.parent))
+        return self._include(around, path)
 
-    def remember(self, entry: Entry) -> Entry:
+    def ensure_registered(self, entry: Workspace) -> Workspace:
         """Put a workspace on the list, recognising one whose folder was moved."""
-        if entry not in self.registry.entries():
-            self._recognise(entry.path)
+        if entry not in self.registry.list_all():
+            self._adopt_moved_folder(entry.path)
             self.registry.put(entry)
         return entry
 
     def forget(self, root: Path) -> None:
         """Take a workspace off the list and out of the index; its files stay."""
-        entry = next((known for known in self.registry.entries() if known.path == root), None)
+        entry = next((known for known in self.registry.list_all() if known.path == root), None)
         if entry is None:
-            listed = ", ".join(known.root for known in self.registry.entries()) or "none"
+            listed = ", ".join(known.root for known in self.registry.list_all()) or "none"
             raise NotFoundError(f"{root} is not a workspace", f"Known workspaces: {listed}")
         self.registry.remove(entry.root)
         with self._index.writing() as notes:
@@ -108,23 +108,23 @@ class Workspaces:
             if known_id is not None:
                 notes.remove_workspace(known_id)
 
-    def _register_folder(self, folder: Path) -> Entry:
-        known = self.registry.around(folder)
+    def _register_folder(self, folder: Path) -> Workspace:
+        known = self.registry.find_around(folder)
         if known:
-            return self._including(known, folder)
-        for inner in self.registry.entries():
+            return self._include(known, folder)
+        for inner in self.registry.list_all():
             if folder in inner.path.parents:
                 self.forget(inner.path)  # its notes are part of the larger workspace now
-        return self.remember(Entry(str(folder), include=(".",)))
+        return self.ensure_registered(Workspace(str(folder), include=(".",)))
 
-    def _including(self, entry: Entry, path: Path) -> Entry:
+    def _include(self, entry: Workspace, path: Path) -> Workspace:
         relative = path.relative_to(entry.path).as_posix()
-        if not (entry.everything or relative in entry.include):
+        if not (entry.takes_all or relative in entry.include):
             include = (".",) if relative == "." else (*entry.include, relative)
             entry = replace(entry, include=include)
-        return self.remember(entry)
+        return self.ensure_registered(entry)
 
-    def _recognise(self, root: Path) -> None:
+    def _adopt_moved_folder(self, root: Path) -> None:
         """If `root` is a known workspace that was moved here, let it keep its rows.
 
         Not where it may as well be on another machine.
@@ -137,7 +137,11 @@ class Workspaces:
                 return
             lost = [row for row in known if not Path(row[1]).exists()]
             moved = next(
-                (row for row in lost if _same_folder(root, row[2], reader.notes.stamps(row[0]))),
+                (
+                    row
+                    for row in lost
+                    if _same_folder(root, row[2], reader.notes.indexed_files(row[0]))
+                ),
                 None,
             )
         if moved:
@@ -148,7 +152,7 @@ class Workspaces:
 
     # -- keeping in step -----------------------------------------------------------------------
 
-    def sync(self, entry: Entry, progress: Progress = unwatched) -> IndexReport:
+    def sync(self, entry: Workspace, progress: Progress = no_progress) -> IndexReport:
         """Bring the index in step with a workspace, whatever that takes."""
         started = time.perf_counter()
         if not entry.path.is_dir():
@@ -157,19 +161,21 @@ class Workspaces:
                 f"Its notes are kept; `memwell reset --workspace {entry.root}` forgets them",
             )
         job = self._job(entry)
-        report = job.carry_out(job.look(), self._index.writing, progress)
+        report = job.apply(job.plan(), self._index.writing, progress)
         return replace(report, seconds=time.perf_counter() - started)
 
     def sync_all(self) -> None:
         """Bring up to date what is there of the workspaces."""
-        for entry in self.registry.entries():
+        for entry in self.registry.list_all():
             if entry.path.is_dir():
                 self.sync(entry)
 
-    def refreshed(self, entries: Sequence[Entry], progress: Progress = unwatched) -> Scope:
+    def refresh(
+        self, entries: Sequence[Workspace], progress: Progress = no_progress
+    ) -> RefreshedWorkspaces:
         """Sync workspaces before a search where that is cheap; say what was left."""
         present = [entry for entry in entries if entry.path.is_dir()]
-        states = [self._refresh(entry, progress) for entry in present]
+        states = [self._refresh_one(entry, progress) for entry in present]
         away = [entry for entry in entries if entry not in present]
         if self._index.shared:
             searched, what = [*entries], "searched as it was last seen"
@@ -181,7 +187,7 @@ class Workspaces:
             synced = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
             facts = reader.notes.fact_workspaces()
         chosen = [synced[entry.root] for entry in searched if entry.root in synced]
-        return Scope(
+        return RefreshedWorkspaces(
             None if len(chosen) == len(synced) and not facts else tuple(key for key, _ in chosen),
             Freshness(
                 checked=bool(states) and all(state.checked for state in states),
@@ -191,7 +197,7 @@ class Workspaces:
             ),
         )
 
-    def _refresh(self, entry: Entry, progress: Progress) -> Freshness:
+    def _refresh_one(self, entry: Workspace, progress: Progress) -> Freshness:
         """Sync one workspace if that is cheap or was never done; what is gone goes in any case."""
         settings = self._settings(entry)
         if not settings["sync.on_search"] and self._was_synced(entry):
@@ -199,7 +205,7 @@ class Workspaces:
         job = self._job(entry)
         if not job.never_synced and len(job.stamps) > settings["sync.cheap_files"]:
             return Freshness(checked=False)
-        todo = job.look()
+        todo = job.plan()
         cheap = todo.size <= settings["sync.cheap_notes"] and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):
@@ -209,43 +215,43 @@ class Workspaces:
         if not (todo.size or todo.unsure or job.never_synced):
             return Freshness(checked=True, pending=pending)
         try:
-            job.carry_out(todo, lambda: self._index.writing(_IMPATIENT_MS), progress)
+            job.apply(todo, lambda: self._index.writing(_SEARCH_WAIT_MS), progress)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from what it has
             return Freshness(checked=True, pending=pending + todo.size, note=error.what)
         return Freshness(checked=True, pending=pending)
 
-    def folders(self, entry: Entry) -> list[Path]:
+    def folders(self, entry: Workspace) -> list[Path]:
         """Return the folders that notes of a workspace are, or could appear, in."""
-        return [entry.path / folder for folder in self._job(entry).look().scan.folders]
+        return [entry.path / folder for folder in self._job(entry).plan().scan.folders]
 
-    def _job(self, entry: Entry) -> _Job:
+    def _job(self, entry: Workspace) -> SyncJob:
         with self._index.reading() as reader:
             row = next((row for row in reader.notes.workspaces() if row[1] == entry.root), None)
-            stamps = reader.notes.stamps(row[0]) if row else {}
+            stamps = reader.notes.indexed_files(row[0]) if row else {}
         never_synced = row is None or row[3] is None
-        return _Job(entry, self._settings(entry), stamps, never_synced=never_synced)
+        return SyncJob(entry, self._settings(entry), stamps, never_synced=never_synced)
 
-    def _settings(self, entry: Entry) -> config.Config:
-        return config.load(entry.path).but(self._own)
+    def _settings(self, entry: Workspace) -> config.Config:
+        return config.load(entry.path).with_overrides(self._overrides)
 
-    def _was_synced(self, entry: Entry) -> bool:
+    def _was_synced(self, entry: Workspace) -> bool:
         with self._index.reading() as reader:
             known = reader.notes.workspaces()
         return any(root == entry.root and at is not None for _, root, _, at in known)
 
     def watch(
         self,
-        entries: Sequence[Entry],
-        sync: Callable[[Entry], IndexReport],
+        entries: Sequence[Workspace],
+        sync: Callable[[Workspace], IndexReport],
         fill: Callable[[], FillReport],
         report: Callable[[IndexReport | str], None],
         stop: threading.Event,
         something_new: threading.Event,
     ) -> None:
         """Sync workspaces whenever their files change, and fill after that, until `stop` is set."""
-        from memwell.ingest.watch import keep_filling, watch
+        from memwell.ingest.watch import keep_embedding, watch
 
         by_root = {entry.path: entry for entry in entries}
 
@@ -255,26 +261,26 @@ class Workspaces:
             if done.touched or done.problems:
                 report(done)
 
-        filling = threading.Thread(target=keep_filling, args=(fill, something_new, report, stop))
+        filling = threading.Thread(target=keep_embedding, args=(fill, something_new, report, stop))
         filling.start()
         watch([*by_root], synced, lambda root: self.folders(by_root[root]), report, stop)
         filling.join()
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class SyncJob:
     """One sync of one workspace."""
 
-    entry: Entry
+    entry: Workspace
     settings: config.Config
-    stamps: dict[str, Stamp]
+    stamps: dict[str, IndexedFile]
     never_synced: bool
 
     @property
-    def recipe(self) -> Recipe:
-        return Recipe(self.settings["chunk.size"], self.settings["chunk.overlap"])
+    def chunk_settings(self) -> ChunkSettings:
+        return ChunkSettings(self.settings["chunk.size"], self.settings["chunk.overlap"])
 
-    def look(self) -> Plan:
+    def plan(self) -> Plan:
         """Compare the files with the index."""
         extra = self.settings["scan.extra"] if self.entry.conventional else ()
         selection = Selection(
@@ -283,15 +289,15 @@ class _Job:
             include=(*self.entry.include, *extra),
             max_bytes=int(self.settings["scan.max_file_mb"] * 1e6),
         )
-        return plan(selection, self.stamps, self.recipe)
+        return plan(selection, self.stamps, self.chunk_settings)
 
-    def carry_out(self, todo: Plan, writing: Writing, progress: Progress) -> IndexReport:
+    def apply(self, todo: Plan, writing: Writing, progress: Progress) -> IndexReport:
         """Do what the plan says, and record that it was done."""
         with writing() as notes:
             workspace_id = notes.workspace(self.entry.root, _folder_id(self.entry.path))
-        report = carry_out(todo, self.entry.path, workspace_id, self.recipe, writing, progress)
+        report = apply(todo, self.entry.path, workspace_id, self.chunk_settings, writing, progress)
         with writing() as notes:
-            notes.synced(workspace_id, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+            notes.mark_synced(workspace_id, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         return report
 
 
@@ -300,7 +306,7 @@ def _folder_id(root: Path) -> str:
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def _same_folder(root: Path, folder_id: str | None, stamps: dict[str, Stamp]) -> bool:
+def _same_folder(root: Path, folder_id: str | None, stamps: dict[str, IndexedFile]) -> bool:
     """Whether `root` is a folder the index knew elsewhere: the same inode, or the same files."""
     if folder_id == _folder_id(root):
         return True

@@ -23,19 +23,19 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from memwell.embed.base import EmbeddingError, ProviderFailing, ProviderUnavailable
-from memwell.net.responses import Reply, Secret, Server, Settings, fault
+from memwell.net.responses import ApiKey, Reply, ServerName, SettingNames, error_for
 
 T = TypeVar("T")
-Meaning = Callable[[Server, Reply], EmbeddingError]
+ErrorMapper = Callable[[ServerName, Reply], EmbeddingError]
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of an answer; the vectors of a full batch are a tenth of it."""
-HURRIED_SECONDS = 10.0
+INTERACTIVE_SECONDS = 10.0
 _PIECE = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
 
 
-class Service:
+class JsonClient:
     """A server that takes JSON and answers with JSON."""
 
     def __init__(
@@ -46,17 +46,17 @@ class Service:
         vendor: str,
         header: str,
         scheme: str = "",
-        settings: Settings,
+        settings: SettingNames,
         timeout: float,
         most_bytes: int = MOST_BYTES,
-        meaning: Meaning = fault,
+        meaning: ErrorMapper = error_for,
     ) -> None:
         """Send the key as `header`, after `scheme`; only the `vendor`'s own address demands one.
 
         `meaning` makes an error of an answer other than success.
         """
-        self._address = _checked_address(base_url, settings)
-        self.server = Server(self._address.netloc, _checked_key(key, settings), settings)
+        self._address = _parse_address(base_url, settings)
+        self.server = ServerName(self._address.netloc, _check_key(key, settings), settings)
         self._header = header
         self._scheme = scheme
         self._timeout = timeout
@@ -73,7 +73,7 @@ class Service:
         Somebody waits for a query: in a `hurry` a slow server is given up sooner. So it is where
         no more than the seconds `within` are left.
         """
-        seconds = min(self._timeout, HURRIED_SECONDS) if hurry else self._timeout
+        seconds = min(self._timeout, INTERACTIVE_SECONDS) if hurry else self._timeout
         seconds = seconds if within is None else min(seconds, within)
         reply = self._reply(path, json.dumps(body).encode(), seconds)
         if not 200 <= reply.status < 300:
@@ -84,17 +84,17 @@ class Service:
             raise self.server.wrong_answer("did not answer with JSON") from None
 
     def _reply(self, path: str, body: bytes, seconds: float) -> Reply:
-        exchange = _Exchange(self._address, seconds, self._most_bytes)
+        exchange = _Request(self._address, seconds, self._most_bytes)
         try:
-            return _in_time(lambda: exchange.run(path, body, self._headers()), seconds)
+            return _with_deadline(lambda: exchange.run(path, body, self._headers()), seconds)
         except (OSError, HTTPException, UnicodeError, _TooLong) as error:
-            exchange.cut()
+            exchange.abort()
             raise self._broken(error, seconds) from None
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": "memwell"}
         if self.server.key:
-            headers[self._header] = self._scheme + self.server.key.revealed()
+            headers[self._header] = self._scheme + self.server.key.reveal()
         return headers
 
     def _broken(self, error: Exception, seconds: float) -> EmbeddingError:
@@ -117,10 +117,10 @@ class Service:
         return ProviderFailing(broken, "Try again later")
 
 
-def _checked_address(base_url: str, settings: Settings) -> SplitResult:
+def _parse_address(base_url: str, settings: SettingNames) -> SplitResult:
     """Divide a base URL, which is not shown where it is wrong: it may hold a key."""
     url = base_url.strip().rstrip("/")
-    address = _divided(url)
+    address = _split_address(url)
     if address is not None and "@" in address.netloc:
         raise ProviderUnavailable(
             f"{settings.section}.base_url holds a user or a password",
@@ -134,7 +134,7 @@ def _checked_address(base_url: str, settings: Settings) -> SplitResult:
     return address
 
 
-def _divided(url: str) -> SplitResult | None:
+def _split_address(url: str) -> SplitResult | None:
     """Divide an address of the web; anything else is none."""
     try:
         address = urlsplit(url)
@@ -144,13 +144,13 @@ def _divided(url: str) -> SplitResult | None:
     return address if usable else None
 
 
-def _checked_key(key: str, settings: Settings) -> Secret:
+def _check_key(key: str, settings: SettingNames) -> ApiKey:
     # The standard library repeats a header that it cannot send in its error, key and all.
     if not _is_plain(key):
         raise ProviderUnavailable(
             "The key holds a space, a line break or a letter that no key has", settings.check_key
         )
-    return Secret(key)
+    return ApiKey(key)
 
 
 def _is_plain(text: str) -> bool:
@@ -161,7 +161,7 @@ class _TooLong(Exception):
     """An answer longer than any that was asked for."""
 
 
-class _Exchange:
+class _Request:
     """One request and its answer, which can be cut short from another thread."""
 
     def __init__(self, address: SplitResult, timeout: float, most_bytes: int) -> None:
@@ -184,7 +184,7 @@ class _Exchange:
             with connection.getresponse() as response:
                 return Reply(response.status, response.headers, self._read(response))
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End it now, wherever it is."""
         self._late = True
         if self._line is not None:
@@ -200,7 +200,7 @@ class _Exchange:
         return bytes(body)
 
 
-def _in_time(work: Callable[[], T], seconds: float) -> T:
+def _with_deadline(work: Callable[[], T], seconds: float) -> T:
     """Run `work` in a thread of its own and wait for it no longer than this.
 
     A socket's timeout begins anew with every byte, and a resolver has none.
@@ -246,7 +246,7 @@ def _proxy(address: SplitResult) -> SplitResult | None:
     proxy = getproxies().get(address.scheme, "")
     if not proxy or _is_loopback(str(address.hostname)) or proxy_bypass(address.netloc):
         return None
-    divided = _divided(proxy if "://" in proxy else f"http://{proxy}")
+    divided = _split_address(proxy if "://" in proxy else f"http://{proxy}")
     if divided is None:
         raise HTTPException("the proxy's address is not one")
     return divided

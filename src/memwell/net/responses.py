@@ -54,7 +54,7 @@ _WRONG_KEY = {"API_KEY_INVALID", "invalid_api_key"}
 _WRONG_SETTING = {"model_not_found", "model", "dimensions", "encoding_format"}
 
 
-class Secret:
+class ApiKey:
     """A key, which shows itself only when asked by name."""
 
     def __init__(self, text: str) -> None:
@@ -66,17 +66,17 @@ class Secret:
     def __repr__(self) -> str:
         return "***"
 
-    def revealed(self) -> str:
+    def reveal(self) -> str:
         """Return the key itself: never keep it in a variable, which a debugger would print."""
         return self._text
 
-    def blotted(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return the text without the key."""
         return text.replace(self._text, repr(self)) if self._text else text
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SettingNames:
     """What a provider's settings are called, for remedies."""
 
     section: str
@@ -94,12 +94,12 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerName:
     """Who answered, as far as messages need to know."""
 
     host: str
-    key: Secret
-    settings: Settings
+    key: ApiKey
+    settings: SettingNames
 
     def wrong_answer(self, what: str) -> WrongAnswer:
         """Return the error for an answer that is of no use."""
@@ -116,7 +116,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ServerError:
     """A server's own account of what is wrong."""
 
     message: str = ""
@@ -124,10 +124,10 @@ class Complaint:
     retry_after: float | None = None
 
 
-def fault(server: Server, reply: Reply) -> EmbeddingError:
+def error_for(server: ServerName, reply: Reply) -> EmbeddingError:
     """Return what an answer other than success means."""
-    complaint = _complaint(reply.body)
-    what = f"{server.host} answered {reply.status}{_quotation(server.key, complaint.message)}"
+    complaint = _parse_error(reply.body)
+    what = f"{server.host} answered {reply.status}{_quote(server.key, complaint.message)}"
     if reply.status in (401, 403) or complaint.codes & _WRONG_KEY:
         return ProviderUnavailable(what, server.settings.check_key)
     if reply.status == 402 or complaint.codes & _UNPAID:
@@ -137,14 +137,14 @@ def fault(server: Server, reply: Reply) -> EmbeddingError:
     if reply.status in (400, 413, 422):
         return BatchRefused(what)
     if reply.status in (408, 409, 425, 429) or reply.status >= 500:
-        return _failing(what, reply, complaint)
+        return _failure(what, reply, complaint)
     if reply.status < 400:
         what = f"{server.host} answered {reply.status}: look elsewhere, where no key is sent"
         return ProviderUnavailable(what, server.settings.check("base_url"))
     return ProviderUnavailable(what, server.settings.check("model", "base_url"))
 
 
-def _failing(what: str, reply: Reply, complaint: Complaint) -> ProviderFailing:
+def _failure(what: str, reply: Reply, complaint: ServerError) -> ProviderFailing:
     asked = _retry_after(reply.headers)
     after = complaint.retry_after if asked is None else asked
     if reply.status == 500 and after is None:
@@ -171,27 +171,27 @@ def _date(text: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _complaint(body: bytes) -> Complaint:
+def _parse_error(body: bytes) -> ServerError:
     """Read an error: OpenAI and Gemini wrap it in `error`, compatible servers not always."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        return Complaint()
+        return ServerError()
     error = said.get("error", said) if isinstance(said, dict) else said
     if not isinstance(error, dict):
-        return Complaint(error if isinstance(error, str) else "")
-    parts = _dicts(error.get("details"))
+        return ServerError(error if isinstance(error, str) else "")
+    parts = _find_objects(error.get("details"))
     codes = [error.get(name) for name in ("code", "type", "status", "param")]
     codes += [part.get("reason") for part in parts]
     delays = (_seconds(part.get("retryDelay")) for part in parts)
-    return Complaint(
+    return ServerError(
         next((error[name] for name in ("message", "detail") if type(error.get(name)) is str), ""),
         frozenset(code for code in codes if isinstance(code, str)),
         next((delay for delay in delays if delay is not None), None),
     )
 
 
-def _dicts(value: object) -> list[dict[str, Any]]:
+def _find_objects(value: object) -> list[dict[str, Any]]:
     found = value if isinstance(value, list) else []
     return [entry for entry in found if isinstance(entry, dict)]
 
@@ -202,34 +202,36 @@ def _seconds(delay: object) -> float | None:
     return float(found[1]) if found else None
 
 
-def _quotation(key: Secret, message: str) -> str:
+def _quote(key: ApiKey, message: str) -> str:
     """Turn a server's words into the end of a line: short, harmless, without the key."""
-    printable = "".join(c if c.isprintable() else " " for c in key.blotted(message))
+    printable = "".join(c if c.isprintable() else " " for c in key.mask(message))
     line = " ".join(printable.split())[:_QUOTED].rstrip(". ")
     return f": {line}" if line else ""
 
 
-def written_windows(text: str, tokens: int) -> list[str]:
+def prepare_windows(text: str, tokens: int) -> list[str]:
     """Cut a text into windows, without blank ones: servers refuse those."""
     return [window for window in text_windows(text, tokens) if window.strip()]
 
 
-def no_rows(dimensions: int) -> Matrix:
+def empty_rows(dimensions: int) -> Matrix:
     """Return the vectors of a text that has none."""
     import numpy as np
 
     return np.zeros((0, dimensions), dtype=np.float32)
 
 
-def entries(server: Server, answer: object, name: str) -> list[dict[str, Any]]:
+def entries(server: ServerName, answer: object, name: str) -> list[dict[str, Any]]:
     """Return the list of objects that an answer has under a name."""
     found = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(found, list) or len(_dicts(found)) != len(found):
+    if not isinstance(found, list) or len(_find_objects(found)) != len(found):
         raise server.wrong_answer(f"answered without a list of {name}")
     return found
 
 
-def unit_rows(server: Server, vectors: Sequence[object], count: int, dimensions: int) -> Matrix:
+def to_unit_vectors(
+    server: ServerName, vectors: Sequence[object], count: int, dimensions: int
+) -> Matrix:
     """Make unit vectors of what a server sent, as many and as long as they should be."""
     import numpy as np
 
@@ -246,7 +248,7 @@ def unit_rows(server: Server, vectors: Sequence[object], count: int, dimensions:
     return rows.astype(np.float32)
 
 
-def _check_lengths(server: Server, lengths: set[int], dimensions: int) -> None:
+def _check_lengths(server: ServerName, lengths: set[int], dimensions: int) -> None:
     if lengths == {dimensions}:
         return
     if len(lengths) > 1 or 0 in lengths:
@@ -258,7 +260,7 @@ def _check_lengths(server: Server, lengths: set[int], dimensions: int) -> None:
     )
 
 
-def _numbers(server: Server, vector: object) -> Sequence[float]:
+def _numbers(server: ServerName, vector: object) -> Sequence[float]:
     """Read a vector: a list of numbers, or base64 of little-endian float32."""
     import numpy as np
 

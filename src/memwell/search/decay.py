@@ -47,24 +47,24 @@ class Dated(NamedTuple):
     date: str | None
 
 
-class Kept(NamedTuple):
+class Decayed(NamedTuple):
     """What is left of a score, and why not all."""
 
-    share: float = 1.0
+    factor: float = 1.0
     why: str = ""
 
 
-ALL = Kept()
+UNDECAYED = Decayed()
 
 
-def aged(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list[Kept]:
+def decay_factors(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list[Decayed]:
     """Return what time leaves of each passage."""
-    days = [day_of(passage.date) for passage in passages]
+    days = [parse_day(passage.date) for passage in passages]
     if period:
-        return [_of_period(day, period) for day in days]
+        return [_in_period(day, period) for day in days]
     today = decay.today
     if today is None or decay.method == OFF:
-        return [ALL] * len(passages)
+        return [UNDECAYED] * len(passages)
     ageing = days
     if decay.evergreen:
         ageing = [
@@ -72,15 +72,15 @@ def aged(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list
             for passage, day in zip(passages, days, strict=True)
         ]
     since = today if decay.method == PLAIN else _newest(passages, ageing, today)
-    return [ALL if day is None else _kept((since - day).days, decay) for day in ageing]
+    return [UNDECAYED if day is None else _decayed((since - day).days, decay) for day in ageing]
 
 
-def _of_period(day: dt.date | None, period: Period) -> Kept:
+def _in_period(day: dt.date | None, period: Period) -> Decayed:
     if day is None:
-        return Kept(UNDATED, f"no date, {period} was asked for")
+        return Decayed(UNDATED, f"no date, {period} was asked for")
     if period.holds(day):
-        return ALL
-    return Kept(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not of {period}")
+        return UNDECAYED
+    return Decayed(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not of {period}")
 
 
 def _newest(passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt.date) -> dt.date:
@@ -94,15 +94,15 @@ def _newest(passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt
     return max(telling, default=today)
 
 
-def _kept(age: int, decay: Decay) -> Kept:
+def _decayed(age: int, decay: Decay) -> Decayed:
     if age <= 0:
-        return ALL
+        return UNDECAYED
     least = decay.least if decay.method == RELATIVE else 0.0
     than = "older than the newest" if decay.method == RELATIVE else "old"
-    return Kept(least + (1 - least) * 2 ** (-age / decay.half_life), f"{age} days {than}")
+    return Decayed(least + (1 - least) * 2 ** (-age / decay.half_life), f"{age} days {than}")
 
 
-def day_of(date: str | None) -> dt.date | None:
+def parse_day(date: str | None) -> dt.date | None:
     """Read the date of a note."""
     try:
         return dt.date.fromisoformat(date[:10]) if date else None

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from memwell.model import Hit, Trace
-from memwell.search.diversify import Alike, cluster, jaccard, mmr, signs
+from memwell.search.diversify import Similarity, cluster, jaccard, mmr, word_set
 from memwell.search.fuse import WORDS
-from memwell.search.retrieve import Asked, Candidate
+from memwell.search.retrieve import Candidate, EmbeddedQuery
 from memwell.store.contract.index import Reader
 
 DIVERSITIES = (OFF, MMR, CLUSTER) = ("off", "mmr", "cluster")
@@ -34,40 +34,40 @@ class Diversity:
 
 
 @dataclass(slots=True)
-class Chosen:
+class Selected:
     """A candidate that is shown, and those that are shown with it."""
 
     candidate: Candidate
     hit: Hit
-    signs: frozenset[str]
+    words: frozenset[str]
     numbers: frozenset[str]
     copies: list[tuple[Candidate, str]] = field(default_factory=list)
     """Those it stands for, and where they are."""
     worth: float | None = None
     """With mmr: what it was chosen by."""
 
-    def shown(self, min_score: float, *, explain: bool) -> Hit:
+    def to_hit(self, min_score: float, *, explain: bool) -> Hit:
         """Return the hit, with where else it stands, and how its score came about if asked."""
         also = tuple(place for _, place in self.copies)
         trace = None
         if explain:
-            trace = traced(self.candidate, min_score, copies=len(also), worth=self.worth)
+            trace = add_trace(self.candidate, min_score, copies=len(also), worth=self.worth)
         return replace(self.hit, score=self.candidate.score, also=also, trace=trace)
 
 
-def traced(
+def add_trace(
     candidate: Candidate, min_score: float, *, copies: int = 0, worth: float | None = None
 ) -> Trace:
     """Say how the score of a candidate came about."""
     return Trace(
         candidate.parts,
         candidate.fused,
-        candidate.above_chance,
-        candidate.covered,
+        candidate.cosine_z,
+        candidate.word_coverage,
         candidate.relevance,
         min_score,
-        candidate.kept.share,
-        candidate.kept.why,
+        candidate.decay.factor,
+        candidate.decay.why,
         candidate.score,
         copies,
         worth,
@@ -80,13 +80,13 @@ def select(
     choice: int,
     diversity: Diversity,
     reader: Reader,
-    asked: Asked | None,
-) -> list[Chosen]:
+    asked: EmbeddedQuery | None,
+) -> list[Selected]:
     """Return what is shown: `k`, chosen from the first `choice` where they are to differ."""
     if diversity.method == OFF:
-        return _distinct(candidates, k, reader)
-    found = _distinct(candidates, max(k, choice), reader)
-    alike = _alike(found, diversity, reader, asked)
+        return _unique(candidates, k, reader)
+    found = _unique(candidates, max(k, choice), reader)
+    alike = _similarity(found, diversity, reader, asked)
     if diversity.method == MMR:
         best = max((one.candidate.value for one in found), default=0.0) or 1.0
         values = [max(0.0, one.candidate.value) / best for one in found]
@@ -101,11 +101,11 @@ def select(
     return [found[group[0]] for group in groups]
 
 
-def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> list[Chosen]:
+def _unique(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> list[Selected]:
     """Return the first passages with different texts; what filters list is listed as it is."""
-    chosen: list[Chosen] = []
-    for candidate, hit in _with_texts(candidates, wanted + 1, reader):
-        new = _chosen(candidate, hit)
+    chosen: list[Selected] = []
+    for candidate, hit in _load_texts(candidates, wanted + 1, reader):
+        new = _select(candidate, hit)
         same = next((one for one in chosen if _is_copy(one, new)), None)
         if same and candidate.parts:
             _collapse(new, into=same)
@@ -116,7 +116,7 @@ def _distinct(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> l
     return chosen
 
 
-def _with_texts(
+def _load_texts(
     candidates: Sequence[Candidate], at_once: int, reader: Reader
 ) -> Iterator[tuple[Candidate, Hit]]:
     """Yield candidates with their passages, read some at a time: a store may be far away."""
@@ -126,37 +126,37 @@ def _with_texts(
         yield from ((one, one.hit or next(read)) for one in some)
 
 
-def _chosen(candidate: Candidate, hit: Hit) -> Chosen:
-    words = signs(hit.text)
-    return Chosen(candidate, hit, words, frozenset(word for word in words if not word.isalpha()))
+def _select(candidate: Candidate, hit: Hit) -> Selected:
+    words = word_set(hit.text)
+    return Selected(candidate, hit, words, frozenset(word for word in words if not word.isalpha()))
 
 
-def _is_copy(one: Chosen, other: Chosen) -> bool:
+def _is_copy(one: Selected, other: Selected) -> bool:
     """Whether two texts are nearly the same; another number is another text."""
     if one.numbers != other.numbers:
         return False
-    if not one.signs and not other.signs:
+    if not one.words and not other.words:
         return one.hit.text.split() == other.hit.text.split()
-    return jaccard(one.signs, other.signs) >= NEAR_COPY
+    return jaccard(one.words, other.words) >= NEAR_COPY
 
 
-def _collapse(copy: Chosen, *, into: Chosen) -> None:
+def _collapse(copy: Selected, *, into: Selected) -> None:
     """Let one stand for both: the copy that the words found, if only one is."""
     if copy.candidate.was_found_by(WORDS) and not into.candidate.was_found_by(WORDS):
-        for name in ("candidate", "hit", "signs", "numbers"):
+        for name in ("candidate", "hit", "words", "numbers"):
             ours, theirs = getattr(into, name), getattr(copy, name)
             setattr(into, name, theirs)
             setattr(copy, name, ours)
-    into.copies += [(copy.candidate, _place(copy.hit)), *copy.copies]
+    into.copies += [(copy.candidate, _location(copy.hit)), *copy.copies]
 
 
-def _place(hit: Hit) -> str:
+def _location(hit: Hit) -> str:
     return f"{hit.path}:{hit.start_line}"
 
 
-def _alike(
-    found: Sequence[Chosen], diversity: Diversity, reader: Reader, asked: Asked | None
-) -> Alike:
+def _similarity(
+    found: Sequence[Selected], diversity: Diversity, reader: Reader, asked: EmbeddedQuery | None
+) -> Similarity:
     """Compare by vectors where that is asked for and both have one, else by words."""
     vectors = {}
     if diversity.similarity == BY_VECTORS and asked:
@@ -166,7 +166,7 @@ def _alike(
     def alike(one: int, other: int) -> float:
         first, second = (vectors.get(found[at].candidate.chunk_id) for at in (one, other))
         if first is None or second is None:
-            return jaccard(found[one].signs, found[other].signs)
+            return jaccard(found[one].words, found[other].words)
         return max(0.0, float(first @ second))
 
     return alike

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-Alike = Callable[[int, int], float]
+Similarity = Callable[[int, int], float]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -25,7 +25,7 @@ _UNSPACED = re.compile(
 
 def mmr(
     values: Sequence[float],
-    alike: Alike,
+    alike: Similarity,
     k: int,
     balance: float = 0.7,
     least: float | None = None,
@@ -45,7 +45,7 @@ def mmr(
     return chosen
 
 
-def cluster(count: int, alike: Alike, k: int, near: float) -> list[list[int]]:
+def cluster(count: int, alike: Similarity, k: int, near: float) -> list[list[int]]:
     """Return groups of hits, each led by its best; no two leaders are as alike as `near`.
 
     The first `k` groups; what is like several leaders goes with the best of them.
@@ -67,7 +67,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / together if together else 0.0
 
 
-def signs(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Return the words of a text, and the characters of scripts without spaces."""
     text = text.casefold()
     if text.isascii():

@@ -24,7 +24,7 @@ from functools import cached_property
 from heapq import nlargest
 from math import fsum, inf, sqrt
 
-from memwell.model import Part
+from memwell.model import LegScore
 from memwell.search.normalise import (
     min_max,
     over_maximum,
@@ -35,7 +35,7 @@ from memwell.search.normalise import (
 
 WORDS, MEANING, LIFT = "words", "meaning", "lift"
 PLACES = (4, 5, 6)
-BASIS = 100
+POOL = 100
 """Of what each leg brought, so many of the best decide what is usual."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
@@ -67,9 +67,9 @@ class Evidence:
     """Of every candidate that the leg knows of."""
     found: Sequence[int] = ()
     """Those it brought itself, best first."""
-    borrowed: Mapping[int, float] = field(default_factory=dict)
+    neighbour_credit: Mapping[int, float] = field(default_factory=dict)
     """What candidates gain from the passages beside them."""
-    standing: float = USUAL_STANDING
+    best_cosine_z: float = USUAL_STANDING
     """Of meaning: deviations by which the best cosine lies above chance."""
     coverage: float = 1.0
     """Of words: the best score over that of a passage with every word of the query."""
@@ -93,7 +93,7 @@ class Fusion:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _LegContribution:
     """What a leg says, as the fusion sees it, and how much that weighs."""
 
     leg: Evidence
@@ -105,24 +105,24 @@ class _Said:
         """The place of each candidate among what the leg brought."""
         return {chunk: rank for rank, chunk in enumerate(self.leg.found, 1)}
 
-    def part(self, chunk: int) -> Part:
+    def part(self, chunk: int) -> LegScore:
         """Return what the leg contributes to a candidate."""
         raw, evidence = self.leg.scores.get(chunk), self.evidence[chunk]
         rank = self.ranks.get(chunk)
-        return Part(self.leg.leg, rank, raw, evidence, self.weight, self.weight * evidence)
+        return LegScore(self.leg.leg, rank, raw, evidence, self.weight, self.weight * evidence)
 
 
-class Fused(Mapping[int, tuple[Part, ...]]):
+class Fused(Mapping[int, tuple[LegScore, ...]]):
     """The score of each candidate; looked up, the parts that add up to it."""
 
-    def __init__(self, said: Sequence[_Said], pool: Sequence[int]) -> None:
+    def __init__(self, said: Sequence[_LegContribution], pool: Sequence[int]) -> None:
         self._said = said
-        self._lifts: dict[int, Part] = {}
+        self._lifts: dict[int, LegScore] = {}
         self.scores = {
             chunk: fsum([one.weight * one.evidence[chunk] for one in said]) for chunk in pool
         }
 
-    def __getitem__(self, chunk: int) -> tuple[Part, ...]:
+    def __getitem__(self, chunk: int) -> tuple[LegScore, ...]:
         lift = (self._lifts[chunk],) if chunk in self._lifts else ()
         return (*(one.part(chunk) for one in self._said), *lift)
 
@@ -141,7 +141,7 @@ class Fused(Mapping[int, tuple[Part, ...]]):
         for one in self._said:
             for chunk, rank in one.ranks.items():
                 best[chunk] = min(rank, best.get(chunk, rank))
-        return {chunk: rank for chunk, rank in best.items() if rank > BASIS}
+        return {chunk: rank for chunk, rank in best.items() if rank > POOL}
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.scores)
@@ -149,7 +149,7 @@ class Fused(Mapping[int, tuple[Part, ...]]):
     def __len__(self) -> int:
         return len(self.scores)
 
-    def lift(self, first: Sequence[int]) -> None:
+    def guarantee_places(self, first: Sequence[int]) -> None:
         """Let candidates be no further back than `PLACES`."""
         late = self.late()
         early = {chunk: score for chunk, score in self.scores.items() if chunk not in late}
@@ -159,7 +159,7 @@ class Fused(Mapping[int, tuple[Part, ...]]):
             enough = others[-1] + _ABOVE * (1 - rank / 10) if len(others) == place else -inf
             if self.scores[chunk] < enough:
                 lift = enough - self.scores[chunk]
-                self._lifts[chunk] = Part(LIFT, rank, None, lift, 1.0, lift)
+                self._lifts[chunk] = LegScore(LIFT, rank, None, lift, 1.0, lift)
                 self.scores[chunk] = early[chunk] = fused(self[chunk])
 
 
@@ -169,26 +169,28 @@ def fuse(legs: Sequence[Evidence], fusion: Fusion) -> Fused:
     said = {STANDARD: _standard, RRF: _rrf, WEIGHTED: _weighted}[fusion.method](legs, pool, fusion)
     found = Fused(said, pool)
     if fusion.method == STANDARD:
-        found.lift(next((leg.found for leg in legs if leg.leg == MEANING), ()))
+        found.guarantee_places(next((leg.found for leg in legs if leg.leg == MEANING), ()))
     return found
 
 
-def fused(parts: Sequence[Part]) -> float:
+def fused(parts: Sequence[LegScore]) -> float:
     """Return the sum of what the legs contribute."""
     return fsum(part.contribution for part in parts)
 
 
-def _standard(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
+def _standard(
+    legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion
+) -> list[_LegContribution]:
     by_name = {leg.leg: leg for leg in legs}
-    standing = by_name[MEANING].standing if MEANING in by_name else USUAL_STANDING
+    standing = by_name[MEANING].best_cosine_z if MEANING in by_name else USUAL_STANDING
     coverage = by_name[WORDS].coverage if WORDS in by_name else 1.0
     words = weight_of_words(standing, coverage, fusion.words_weight)
     weights = [words if leg.leg == WORDS else 1.0 - words for leg in legs]
     total = fsum(weights)
     # However many hits are asked for, so that more of them begin with the fewer.
-    basis = {chunk for leg in legs for chunk in leg.found[:BASIS]}
+    basis = {chunk for leg in legs for chunk in leg.found[:POOL]}
     return [
-        _Said(leg, _standardised(leg, pool, basis), weight / (total or 1.0))
+        _LegContribution(leg, _standardise(leg, pool, basis), weight / (total or 1.0))
         for leg, weight in zip(legs, weights, strict=True)
     ]
 
@@ -200,9 +202,12 @@ def weight_of_words(standing: float, coverage: float, usual: float = WORDS_WEIGH
     return weight * min(1.0, max(0.0, coverage) / ENOUGH) ** SHARPNESS
 
 
-def _standardised(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[int, float]:
+def _standardise(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[int, float]:
     lowest = min(leg.scores.values(), default=0.0)
-    scores = {chunk: leg.scores.get(chunk, lowest) + leg.borrowed.get(chunk, 0.0) for chunk in pool}
+    scores = {
+        chunk: leg.scores.get(chunk, lowest) + leg.neighbour_credit.get(chunk, 0.0)
+        for chunk in pool
+    }
     usual = [score for chunk, score in scores.items() if chunk in basis]
     mean = fsum(usual) / (len(usual) or 1)
     deviation = sqrt(fsum((score - mean) ** 2 for score in usual) / (len(usual) or 1))
@@ -211,7 +216,7 @@ def _standardised(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[i
     return {chunk: (score - mean) / deviation for chunk, score in scores.items()}
 
 
-def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
+def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_LegContribution]:
     best = fsum(fusion.weight(leg.leg) for leg in legs) / (fusion.rrf_k + 1)
     made = []
     for leg in legs:
@@ -219,11 +224,13 @@ def _rrf(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[
         reciprocal = {
             chunk: 1 / (fusion.rrf_k + ranks[chunk]) if chunk in ranks else 0.0 for chunk in pool
         }
-        made.append(_Said(leg, reciprocal, fusion.weight(leg.leg) / (best or 1.0)))
+        made.append(_LegContribution(leg, reciprocal, fusion.weight(leg.leg) / (best or 1.0)))
     return made
 
 
-def _weighted(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> list[_Said]:
+def _weighted(
+    legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion
+) -> list[_LegContribution]:
     total = fusion.vector_weight + fusion.text_weight
     spoke = fsum(fusion.weight(leg.leg) for leg in legs)
     made = []
@@ -234,5 +241,5 @@ def _weighted(legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion) -> 
         else:
             normal = [max(0.0, score) for score in scores]
         weight = fusion.weight(leg.leg) * total / spoke if spoke else total / len(legs)
-        made.append(_Said(leg, dict(zip(pool, normal, strict=True)), weight))
+        made.append(_LegContribution(leg, dict(zip(pool, normal, strict=True)), weight))
     return made

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
-from memwell.store.words.normalise import camel_parts, normalise, pairs, unspaced_runs
+from memwell.store.words.normalise import bigrams, camel_parts, normalise, runs_without_spaces
 
 Tokens = Callable[[str], list[tuple[str, str]]]
 """The index's own view of a text: each token, and the letters it came from."""
@@ -22,11 +22,11 @@ _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
 _JOINTS = ("", "_", ".", "/", "-")
 """Between two marks, what makes them one: ERR_NGX_502."""
 
-_TOO_COMMON = 0.25
+_COMMON_SHARE = 0.25
 """A word in more than this share of the chunks is not worth a mark, if a rarer one is there."""
 
 
-class Marker:
+class Highlighter:
     """Finds the words of one query in any text; excluded and too common ones are left out."""
 
     def __init__(self, query: WordQuery, tokenize: Tokens, rows: Rows, total: int) -> None:
@@ -35,18 +35,18 @@ class Marker:
         every = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
         found = {token for text in every for token, _ in tokenize(text)}
         rarest = min(filter(None, map(rows, found)), default=0)
-        telling = {token for token in found if rows(token) <= max(_TOO_COMMON * total, rarest)}
+        telling = {token for token in found if rows(token) <= max(_COMMON_SHARE * total, rarest)}
         starts = {token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]}
         starts |= {token for token in telling if len(token) > 2 and not rows(token)}
-        runs = [run for text in texts for run in unspaced_runs(text)]
+        runs = [run for text in texts for run in runs_without_spaces(text)]
         self._tokens = telling
         self._prefixes = tuple(starts)
-        self._pairs = {pair for run in runs for pair in pairs(run)}
+        self._pairs = {pair for run in runs for pair in bigrams(run)}
         self._initials = {token[:1] for token in (*telling, *starts)}
         self._tokenize = tokenize
         self._known: dict[str, tuple[tuple[int, int], ...]] = {}
 
-    def marks(self, text: str) -> tuple[tuple[int, int], ...]:
+    def spans(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the spans of `text` that match, in order and apart from each other."""
         spans: list[tuple[int, int]] = []
         for match in _WORD.finditer(text):
@@ -63,7 +63,7 @@ class Marker:
     def _in_word(self, word: str) -> Iterator[tuple[int, int]]:
         if word.isascii() and word[1:].islower() and word[0].lower() not in self._initials:
             return  # a stem begins like its word: most need not be looked at
-        if unspaced_runs(word):
+        if runs_without_spaces(word):
             for start in range(len(word)):
                 if word[start : start + 2] in self._pairs:
                     yield start, min(start + 2, len(word))

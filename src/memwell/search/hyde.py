@@ -40,7 +40,7 @@ _LOCK_MS = 100
 REPLACE = "replace"
 
 
-class Searching(Protocol):
+class MemoryPort(Protocol):
     """What of a memory is needed."""
 
     notices: list[str]
@@ -50,7 +50,7 @@ class Searching(Protocol):
         """The settings that hold."""
 
     @property
-    def kept_index(self) -> Index:
+    def store_index(self) -> Index:
         """Where providers that failed are noted."""
 
     @property
@@ -58,8 +58,8 @@ class Searching(Protocol):
         """Search for a query, in a `mode` and by the meaning of a `passage` if they are given."""
 
 
-def searched(
-    message: str, memory: Searching, folder: Path, budget: Budget | None = None, **wanted: Any
+def search_with_hyde(
+    message: str, memory: MemoryPort, folder: Path, budget: Budget | None = None, **wanted: Any
 ) -> SearchResult:
     """Search for a message, and by an answer to it where the settings say so.
 
@@ -79,11 +79,11 @@ def searched(
     legs = [leg for leg in more.legs if leg.answered and leg.detail == HYPOTHETICAL]
     if not legs:
         return plain
-    hits = (*plain.hits, *_others(more.hits, plain.hits))
+    hits = (*plain.hits, *_other_chats(more.hits, plain.hits))
     return replace(plain, hits=hits, legs=(*plain.legs, *legs))
 
 
-def model_named(values: Mapping[str, Any]) -> str:
+def describe_model(values: Mapping[str, Any]) -> str:
     """Return the name of the model that makes answers up, or say what is missing for them."""
     if not _has_vectors(values):
         raise MemwellError(
@@ -104,13 +104,13 @@ def _has_vectors(values: Mapping[str, Any]) -> bool:
 
 
 def _chat(values: Mapping[str, Any]) -> Chat | None:
-    from memwell.llm.registry import chosen
+    from memwell.llm.registry import model_for
 
     wait = min(values["llm.timeout"], LONGEST_WAIT)
-    return chosen(values, "search.hyde_model", timeout=wait, total=wait)
+    return model_for(values, "search.hyde_model", timeout=wait, total=wait)
 
 
-def _others(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
+def _other_chats(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
     """Return the hits that show other lines than those that are known."""
     shown = [*known]
     texts = {hit.text for hit in shown}
@@ -126,7 +126,7 @@ def _overlap(one: Hit, other: Hit) -> bool:
     return same and one.start_line <= other.end_line and other.start_line <= one.end_line
 
 
-def _passage(message: str, memory: Searching, folder: Path, budget: Budget | None) -> str:
+def _passage(message: str, memory: MemoryPort, folder: Path, budget: Budget | None) -> str:
     """Return an answer to a message, kept or new; "" if there is none to be had."""
     from memwell.llm.base import LlmError
     from memwell.llm.log import budget_of
@@ -139,38 +139,38 @@ def _passage(message: str, memory: Searching, folder: Path, budget: Budget | Non
     try:
         if chat := _chat(values):
             within = budget or budget_of(values, say)
-            return _answered(message, within.wrap(chat), folder, memory.kept_index)
+            return _ask_model(message, within.wrap(chat), folder, memory.store_index)
         say("search.hyde_enabled is on, but no language model is named: set llm.default")
     except LlmError as error:
         say(f"Searched without a hypothetical answer: {error}")
     return ""
 
 
-def _answered(message: str, chat: Chat, folder: Path, index: Index) -> str:
-    from memwell.facts.guard import redacted
+def _ask_model(message: str, chat: Chat, folder: Path, index: Index) -> str:
+    from memwell.facts.guard import redact
     from memwell.state_files import read_scratch, write_scratch
 
-    message = redacted(message)  # a key is nothing to search by
+    message = redact(message)  # a key is nothing to search by
     asked = json.dumps([chat.name, chat.model, message]).encode()
     key = blake2s(asked, digest_size=16).hexdigest()
     kept = read_scratch(folder / ANSWERS)
     if isinstance(answer := kept.get(key), str):
         return answer
-    answer = _made_up(message, chat, index)
+    answer = _hypothetical_answer(message, chat, index)
     if answer:
         write_scratch(folder / ANSWERS, dict([*kept.items(), (key, answer)][-_MOST_ANSWERS:]))
     return answer
 
 
-def _made_up(message: str, chat: Chat, index: Index) -> str:
+def _hypothetical_answer(message: str, chat: Chat, index: Index) -> str:
     """Ask a model that is not left alone; one that fails will be, by every process."""
     from memwell.llm.base import BudgetSpent, LlmError, LlmFailing, LlmRefused
     from memwell.llm.prompts import hyde_prompt
 
     name, rest = f"{chat.name}:{chat.model} at {chat.address}", None
     with suppress(MemwellError), index.reading() as reader:
-        rest = reader.rests.of(name)
-    if rest and rest.holds(time.time()):
+        rest = reader.cooldowns.get(name)
+    if rest and rest.is_active(time.time()):
         resting = f"{name} is left alone for now: {rest.reason}"
         raise LlmFailing(resting, "`memwell index` has it asked again at once")
     try:
@@ -178,12 +178,12 @@ def _made_up(message: str, chat: Chat, index: Index) -> str:
     except (BudgetSpent, LlmRefused):  # which is not to say that it is down
         raise
     except LlmError as error:
-        with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
+        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as rests:
             asked = getattr(error, "retry_after", None) or 0.0
-            rests.failed(name, error.what, time.time(), at_least=asked)
+            rests.record_failure(name, error.what, time.time(), at_least=asked)
         alone = f"{error.what}; it is left alone for a while"
         raise LlmFailing(alone, error.remedy) from None
     if rest:
-        with suppress(MemwellError), index.writing_rests(_LOCK_MS) as rests:
-            rests.answered(name)
+        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as rests:
+            rests.clear(name)
     return answer

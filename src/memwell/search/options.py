@@ -69,13 +69,13 @@ def search_options(
         raise MemwellError(
             f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"
         )
-    _check("mode", options.mode, MODES)
-    _check("fusion", options.fusion.method, FUSIONS)
-    _check("diversity", options.diversity.method, DIVERSITIES)
-    _check("context", options.context, CONTEXTS)
+    _check_choice("mode", options.mode, MODES)
+    _check_choice("fusion", options.fusion.method, FUSIONS)
+    _check_choice("diversity", options.diversity.method, DIVERSITIES)
+    _check_choice("context", options.context, CONTEXTS)
     return options
 
 
-def _check(what: str, value: str, known: Sequence[str]) -> None:
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise MemwellError(f"{value!r} is no {what}", f"Use one of {', '.join(known)}")

@@ -68,12 +68,12 @@ def parse(text: str) -> Parsed:
     if not boolean:
         tokens = [token for token in tokens if token.kind != "paren"]
     clauses = _Parser(tokens).clauses()
-    query = _sorted_out(clauses, filters)
-    if not query.has_words and query.none_of and not filters.by_content:
+    query = _sort_clauses(clauses, filters)
+    if not query.has_words and query.none_of and not filters.selects_content:
         # Nothing but exclusions ranks nothing: they were meant as words.
         words = [token for token in tokens if token.kind in ("word", "phrase")]
         query = WordQuery(any_of=tuple(Word(token.text) for token in words), filters=filters)
-    return Parsed(query, _asked(tokens), tuple(notices))
+    return Parsed(query, _parse_query(tokens), tuple(notices))
 
 
 def without_quotes(parsed: Parsed) -> Parsed | None:
@@ -97,7 +97,7 @@ def without_quotes(parsed: Parsed) -> Parsed | None:
     )
 
 
-def _asked(tokens: list[_Token]) -> str:
+def _parse_query(tokens: list[_Token]) -> str:
     before = [_Token("", ""), *tokens]
     wanted = (
         token.text
@@ -113,7 +113,7 @@ def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
         minus = match["minus"] is not None
         if match["filter"]:
             value = match["quoted_value"] if match["value"] is None else match["value"]
-            updated = _filtered(filters, match["filter"], value, minus)
+            updated = _take_filters(filters, match["filter"], value, minus)
             if updated is None:
                 notices.append(
                     f"{match['filter']}:{value} is not a date like 2026-01-31; searched as words"
@@ -131,7 +131,7 @@ def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
     return filters, tokens, notices
 
 
-def _filtered(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
+def _take_filters(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
     """Return the filters with one more, or None if its value makes no sense."""
     match name, minus:
         case "path", False:
@@ -262,7 +262,7 @@ def _leaf(token: _Token) -> Node | None:
     return Word(token.text)
 
 
-def _sorted_out(clauses: list[Node | _Not], filters: Filters) -> WordQuery:
+def _sort_clauses(clauses: list[Node | _Not], filters: Filters) -> WordQuery:
     """Words and alternatives rank; phrases and conjunctions must match; the rest must not."""
     any_of: list[Node] = []
     all_of: list[Node] = []

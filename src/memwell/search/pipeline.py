@@ -21,19 +21,26 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memwell.model import Freshness, Hit, Leg, SearchResult
-from memwell.search.decay import OFF, Dated, Decay, aged, day_of
-from memwell.search.dedupe import Chosen, Diversity, select
+from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
+from memwell.search.dedupe import Diversity, Selected, select
 from memwell.search.fuse import Fusion, fuse
-from memwell.search.highlight import Marker
+from memwell.search.highlight import Highlighter
 from memwell.search.parse import Parsed, parse, without_quotes
-from memwell.search.remote_merge import Elsewhere, nowhere, placed
+from memwell.search.remote_merge import RemoteSearch, interleave, no_remote
 from memwell.search.remote_merge import candidates as from_elsewhere
-from memwell.search.retrieve import HYBRID, Ask, Asked, Candidate, Retrieval, wordlessly
-from memwell.search.spelling import nearest
-from memwell.search.time_expressions import Event, Period, spoken_of
+from memwell.search.retrieve import (
+    HYBRID,
+    Candidate,
+    EmbeddedQuery,
+    EmbedQuery,
+    Retrieval,
+    no_vectors,
+)
+from memwell.search.spelling import find_nearest
+from memwell.search.time_expressions import Event, Period, find_period
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Word, WordQuery
-from memwell.store.sqlite.fts import WordsUnavailable
+from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 ANYWHERE = Filters()
 POOL = 100
@@ -65,18 +72,18 @@ def search(
     reader: Reader,
     freshness: Freshness,
     within: Filters = ANYWHERE,
-    ask: Ask = wordlessly,
-    elsewhere: Elsewhere = nowhere,
+    ask: EmbedQuery = no_vectors,
+    elsewhere: RemoteSearch = no_remote,
 ) -> SearchResult:
     """Run the steps above over one state of the index, and ask elsewhere meanwhile."""
-    ranked = rank(read(text, within), options, reader, ask, elsewhere)
-    chosen = selected(ranked, options, reader)
+    ranked = rank(read_text(text, within), options, reader, ask, elsewhere)
+    chosen = select_hits(ranked, options, reader)
     hits = tuple(_hit(one, options, reader) for one in chosen)
     suggestions: tuple[str, ...] = ()
     query = ranked.parsed.query
-    with suppress(WordsUnavailable):  # then hits are shown plain
-        marker = Marker(query, reader.tokens, reader.rows, reader.total)
-        hits = tuple(replace(hit, marks=marker.marks(hit.text)) for hit in hits)
+    with suppress(KeywordSearchUnavailable):  # then hits are shown plain
+        marker = Highlighter(query, reader.tokens, reader.document_frequency, reader.total)
+        hits = tuple(replace(hit, marks=marker.spans(hit.text)) for hit in hits)
         suggestions = () if hits else tuple(_suggestions(text, query, reader))
     return SearchResult(
         query=text,
@@ -88,15 +95,15 @@ def search(
     )
 
 
-def _hit(chosen: Chosen, options: Options, reader: Reader) -> Hit:
-    hit = chosen.shown(options.min_score, explain=options.explain)
+def _hit(chosen: Selected, options: Options, reader: Reader) -> Hit:
+    hit = chosen.to_hit(options.min_score, explain=options.explain)
     if options.context == NO_CONTEXT or chosen.candidate.hit:
         return hit
     whole_section = options.context == SECTION
     return replace(hit, context=reader.context(chosen.candidate.chunk_id, whole_section))
 
 
-def read(text: str, within: Filters = ANYWHERE) -> Parsed:
+def read_text(text: str, within: Filters = ANYWHERE) -> Parsed:
     """Step 1; `within` says what no query can: which workspaces, which paths, at which time."""
     parsed = parse(text)
     beyond = {name: getattr(within, name) for name in ("workspaces", "only", "held_at")}
@@ -111,7 +118,7 @@ class Ranked:
     parsed: Parsed
     candidates: Sequence[Candidate]
     legs: tuple[Leg, ...] = ()
-    asked: Asked | None = None
+    asked: EmbeddedQuery | None = None
     period: Period | None = None
     below: Sequence[Candidate] = ()
     """Those whose relevance was too low."""
@@ -121,15 +128,15 @@ def rank(
     parsed: Parsed,
     options: Options,
     reader: Reader,
-    ask: Ask = wordlessly,
-    elsewhere: Elsewhere = nowhere,
+    ask: EmbedQuery = no_vectors,
+    elsewhere: RemoteSearch = no_remote,
 ) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
         # What filters alone ask for is just what was asked for.
-        listed = reader.listed(parsed.query.filters, options.k)
+        listed = reader.list_chunks(parsed.query.filters, options.k)
         return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed])
-    answer = (elsewhere if _is_for_all(parsed) else nowhere)(parsed.text, options.k)
+    answer = (elsewhere if _searches_everywhere(parsed) else no_remote)(parsed.text, options.k)
     retrieval = _retrieve(parsed, options, reader, ask)
     if not retrieval.evidence and (looser := without_quotes(parsed)):
         retrieval = _retrieve(looser, options, reader, ask)
@@ -138,7 +145,7 @@ def rank(
     # Before the threshold, so that a higher one only removes.
     _age(candidates, options.decay, period, reader)
     hits, leg = answer()
-    ordered = placed(sorted(candidates, key=lambda found: found.order), from_elsewhere(hits))
+    ordered = interleave(sorted(candidates, key=lambda found: found.order), from_elsewhere(hits))
     return Ranked(
         retrieval.parsed,
         [found for found in ordered if found.relevance >= options.min_score],
@@ -149,13 +156,13 @@ def rank(
     )
 
 
-def _is_for_all(parsed: Parsed) -> bool:
+def _searches_everywhere(parsed: Parsed) -> bool:
     """Whether a query asks for nothing that only the index can tell."""
     query = parsed.query
-    return not (query.filters.by_content or query.all_of or query.none_of)
+    return not (query.filters.selects_content or query.all_of or query.none_of)
 
 
-def _retrieve(parsed: Parsed, options: Options, reader: Reader, ask: Ask) -> Retrieval:
+def _retrieve(parsed: Parsed, options: Options, reader: Reader, ask: EmbedQuery) -> Retrieval:
     retrieval = Retrieval(parsed, reader, max(options.k * options.multiplier, POOL))
     retrieval.run(options.mode, ask)
     return retrieval
@@ -163,20 +170,22 @@ def _retrieve(parsed: Parsed, options: Options, reader: Reader, ask: Ask) -> Ret
 
 def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
     """Return the time that a query speaks of; what has no date of its own is looked up."""
-    spoken = spoken_of(parsed.text, decay.today)
+    spoken = find_period(parsed.text, decay.today)
     if not isinstance(spoken, Event):
         return spoken
-    day = _day_of(read(spoken.what, parsed.query.filters).query, reader)
+    day = _day_of(read_text(spoken.what, parsed.query.filters).query, reader)
     return spoken.period(day) if day else None
 
 
 def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
     """Return the date of the note that surely tells of an event, if one does."""
-    with suppress(WordsUnavailable):
+    with suppress(KeywordSearchUnavailable):
         sure = _SURE * reader.ideal_word_score(event)
-        matches = [match.chunk_id for match in reader.words(event, POOL) if match.score >= sure]
-        notes = reader.dated(matches)
-        return next((day for match in matches if (day := day_of(notes[match][1]))), None)
+        matches = [
+            match.chunk_id for match in reader.search_keywords(event, POOL) if match.score >= sure
+        ]
+        notes = reader.note_dates(matches)
+        return next((day for match in matches if (day := parse_day(notes[match][1]))), None)
     return None
 
 
@@ -186,16 +195,16 @@ def _age(
     """Step 5: what time leaves of each."""
     if period is None and (decay.method == OFF or decay.today is None):
         return
-    notes = reader.dated([found.chunk_id for found in candidates])
+    notes = reader.note_dates([found.chunk_id for found in candidates])
     dated = [  # none is older for what is only there because many hits were asked for
-        Dated(0.0 if found.late else found.relevance, *notes[found.chunk_id])
+        Dated(0.0 if found.overflow_rank else found.relevance, *notes[found.chunk_id])
         for found in candidates
     ]
-    for found, kept in zip(candidates, aged(dated, decay, period), strict=True):
-        found.kept = kept
+    for found, kept in zip(candidates, decay_factors(dated, decay, period), strict=True):
+        found.decay = kept
 
 
-def selected(ranked: Ranked, options: Options, reader: Reader) -> list[Chosen]:
+def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Selected]:
     """Steps 7 and 8."""
     choice = options.k * options.multiplier
     return select(ranked.candidates, options.k, choice, options.diversity, reader, ranked.asked)
@@ -204,7 +213,7 @@ def selected(ranked: Ranked, options: Options, reader: Reader) -> list[Chosen]:
 def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
     """Yield the query with each unknown word replaced by its nearest known one."""
     words = [node for node in query.any_of if isinstance(node, Word)]
-    for unknown in reader.unknown(words)[:3]:
-        for token in nearest(unknown.casefold(), reader.vocabulary):
-            if word := reader.written(token, unknown, query.filters):
+    for unknown in reader.unknown_words(words)[:3]:
+        for token in find_nearest(unknown.casefold(), reader.vocabulary):
+            if word := reader.surface_form(token, unknown, query.filters):
                 yield text.replace(unknown, word)

@@ -15,12 +15,12 @@ from urllib.parse import quote
 from memwell.config.load import Config
 from memwell.embed.base import EmbeddingError
 from memwell.model import Hit, Leg
-from memwell.net.client import Service
-from memwell.net.responses import Settings
-from memwell.search.remote_merge import REMOTE, Found
+from memwell.net.client import JsonClient
+from memwell.net.responses import SettingNames
+from memwell.search.remote_merge import REMOTE, RemoteResult
 
 _VENDOR = "https://api.openai.com/v1"
-_SECTION = Settings("remote", "MEMWELL_REMOTE_KEY")
+_SECTION = SettingNames("remote", "MEMWELL_REMOTE_KEY")
 _MOST_HITS = 50
 """What the protocol lets one ask for."""
 _MOST_BYTES = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ class RemoteStore:
     def __init__(self, base_url: str, store: str, key: str, timeout: float) -> None:
         self._path = f"/vector_stores/{quote(store, safe='')}/search"
         self._store = store
-        self._service = Service(
+        self._service = JsonClient(
             base_url,
             key,
             vendor=_VENDOR,
@@ -51,16 +51,16 @@ class RemoteStore:
             most_bytes=_MOST_BYTES,
         )
 
-    def begin(self, text: str, limit: int) -> Callable[[], Found]:
+    def begin(self, text: str, limit: int) -> Callable[[], RemoteResult]:
         """Begin to ask; what is returned waits for the answer, and never fails."""
-        answer: Future[Found] = Future()
+        answer: Future[RemoteResult] = Future()
         ask = threading.Thread(
-            target=lambda: answer.set_result(self._asked(text, limit)), daemon=True
+            target=lambda: answer.set_result(self._request(text, limit)), daemon=True
         )
         ask.start()
         return answer.result
 
-    def _asked(self, text: str, limit: int) -> Found:
+    def _request(self, text: str, limit: int) -> RemoteResult:
         body = {"query": text, "max_num_results": min(limit, _MOST_HITS)}
         try:
             page = self._service.post(self._path, body)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memwell.model import Hit, Leg, Part
+from memwell.model import Hit, Leg, LegScore
 from memwell.search.retrieve import Candidate
 
 REMOTE = "remote"
 
-Found = tuple[Sequence[Hit], Leg | None]
+RemoteResult = tuple[Sequence[Hit], Leg | None]
 """Passages, best first, and how asking went; no leg where nobody was asked."""
-Elsewhere = Callable[[str, int], Callable[[], Found]]
+RemoteSearch = Callable[[str, int], Callable[[], RemoteResult]]
 """Begins to ask for the best so many passages for a text; what it returns waits for them."""
 
 
-def nowhere(text: str, limit: int) -> Callable[[], Found]:
+def no_remote(text: str, limit: int) -> Callable[[], RemoteResult]:
     """An `Elsewhere` for a memory that knows no other store."""
     return lambda: ((), None)
 
@@ -33,11 +33,11 @@ def candidates(hits: Sequence[Hit]) -> list[Candidate]:
     ]
 
 
-def _part(rank: int, hit: Hit) -> Part:
-    return Part(REMOTE, rank, hit.relevance, hit.relevance, 1.0, hit.relevance)
+def _part(rank: int, hit: Hit) -> LegScore:
+    return LegScore(REMOTE, rank, hit.relevance, hit.relevance, 1.0, hit.relevance)
 
 
-def placed(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> list[Candidate]:
+def interleave(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> list[Candidate]:
     """Return both in one order."""
     merged, waiting = [], [*theirs]
     for own in ours:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memwell.model import Hit, Leg, Part
+from memwell.model import Hit, Leg, LegScore
 from memwell.search.calibrate import relevance
-from memwell.search.decay import ALL, Kept
-from memwell.search.fuse import BASIS, MEANING, USUAL_STANDING, WORDS, Evidence, Fused
+from memwell.search.decay import UNDECAYED, Decayed
+from memwell.search.fuse import MEANING, POOL, USUAL_STANDING, WORDS, Evidence, Fused
 from memwell.search.parse import Parsed
 from memwell.store.contract.index import Reader
-from memwell.store.contract.query import Beside, Match
-from memwell.store.sqlite.fts import WordsUnavailable
+from memwell.store.contract.query import Match, Neighbours
+from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 if TYPE_CHECKING:
     from memwell.store.sqlite.spaces import Space
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
-BORROWED = 0.3
+NEIGHBOUR_CREDIT = 0.3
 """Of the best BM25 beside it, what a short chunk is credited with."""
 SHORT, LONG = 300, 600
 """Characters, on average of a chunk and those beside it: up to the one a chunk borrows in full,
@@ -35,20 +35,20 @@ _UNMEASURED = (0.05, 0.08)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EmbeddedQuery:
     """A query as a vector of one space."""
 
     space: Space
     vector: Array
 
 
-Answer = tuple[Asked | None, Leg | None]
+QueryEmbedding = tuple[EmbeddedQuery | None, Leg | None]
 """A query as a vector, and how that went; no leg where there is nothing to say."""
-Ask = Callable[[str, Reader], Callable[[], Answer]]
+EmbedQuery = Callable[[str, Reader], Callable[[], QueryEmbedding]]
 """Begins to embed a query; what it returns waits for the answer."""
 
 
-def wordlessly(text: str, reader: Reader) -> Callable[[], Answer]:
+def no_vectors(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
     """An `Ask` for a memory without vectors."""
     return lambda: (None, None)
 
@@ -61,19 +61,19 @@ class Candidate:
     relevance: float
     fused: float = 0.0
     """The sum of what the legs contribute."""
-    above_chance: float | None = None
-    covered: float | None = None
-    kept: Kept = ALL
+    cosine_z: float | None = None
+    word_coverage: float | None = None
+    decay: Decayed = UNDECAYED
     legs: Fused | None = None
     """What it came about from; None where only filters ask."""
-    late: int = 0
+    overflow_rank: int = 0
     """Its rank, where it is only there because many hits were asked for."""
     hit: Hit | None = None
     """What is shown, where it is from another store."""
-    own_parts: tuple[Part, ...] = ()
+    own_parts: tuple[LegScore, ...] = ()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[LegScore, ...]:
         """What each leg contributes."""
         return self.legs[self.chunk_id] if self.legs else self.own_parts
 
@@ -82,17 +82,17 @@ class Candidate:
         """What it is sorted by: what time leaves of what speaks for it."""
         if self.legs is None or self.legs.one_leg:
             return self.score  # what one leg says alone is on the scale that is shown
-        return self.fused * self.kept.share if self.fused > 0 else self.fused
+        return self.fused * self.decay.factor if self.fused > 0 else self.fused
 
     @property
     def order(self) -> tuple[int, float, float, int]:
         """The key to sort by, best first."""
-        return self.late, -self.value, -self.fused, self.chunk_id
+        return self.overflow_rank, -self.value, -self.fused, self.chunk_id
 
     @property
     def score(self) -> float:
         """What it shows."""
-        return self.relevance * self.kept.share
+        return self.relevance * self.decay.factor
 
     def was_found_by(self, leg: str) -> bool:
         """Whether a leg brought it."""
@@ -108,23 +108,23 @@ class Retrieval:
         self.limit = limit
         self.legs: list[Leg] = []
         self.evidence: list[Evidence] = []
-        self.asked: Asked | None = None
+        self.asked: EmbeddedQuery | None = None
         self.ideal = 0.0
 
-    def run(self, mode: str, ask: Ask) -> None:
+    def run(self, mode: str, ask: EmbedQuery) -> None:
         """Ask the legs that a mode names."""
         answer = ask(self.parsed.text, self.reader) if mode != WORDS else None
         if mode != MEANING:
-            self._ask_words()
+            self._search_keywords()
         if answer:
-            self._ask_meaning(*answer())
+            self._search_vectors(*answer())
 
     def candidates(self, found: Fused) -> list[Candidate]:
         """Bring what the legs say of each chunk to scales that mean the same everywhere."""
         words, meaning = (self._scores(leg) for leg in (WORDS, MEANING))
         mean, deviation = _unrelated(self.asked.space) if self.asked else (0.0, 1.0)
         ideal = self.ideal
-        late = found.late() if self.limit > BASIS else {}
+        late = found.late() if self.limit > POOL else {}
         made = []
         for chunk, score in found.scores.items():
             cosine, bm25 = meaning.get(chunk), words.get(chunk)
@@ -132,7 +132,7 @@ class Retrieval:
             covered = None if bm25 is None else bm25 / ideal if ideal else 1.0
             likely = relevance(above, covered)
             behind = late.get(chunk, 0)
-            made.append(Candidate(chunk, likely, score, above, covered, ALL, found, behind))
+            made.append(Candidate(chunk, likely, score, above, covered, UNDECAYED, found, behind))
         return made
 
     def _scores(self, leg: str) -> Mapping[int, float]:
@@ -141,13 +141,13 @@ class Retrieval:
     def _coverage(self, score: float) -> float:
         return score / self.ideal if self.ideal else 1.0
 
-    def _ask_words(self) -> None:
+    def _search_keywords(self) -> None:
         try:
-            if broken := self.reader.words_unusable():
-                raise WordsUnavailable(broken)
-            matches = self.reader.words(self.parsed.query, self.limit)
+            if broken := self.reader.keyword_problem():
+                raise KeywordSearchUnavailable(broken)
+            matches = self.reader.search_keywords(self.parsed.query, self.limit)
             self.ideal = self.reader.ideal_word_score(self.parsed.query)
-        except WordsUnavailable as error:
+        except KeywordSearchUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
         self.legs.append(Leg(WORDS, True))
@@ -156,35 +156,37 @@ class Retrieval:
             coverage = self._coverage(max(scores.values()))
             self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
 
-    def _ask_meaning(self, asked: Asked | None, leg: Leg | None) -> None:
+    def _search_vectors(self, asked: EmbeddedQuery | None, leg: Leg | None) -> None:
         self.legs += [leg] if leg else []
         if asked is None:
             return
         found = {match.chunk_id: match.score for match in self._nearest(asked)}
-        if self.reader.vectors_missing:
-            self.legs[-1] = Leg(MEANING, False, self.reader.vectors_missing)
+        if self.reader.vector_problem:
+            self.legs[-1] = Leg(MEANING, False, self.reader.vector_problem)
         if not found:
             return
         scores = {**found}
         if self.evidence:
-            scores |= self._of_the_others(asked, found)
-        standing = _above_usual(asked.space, max(scores.values()))
-        self.evidence.append(Evidence(MEANING, scores, [*found], standing=standing))
+            scores |= self._score_each_others_finds(asked, found)
+        standing = _above_typical(asked.space, max(scores.values()))
+        self.evidence.append(Evidence(MEANING, scores, [*found], best_cosine_z=standing))
         self.asked = asked
 
-    def _nearest(self, asked: Asked) -> list[Match]:
+    def _nearest(self, asked: EmbeddedQuery) -> list[Match]:
         """Ask a space; with a broken keyword index, without what must or must not match."""
         arguments = (asked.space, asked.vector, self.parsed.query, self.limit)
         try:
             return self.reader.nearest(*arguments)
-        except WordsUnavailable:
+        except KeywordSearchUnavailable:
             return self.reader.nearest(*arguments, words=False)
 
-    def _of_the_others(self, asked: Asked, mine: Mapping[int, float]) -> dict[int, float]:
+    def _score_each_others_finds(
+        self, asked: EmbeddedQuery, mine: Mapping[int, float]
+    ) -> dict[int, float]:
         """Return the cosines of chunks that only the words found, and tell the words of mine."""
         (words,) = self.evidence
         unknown = [chunk for chunk in mine if chunk not in words.scores]
-        beside = self.reader.beside([*words.scores, *unknown], LONG)
+        beside = self.reader.neighbours([*words.scores, *unknown], LONG)
         asked_for = {*unknown, *(other for group in beside.values() for other in group.chunks)}
         more = self._word_scores([chunk for chunk in asked_for if chunk not in words.scores])
         known = {**more, **words.scores}
@@ -192,7 +194,9 @@ class Retrieval:
             replace(
                 words,
                 scores={**{chunk: known.get(chunk, 0.0) for chunk in unknown}, **words.scores},
-                borrowed={chunk: _borrowed(group, known) for chunk, group in beside.items()},
+                neighbour_credit={
+                    chunk: _neighbour_credit(group, known) for chunk, group in beside.items()
+                },
             )
         ]
         unseen = [chunk for chunk in words.scores if chunk not in mine]
@@ -201,17 +205,21 @@ class Retrieval:
     def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
         try:
             return self.reader.word_scores(self.parsed.query, chunks) if chunks else {}
-        except WordsUnavailable:
+        except KeywordSearchUnavailable:
             return {}
 
 
-def _borrowed(group: Beside, scores: Mapping[int, float]) -> float:
+def _neighbour_credit(group: Neighbours, scores: Mapping[int, float]) -> float:
     """Return what a chunk is credited with for those beside it: all of it, if they are short."""
     share = min(1.0, max(0.0, (LONG - group.length) / (LONG - SHORT)))
-    return BORROWED * share * max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
+    return (
+        NEIGHBOUR_CREDIT
+        * share
+        * max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
+    )
 
 
-def _above_usual(space: Space, cosine: float) -> float:
+def _above_typical(space: Space, cosine: float) -> float:
     """Return by how many deviations a cosine lies above that of two passages of the space."""
     if space.random_mean is None or not space.random_deviation:
         return USUAL_STANDING if cosine > 0.5 else 0.0

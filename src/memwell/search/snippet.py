@@ -41,7 +41,9 @@ def joined(hits: Sequence[Hit]) -> list[list[Hit]]:
     """
     groups: list[list[Hit]] = []
     for hit in hits:
-        near = next((group for group in groups if any(_touch(hit, other) for other in group)), None)
+        near = next(
+            (group for group in groups if any(_touches(hit, other) for other in group)), None
+        )
         if near is None:
             groups.append([hit])
         else:
@@ -50,7 +52,7 @@ def joined(hits: Sequence[Hit]) -> list[list[Hit]]:
     return groups
 
 
-def _touch(one: Hit, other: Hit) -> bool:
+def _touches(one: Hit, other: Hit) -> bool:
     """Whether two hits of one section overlap or follow one another, but for blank lines."""
     same = (one.workspace, one.path, one.heading) == (other.workspace, other.path, other.heading)
     gap = max(one.start_line, other.start_line) - min(one.end_line, other.end_line)

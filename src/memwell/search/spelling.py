@@ -8,7 +8,7 @@ Vocabulary = Callable[[int, int], Iterable[tuple[str, int]]]
 """Tokens whose length lies between two numbers, each with how many chunks hold it."""
 
 
-def nearest(word: str, vocabulary: Vocabulary, most: int = 3) -> list[str]:
+def find_nearest(word: str, vocabulary: Vocabulary, most: int = 3) -> list[str]:
     """Return the tokens fewest edits away from `word`, the commonest first among equals."""
     allowed = 1 if len(word) < 5 else 2
     letters = set(word)

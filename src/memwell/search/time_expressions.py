@@ -89,11 +89,11 @@ class Event:
         return Period(day, None, certain=False)
 
 
-def spoken_of(text: str, today: dt.date | None) -> Period | Event | None:
+def find_period(text: str, today: dt.date | None) -> Period | Event | None:
     """Return the time that a query speaks of, if it speaks of any."""
-    spans = [(match, span) for match in _SPAN.finditer(text) if (span := _span(match, today))]
+    spans = [(match, span) for match in _SPAN.finditer(text) if (span := _find_span(match, today))]
     if not spans:
-        return _event(text)
+        return _find_event(text)
     match, first = spans[0]
     before = text[: match.start()]
     relation = _RELATION.search(before) or _RELATION.match(match[0].partition(" ")[0] + " ")
@@ -109,7 +109,7 @@ def spoken_of(text: str, today: dt.date | None) -> Period | Event | None:
     return first
 
 
-def _event(text: str) -> Event | None:
+def _find_event(text: str) -> Event | None:
     found = _EVENT.search(text)
     what = _EVENT_ENDS.split(found[2])[0].strip() if found else ""
     if not found or not what:
@@ -117,18 +117,18 @@ def _event(text: str) -> Event | None:
     return Event(found[1].lower(), what)
 
 
-def _span(match: re.Match[str], today: dt.date | None) -> Period | None:
+def _find_span(match: re.Match[str], today: dt.date | None) -> Period | None:
     """Return the days of an expression; None if it names none, or today is needed to know."""
     try:
-        return _dated(match, today) or (_relative(match, today) if today else None)
+        return _find_date(match, today) or (_find_relative(match, today) if today else None)
     except (ValueError, OverflowError):  # there is no 31 June
         return None
 
 
-def _dated(match: re.Match[str], today: dt.date | None) -> Period | None:
+def _find_date(match: re.Match[str], today: dt.date | None) -> Period | None:
     if match["iso"]:
         iso_year, iso_month, *rest = match["iso"].split("-")
-        return _of_month(int(iso_year), int(iso_month), rest[0] if rest else None)
+        return _find_month(int(iso_year), int(iso_month), rest[0] if rest else None)
     if match["year5"]:
         return _year(int(match["year5"]))
     name = match["month"] or match["month2"] or match["month3"] or match["month4"]
@@ -137,19 +137,19 @@ def _dated(match: re.Match[str], today: dt.date | None) -> Period | None:
     month = next(n for n, full in enumerate(_MONTHS, 1) if full.startswith(name.lower()[:3]))
     day, year = match["day"] or match["day2"], match["year"] or match["year2"] or match["year3"]
     if year:
-        return _of_month(int(year), month, day)
+        return _find_month(int(year), month, day)
     if today is None:
         return None
-    latest = _of_month(today.year, month, day)
+    latest = _find_month(today.year, month, day)
     to_come = latest.start is not None and latest.start > today
-    return _of_month(today.year - 1, month, day) if to_come else latest
+    return _find_month(today.year - 1, month, day) if to_come else latest
 
 
-def _of_month(year: int, month: int, day: str | None) -> Period:
+def _find_month(year: int, month: int, day: str | None) -> Period:
     return _days(dt.date(year, month, int(day))) if day else _month(year, month)
 
 
-def _relative(match: re.Match[str], today: dt.date) -> Period | None:
+def _find_relative(match: re.Match[str], today: dt.date) -> Period | None:
     if match["near"]:
         return _days(today - dt.timedelta(match["near"].lower() == "yesterday"))
     if match["weekday"]:
@@ -163,14 +163,14 @@ def _relative(match: re.Match[str], today: dt.date) -> Period | None:
         day = today - dt.timedelta(int(match["ago"]) * unit)
         return _days(day - dt.timedelta(unit // 2), unit // 2 * 2 + 1)
     if match["unit"]:
-        this = _around(match["unit"].lower(), today)
+        this = _period_around(match["unit"].lower(), today)
         if match["which"].lower() == "this" or this.start is None:
             return this
-        return _around(match["unit"].lower(), this.start - dt.timedelta(1))
+        return _period_around(match["unit"].lower(), this.start - dt.timedelta(1))
     return None
 
 
-def _around(unit: str, day: dt.date) -> Period:
+def _period_around(unit: str, day: dt.date) -> Period:
     """Return the week, month or year that a day is in."""
     if unit == "week":
         return _days(day - dt.timedelta(day.weekday()), 7)

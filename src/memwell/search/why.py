@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memwell.model import Trace
-from memwell.search.dedupe import OFF, Chosen, traced
-from memwell.search.pipeline import Options, Ranked, rank, read, selected
-from memwell.search.retrieve import Ask, Candidate
+from memwell.search.dedupe import OFF, Selected, add_trace
+from memwell.search.pipeline import Options, Ranked, rank, read_text, select_hits
+from memwell.search.retrieve import Candidate, EmbedQuery
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters
 
@@ -52,15 +52,15 @@ def why(
     options: Options,
     reader: Reader,
     within: Filters,
-    ask: Ask,
+    ask: EmbedQuery,
 ) -> Why:
     """Follow the chunks of a note through a search."""
-    parsed = read(text, within)
+    parsed = read_text(text, within)
     mine = frozenset(chunks)
     if filtered := _filtered(parsed.query.filters, chunks, reader):
         return Why(text, path, FILTERED, f"{filtered} leaves it out", f"Search without {filtered}")
     ranked = rank(parsed, options, reader, ask)
-    chosen = selected(ranked, options, reader)
+    chosen = select_hits(ranked, options, reader)
     verdict = (
         _among_hits(chosen, mine, options)
         or _lost_in_order(ranked, chosen, mine, options)
@@ -79,7 +79,7 @@ def _filtered(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
     nothing = Filters(workspaces=filters.workspaces)
     for name in _TYPED:
         one = replace(nothing, **{name: getattr(filters, name)})
-        if one != nothing and not reader.allowed(one, chunks):
+        if one != nothing and not reader.has_allowed(one, chunks):
             value = getattr(filters, name)
             shown = value if isinstance(value, str) else " ".join(value)
             return f"{_TYPED[name]}{shown}"
@@ -96,10 +96,10 @@ _TYPED = {
 }
 
 
-def _among_hits(chosen: Sequence[Chosen], mine: frozenset[int], options: Options) -> Why | None:
+def _among_hits(chosen: Sequence[Selected], mine: frozenset[int], options: Options) -> Why | None:
     for place, one in enumerate(chosen, 1):
         if one.candidate.chunk_id in mine:
-            hit = one.shown(options.min_score, explain=True)
+            hit = one.to_hit(options.min_score, explain=True)
             return _verdict(FOUND, f"hit {place} of {len(chosen)}", trace=hit.trace)
     for place, one in enumerate(chosen, 1):
         if any(copy.chunk_id in mine for copy, _ in one.copies):
@@ -109,12 +109,12 @@ def _among_hits(chosen: Sequence[Chosen], mine: frozenset[int], options: Options
 
 
 def _lost_in_order(
-    ranked: Ranked, chosen: Sequence[Chosen], mine: frozenset[int], options: Options
+    ranked: Ranked, chosen: Sequence[Selected], mine: frozenset[int], options: Options
 ) -> Why | None:
     at, best = _best(ranked.candidates, mine)
     if best is None:
         return None
-    trace = traced(best, options.min_score)
+    trace = add_trace(best, options.min_score)
     place = f"candidate {at} of {len(ranked.candidates)}"
     if options.diversity.method != OFF and at <= options.k * options.multiplier:
         return _verdict(
@@ -126,7 +126,7 @@ def _lost_in_order(
     ageless = sorted(ranked.candidates, key=lambda one: (-one.fused, one.chunk_id))
     before, _ = _best(ageless, mine)
     if before <= len(chosen) < at:
-        reason = f"{place}; without time it would be {before} ({best.kept.why})"
+        reason = f"{place}; without time it would be {before} ({best.decay.why})"
         remedy = "Name its time in the query, or set search.decay to off"
         return _verdict(DECAYED, reason, remedy, trace)
     return _verdict(
@@ -142,7 +142,7 @@ def _below(ranked: Ranked, mine: frozenset[int], options: Options) -> Why | None
         BELOW,
         f"its relevance {best.relevance:.3f} is below min_score {options.min_score:g}",
         f"Search with --min-score {best.relevance - 0.0005:.3f}",
-        traced(best, options.min_score),
+        add_trace(best, options.min_score),
     )
 
 
@@ -150,7 +150,7 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
     query = ranked.parsed.query
     if not query.has_words:
         return _verdict(OUTRANKED, "the filters list more notes before it", "Ask for more hits: -k")
-    if (query.all_of or query.none_of) and not reader.satisfying(query, chunks):
+    if (query.all_of or query.none_of) and not reader.has_matching(query, chunks):
         return _verdict(
             EXCLUDED,
             "it lacks what must match, or holds what must not",
@@ -168,7 +168,7 @@ def _places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[s
             yield f"{leg.name}: did not answer ({leg.reason})"
             continue
         if leg.name == "words":
-            matches = reader.words(query, everything)
+            matches = reader.search_keywords(query, everything)
         elif ranked.asked:
             matches = reader.nearest(ranked.asked.space, ranked.asked.vector, query, everything)
         else:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk, Note
 from memwell.store.contract.index import Index
-from memwell.store.rows import FACTS
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.rows import FACT_WORKSPACE
+from memwell.store.sqlite.notes import SourceFile
 
 if TYPE_CHECKING:
     from memwell.store.vectors.snapshot import Array
@@ -29,18 +29,18 @@ class ListedNote:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeNote:
+class ExportedNote:
     """A note with all that an index knows of it, so that another one can be told."""
 
     id: int
     workspace: str
-    file: NoteFile
+    file: SourceFile
     note: Note
     chunk_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MapPoint:
     """A passage that has a vector."""
 
     path: str
@@ -52,7 +52,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class NoteBrowser:
     """What the index holds of some workspaces, of notes and of facts."""
 
     index: Index
@@ -61,32 +61,32 @@ class Contents:
     def notes(self, path: str | None = None) -> list[ListedNote]:
         """Return the notes (of a path), the newest first, those without a date last."""
         with self.index.reading() as reader:
-            return reader.contained.notes(self.roots, path)
+            return reader.listing.notes(self.roots, path)
 
     def chunks(self, path: str, workspace: str) -> list[Chunk]:
         """Return the passages of a note, in order; none of a note that is not there."""
         with self.index.reading() as reader:
-            return reader.contained.chunks(self.roots, path, workspace)
+            return reader.listing.chunks(self.roots, path, workspace)
 
-    def landscape(self, most: int) -> tuple[list[Spot], Array]:
+    def sample_with_vectors(self, most: int) -> tuple[list[MapPoint], Array]:
         """Return passages with their vectors in the space that answers, evenly spread over it."""
         import numpy as np
 
         with self.index.reading() as reader:
             space = reader.spaces.live()
             step = -(-reader.total // most) or 1
-            rows = reader.contained.landscape(self.roots, space, step) if space else []
+            rows = reader.listing.sample_with_vectors(self.roots, space, step) if space else []
         vectors = np.frombuffer(b"".join(vector for _, vector in rows), dtype="<f4")
         return [spot for spot, _ in rows], vectors.reshape(-1, space.dimensions if space else 2)
 
 
-def as_chunk(row: Sequence[Any]) -> Chunk:
+def to_chunk(row: Sequence[Any]) -> Chunk:
     """Return a passage: text, first and last line, heading and overlap."""
     text, start, end, heading, overlap = row
     return Chunk(text, start, end, tuple(filter(None, heading.split("\n"))), overlap)
 
 
-def as_whole(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> WholeNote:
+def to_exported_note(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> ExportedNote:
     """Return a note from its row and those of its chunks, each with its id first."""
     key, root, *file, title, names, date, meta, tags, links = row
     called = names.split("\n")
@@ -97,12 +97,14 @@ def as_whole(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> WholeNote:
         tuple(called),
         tuple(links),
         json.loads(meta),
-        tuple(as_chunk(part[1:]) for part in chunks),
+        tuple(to_chunk(part[1:]) for part in chunks),
     )
-    return WholeNote(key, root, NoteFile(*file), note, tuple(part[0] for part in chunks))
+    return ExportedNote(key, root, SourceFile(*file), note, tuple(part[0] for part in chunks))
 
 
-def as_spot(row: Sequence[Any]) -> Spot:
+def to_map_point(row: Sequence[Any]) -> MapPoint:
     """Return a place: path, workspace, first and last line, and title."""
     path, root, start, end, title = row
-    return Spot(path, root, start, end, title, "fact" if root.startswith(FACTS) else "note")
+    return MapPoint(
+        path, root, start, end, title, "fact" if root.startswith(FACT_WORKSPACE) else "note"
+    )

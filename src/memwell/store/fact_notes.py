@@ -13,44 +13,46 @@ from collections.abc import Sequence
 from memwell.model import Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
-from memwell.store.rows import FACTS, FORMER
-from memwell.store.sqlite.facts import Which
+from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX
+from memwell.store.sqlite.facts import FactFilter
 from memwell.store.sqlite.filters import FACT
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.sqlite.notes import SourceFile
 
 
-def root_of(scope: str, target: str, *, former: bool = False) -> str:
+def scope_workspace(scope: str, target: str, *, former: bool = False) -> str:
     """Return what the workspace of a scope is called; `former` is what is no longer held true."""
-    return f"{FACTS}{FORMER if former else ''}{scope}:{target}"
+    return f"{FACT_WORKSPACE}{SUPERSEDED_SUFFIX if former else ''}{scope}:{target}"
 
 
-def follow(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
+def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in the index."""
     last = store.revision()
     if not last:
         return
     with index.reading() as reader:
-        behind = min(reader.notes.followed(root_of(*scope)) for scope in viewer.scopes)
-    with store.seen_by(viewer) as facts:
-        changed, gone = facts.since(behind) if behind < last else ([], [])
-        expired = facts.find(Which(expired_before=now, superseded=True))
+        behind = min(
+            reader.notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes
+        )
+    with store.for_viewer(viewer) as facts:
+        changed, gone = facts.changed_since(behind) if behind < last else ([], [])
+        expired = facts.find(FactFilter(expired_before=now, superseded=True))
     if behind == last and not expired:
         return
     with index.writing() as notes:
-        notes.overwrite()
+        notes.secure_delete()
         for scope in viewer.scopes:
-            notes.workspace(root_of(*scope))
+            notes.workspace(scope_workspace(*scope))
         shown = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
         _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], shown)
         for fact in shown:
             _put(notes, fact)
-        notes.follow([root_of(*scope) for scope in viewer.scopes], last)
+        notes.set_facts_revision([scope_workspace(*scope) for scope in viewer.scopes], last)
 
 
-def withdraw(index: Index, ids: Sequence[str]) -> None:
+def remove_facts(index: Index, ids: Sequence[str]) -> None:
     """Take facts out of an index, whoever may see them."""
     with index.writing() as notes:
-        notes.overwrite()
+        notes.secure_delete()
         _remove(notes, ids, [])
 
 
@@ -60,16 +62,16 @@ def _put(notes: Notes, fact: Fact) -> None:
     held = {"from": fact.valid_from or fact.created_at}
     held |= {"until": fact.valid_until} if fact.valid_until else {}
     note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), held, (chunk,))
-    file = NoteFile(fact.id, len(fact.text), 0, 0, "", FACT)
+    file = SourceFile(fact.id, len(fact.text), 0, 0, "", FACT)
     notes.put(notes.workspace(_root(fact)), file, note)
 
 
 def _root(fact: Fact) -> str:
-    return root_of(fact.scope, fact.target, former=fact.superseded_by is not None)
+    return scope_workspace(fact.scope, fact.target, former=fact.superseded_by is not None)
 
 
 def _remove(notes: Notes, ids: Sequence[str], shown: Sequence[Fact]) -> None:
     """Take facts out that are gone, but not what is about to be written over."""
     stays = {(fact.id, _root(fact)) for fact in shown}
-    rows = notes.facts_named(ids)
+    rows = notes.find_facts(ids)
     notes.delete([key for key, path, root in rows if (path, root) not in stays])

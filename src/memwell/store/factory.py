@@ -12,10 +12,10 @@ from memwell.store.sqlite import facts, index
 from memwell.store.sqlite import workspace_list as registry
 
 if TYPE_CHECKING:
-    from memwell.store.contract.facts import FactStore, Registry
+    from memwell.store.contract.facts import FactStore, WorkspaceList
     from memwell.store.contract.index import Index
     from memwell.store.postgres.server import Server
-    from memwell.store.vectors.backend import Backend
+    from memwell.store.vectors.backend import BackendSetting
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -25,35 +25,35 @@ class Stores:
     """What a memory is kept in."""
 
     index: Index
-    registry: Registry
+    registry: WorkspaceList
     facts: FactStore
 
 
-def in_files(home: Path, agent: str, backend: Backend | None = None) -> Stores:
+def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
     """Return the stores in the files of a home."""
     folder = home / "agents" / agent
     return Stores(
         index.Index(folder / "index.db", backend),
-        registry.Registry(folder),
+        registry.WorkspaceFile(folder),
         facts.FactStore(home / "memory.db"),
     )
 
 
-def on_server(url: str, tenant: str, home: Path, agent: str) -> Stores:
+def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
-    server = server_at(url, tenant)
+    server = get_server(url, tenant)
     from memwell.store.postgres import facts as server_facts
     from memwell.store.postgres import index as server_index
     from memwell.store.postgres import workspace_list as beside
 
     return Stores(
         server_index.Index(server, agent, home / "agents" / agent),
-        beside.Registry(server, agent),
+        beside.WorkspaceTable(server, agent),
         server_facts.FactStore(server, home),
     )
 
 
-def server_at(url: str, tenant: str) -> Server:
+def get_server(url: str, tenant: str) -> Server:
     """Return a PostgreSQL server as a tenant uses it; it is not asked yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(

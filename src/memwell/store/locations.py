@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memwell.errors import ConfigError, HomeError, NotFoundError
 from memwell.model import Viewer
-from memwell.store.factory import SCHEMES, Stores, in_files, on_server
+from memwell.store.factory import SCHEMES, Stores, open_postgres, open_sqlite
 
 if TYPE_CHECKING:
     from memwell.store.contract.facts import FactStore
-    from memwell.store.vectors.backend import Backend
+    from memwell.store.vectors.backend import BackendSetting
 
 Scopes = frozenset[tuple[str, str]]
 _ANY_AGENT = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner(Viewer):
+class AllScopes(Viewer):
     """Who sees the scopes that are named, whoever they are of."""
 
     every: tuple[tuple[str, str], ...] = ()
@@ -33,7 +33,7 @@ class Owner(Viewer):
         return self.every
 
 
-class Place(Protocol):
+class Location(Protocol):
     """Where a whole memory is kept."""
 
     @property
@@ -54,18 +54,18 @@ class Place(Protocol):
         """Return what an agent's memory is kept in."""
 
 
-class Home:
+class SqliteLocation:
     """The files of a home."""
 
-    def __init__(self, folder: Path, backend: Backend) -> None:
+    def __init__(self, folder: Path, backend: BackendSetting) -> None:
         self.name = str(folder)
         self._folder = folder
         self._backend = backend
-        self.facts = in_files(folder, _ANY_AGENT).facts
+        self.facts = open_sqlite(folder, _ANY_AGENT).facts
 
     def scopes(self) -> Scopes:
         """Return every scope that a fact is of, with whose it is."""
-        if not self.facts.is_there:
+        if not self.facts.exists:
             return frozenset()
         with self.facts.database.reading() as connection:
             rows = connection.execute("SELECT DISTINCT scope, target FROM fact_rows")
@@ -77,10 +77,10 @@ class Home:
 
     def stores(self, agent: str) -> Stores:
         """Return what an agent's memory is kept in."""
-        return in_files(self._folder, agent, self._backend)
+        return open_sqlite(self._folder, agent, self._backend)
 
 
-class Tenant:
+class PostgresLocation:
     """The rows of a tenant on a PostgreSQL server."""
 
     def __init__(self, url: str, tenant: str, home: Path) -> None:
@@ -90,7 +90,7 @@ class Tenant:
         from memwell.store.postgres.server import Server
 
         self._server = Server(url, tenant)
-        self.name = self._server.place
+        self.name = self._server.location
 
     def scopes(self) -> Scopes:
         """Return every scope that a fact is of, with whose it is."""
@@ -109,7 +109,7 @@ class Tenant:
 
     def stores(self, agent: str) -> Stores:
         """Return what an agent's memory is kept in."""
-        return on_server(self._url, self._tenant, self._home, agent)
+        return open_postgres(self._url, self._tenant, self._home, agent)
 
     def _rows(self, statement: str) -> list[Any]:
         def once() -> list[Any]:
@@ -117,15 +117,17 @@ class Tenant:
                 return session.rows(statement)
 
         try:
-            return self._server.again(once)
+            return self._server.retrying(once)
         finally:
             self._server.close()
 
 
-def place_at(address: str, tenant: str, home: Path, backend: Backend, *, is_there: bool) -> Place:
+def open_location(
+    address: str, tenant: str, home: Path, backend: BackendSetting, *, is_there: bool
+) -> Location:
     """Return the memory at a folder or an address; `is_there` if there must be one already."""
     if address.startswith(SCHEMES):
-        return Tenant(address, tenant, home)
+        return PostgresLocation(address, tenant, home)
     if "://" in address:
         scheme = address.split("://")[0]
         raise ConfigError(
@@ -139,4 +141,4 @@ def place_at(address: str, tenant: str, home: Path, backend: Backend, *, is_ther
         raise NotFoundError(
             f"There is no memory in {folder}", "Name a home: the folder that memory.db is in"
         )
-    return Home(folder, backend)
+    return SqliteLocation(folder, backend)

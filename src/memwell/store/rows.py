@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Context, Hit
-from memwell.store.contract.query import Beside
+from memwell.store.contract.query import Neighbours
 from memwell.store.sqlite.fts import WordRow
 
-FACTS = "facts:"
+FACT_WORKSPACE = "facts:"
 """What the workspaces begin with that hold no files, but facts."""
-FORMER = "former:"
+SUPERSEDED_SUFFIX = "former:"
 """What goes on, where these are facts that are no longer held true."""
 
 Tokens = Callable[[str], list[tuple[str, str]]]
 """Splits a text into tokens, each beside the letters it came from."""
 
 
-def unchanged(
+def match_chunks(
     chunks: Sequence[Chunk], before: Sequence[WordRow]
 ) -> tuple[list[int | None], list[int]]:
     """Return the id that each chunk has already, None for a new one; and the ids that go."""
@@ -33,7 +33,7 @@ def unchanged(
     return ids, [key for keys in reusable.values() for key in keys]
 
 
-def joined_text(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
+def join_chunks(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
     """Return chunks as one text: seq, first and last line, overlap and text of each."""
     text, before = "", None
     for seq, _, _, overlap, part in rows:
@@ -45,7 +45,9 @@ def joined_text(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
     return Context(rows[0][1], rows[-1][2], text)
 
 
-def together(rows: Iterable[tuple[int, int, int, int]], shorter_than: float) -> dict[int, Beside]:
+def group_neighbours(
+    rows: Iterable[tuple[int, int, int, int]], shorter_than: float
+) -> dict[int, Neighbours]:
     """Group chunks with those beside them: ids of both, and the lengths of both."""
     found: dict[int, list[tuple[int, int]]] = {}
     own: dict[int, int] = {}
@@ -53,7 +55,7 @@ def together(rows: Iterable[tuple[int, int, int, int]], shorter_than: float) -> 
         found.setdefault(chunk, []).append((other, length_of_other))
         own[chunk] = length
     groups = {
-        chunk: Beside(
+        chunk: Neighbours(
             tuple(other for other, _ in others),
             (own[chunk] + sum(length for _, length in others)) / (1 + len(others)),
         )
@@ -62,10 +64,10 @@ def together(rows: Iterable[tuple[int, int, int, int]], shorter_than: float) -> 
     return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
 
 
-def as_hit(row: Sequence[Any], relevance: float) -> Hit:
+def to_hit(row: Sequence[Any], relevance: float) -> Hit:
     """Return a hit: path, workspace, lines, text, title, heading, date, tags and until when."""
     path, root, start, end, text, title, heading, date, tags, until = row
-    fact = root.startswith(FACTS)
+    fact = root.startswith(FACT_WORKSPACE)
     return Hit(
         path=path,
         workspace="facts" if fact else root,
@@ -83,7 +85,7 @@ def as_hit(row: Sequence[Any], relevance: float) -> Hit:
     )
 
 
-def as_written(token: str, like: str, text: str, tokens: Tokens) -> str:
+def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str:
     """Return the word of a text that a token stands for, in the case of the word it is like."""
     words: list[str] = re.findall(r"[^\W_]+", text)
     for word in words:

@@ -11,7 +11,7 @@ from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
 
-UNHURRIED: dict[str, Value] = {"sync.on_search": False, "embedding.on_search": 0}
+SERVER_SETTINGS: dict[str, Value] = {"sync.on_search": False, "embedding.on_search": 0}
 """Settings of a memory that is kept in step in the background: no answer waits for it."""
 
 _LOOK_AGAIN_SECONDS = 2.0

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from memwell.errors import MemwellError
-from memwell.store.sqlite.filesystem import locked
+from memwell.store.sqlite.filesystem import hold_lock
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -52,7 +52,7 @@ class Request:
     """Whether all workspaces will not do where there is none around it."""
 
 
-def asked(home: Path, agent: str, request: Request, timeout: float) -> dict[str, Any] | None:
+def ask_server(home: Path, agent: str, request: Request, timeout: float) -> dict[str, Any] | None:
     """Ask the server of a home and agent; None if there is none, or it does not answer in time."""
     if not hasattr(socket, "AF_UNIX"):
         return None
@@ -87,7 +87,7 @@ def _line(peer: socket.socket, deadline: float) -> bytes:
     return received
 
 
-class Door:
+class HookServer:
     """Lets hooks ask a server's memory, from `with` to the end of it.
 
     Only one server of a home and agent listens; the door of another stays shut.
@@ -104,10 +104,10 @@ class Door:
         """Whether this is the server that answers."""
         return self._listener is not None
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> HookServer:
         if hasattr(socket, "AF_UNIX"):
             try:
-                self._listener = self._opened(_path(self._memory.home, self._memory.agent))
+                self._listener = self._open_socket(_path(self._memory.home, self._memory.agent))
             except OSError:  # a path that is too long, a home that cannot be written
                 self._held.close()
         if self._listener:
@@ -124,9 +124,9 @@ class Door:
         self._listener = None
         self._held.close()
 
-    def _opened(self, path: Path) -> socket.socket | None:
+    def _open_socket(self, path: Path) -> socket.socket | None:
         """Listen at a path, unless another server does; one that was left behind is replaced."""
-        if not self._held.enter_context(locked(path.with_suffix(".lock"), wait=False)):
+        if not self._held.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
             return None
         listener = self._held.enter_context(socket.socket(socket.AF_UNIX))
         # It gets its name only when it is private and listens.
@@ -138,7 +138,7 @@ class Door:
         os.replace(unnamed, path)
         self._held.callback(path.unlink, missing_ok=True)
         # To close a socket does not wake the thread that waits at it.
-        self._held.callback(_shut, listener)
+        self._held.callback(_close_socket, listener)
         return listener
 
     def _listen(self, listener: socket.socket) -> None:
@@ -167,10 +167,10 @@ class Door:
 
     def _answer(self, request: Any) -> dict[str, str]:
         try:
-            wanted = _checked(request)
+            wanted = _parse_request(request)
             if why := self._other(wanted):
                 return {"refused": why}
-            memory = self._memory.seen_by(user=wanted.user, session=wanted.session)
+            memory = self._memory.as_viewer(user=wanted.user, session=wanted.session)
             return {"block": memory.recall(wanted.message, budget=wanted.budget).block}
         except Exception as error:  # the hook does it itself, and the server goes on
             return {"refused": f"{type(error).__name__}: {error}"}
@@ -181,12 +181,12 @@ class Door:
 
         if wanted.user != self._memory.viewer.user:
             return "another user"
-        asker = Memory(self._memory.home, near=wanted.place, agent=self._memory.agent)
+        asker = Memory(self._memory.home, fallback_workspace=wanted.place, agent=self._memory.agent)
         same = asker.workspace == self._memory.workspace
         return "" if same and (asker.workspace or not wanted.only_there) else "another workspace"
 
 
-def _checked(request: Any) -> Request:
+def _parse_request(request: Any) -> Request:
     """Return a request if it is one, each value of its type."""
     known = Request("")
     told = request if isinstance(request, dict) else {}
@@ -199,6 +199,6 @@ def _checked(request: Any) -> Request:
     return Request(**told)
 
 
-def _shut(listener: socket.socket) -> None:
+def _close_socket(listener: socket.socket) -> None:
     with contextlib.suppress(OSError):
         listener.shutdown(socket.SHUT_RDWR)

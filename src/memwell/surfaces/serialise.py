@@ -6,12 +6,12 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """Return a result as dicts, lists, strings and numbers, ready for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return to_jsonable(asdict(value))
     if isinstance(value, float):
         return round(value, 4)  # more digits mean nothing, and differ from machine to machine
     if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: to_jsonable(inner) for key, inner in value.items()}
+    return [to_jsonable(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from memwell.model import Fact, FactEvent, Viewer
     from memwell.store.contract.index import Index
     from memwell.store.sqlite.database import Database
-    from memwell.store.sqlite.facts import Which
-    from memwell.store.sqlite.workspace_list import Entry
+    from memwell.store.sqlite.facts import FactFilter
+    from memwell.store.sqlite.workspace_list import Workspace
 
 T = TypeVar("T")
 
 
-class IdTaken(Exception):
+class IdTakenError(Exception):
     """An id that belongs to a fact which is not visible."""
 
 
@@ -28,7 +28,7 @@ class Facts(Protocol):
     def viewer(self) -> Viewer:
         """Who looks."""
 
-    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+    def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         """Return facts, the newest first."""
 
     def get(self, fact_id: str) -> Fact:
@@ -37,7 +37,7 @@ class Facts(Protocol):
     def history(self, fact_id: str) -> list[FactEvent]:
         """Return what happened to a fact, and to those it superseded, the oldest first."""
 
-    def since(self, revision: int) -> tuple[list[Fact], list[str]]:
+    def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         """Return what changed after a revision: facts as they are now, and ids that are gone."""
 
     def add(self, fact: Fact, folded: str) -> None:
@@ -52,7 +52,7 @@ class Facts(Protocol):
     def delete(self, ids: Iterable[str]) -> int:
         """Remove facts, and with them what is known of them; return how many there were."""
 
-    def leave_traces(self, facts: Iterable[Fact]) -> None:
+    def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Note what may still be in an index, a cache or a log of facts that are forgotten."""
 
     def events(self) -> dict[str, list[FactEvent]]:
@@ -77,25 +77,25 @@ class FactStore(Protocol):
         """The folder that files of agents lie in."""
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether anything can have been remembered yet."""
 
-    def seen_by(self, viewer: Viewer) -> AbstractContextManager[Facts]:
+    def for_viewer(self, viewer: Viewer) -> AbstractContextManager[Facts]:
         """Lend one unchanging state, as a viewer sees it."""
 
-    def changed_by(self, viewer: Viewer) -> AbstractContextManager[Facts]:
+    def change(self, viewer: Viewer) -> AbstractContextManager[Facts]:
         """Lend the facts of a viewer for changes, inside one transaction that outlives a crash."""
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where a server interrupted it."""
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
 
-    def unfinished(self) -> dict[str, bytes]:
+    def pending_erasures(self) -> dict[str, bytes]:
         """Return what was forgotten and may have left traces: ids, and the digests of texts."""
 
-    def finished(self, ids: Iterable[str]) -> None:
+    def clear_pending(self, ids: Iterable[str]) -> None:
         """Note that nothing is left of what was forgotten."""
 
     def indexes(self) -> Iterator[Index]:
@@ -111,16 +111,16 @@ class FactStore(Protocol):
         """Let go of every connection."""
 
 
-class Registry(Protocol):
+class WorkspaceList(Protocol):
     """The list of workspaces of one agent."""
 
-    def entries(self) -> list[Entry]:
+    def list_all(self) -> list[Workspace]:
         """Return the workspaces; none if there is no list yet."""
 
-    def around(self, path: Path) -> Entry | None:
+    def find_around(self, path: Path) -> Workspace | None:
         """Return the innermost workspace that contains `path`."""
 
-    def put(self, entry: Entry) -> Entry:
+    def put(self, entry: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""
 
     def remove(self, root: str) -> None:

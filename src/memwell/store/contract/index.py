@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
     from memwell.reports import Check
-    from memwell.store.browse import ListedNote, Spot, WholeNote
-    from memwell.store.contract.query import Beside, Filters, Match, Word, WordQuery
-    from memwell.store.contract.vectors import Rests, Spaces, Take, VectorCache
-    from memwell.store.sqlite.notes import NoteFile, Stamp
+    from memwell.store.browse import ExportedNote, ListedNote, MapPoint
+    from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
+    from memwell.store.contract.vectors import Cooldowns, Spaces, Take, VectorCache
+    from memwell.store.sqlite.notes import IndexedFile, SourceFile
     from memwell.store.sqlite.spaces import Space
     from memwell.store.vectors.snapshot import Array
 
@@ -33,7 +33,7 @@ class Interrupted(IndexDatabaseError):
     """A server ended a transaction, of which nothing stays: it may be tried again."""
 
 
-class Lexicon(Protocol):
+class Vocabulary(Protocol):
     """The vocabulary of one state of an index."""
 
     @property
@@ -43,10 +43,10 @@ class Lexicon(Protocol):
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index sees it, beside the letters it came from."""
 
-    def rows(self, token: str) -> int:
+    def document_frequency(self, token: str) -> int:
         """Return how many chunks hold a token; of a very common one, about how many."""
 
-    def rows_beginning(self, start: str) -> int:
+    def prefix_frequency(self, start: str) -> int:
         """Return about how many chunks hold a token that begins with `start`."""
 
     def occurs(self, expression: str) -> bool:
@@ -74,32 +74,32 @@ class Notes(Protocol):
     def remove_workspace(self, workspace_id: int) -> None:
         """Forget a workspace with all its notes."""
 
-    def synced(self, workspace_id: int, at: str) -> None:
+    def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date, and put the statistics in order."""
 
-    def followed(self, root: str) -> int:
+    def facts_revision(self, root: str) -> int:
         """Return up to which revision the facts of a workspace are as they are."""
 
-    def follow(self, roots: Iterable[str], revision: int) -> None:
+    def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         """Record up to which revision the facts of workspaces are as they are."""
 
-    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+    def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of facts, wherever they are shown."""
 
-    def overwrite(self) -> None:
+    def secure_delete(self) -> None:
         """Let nothing stay of what is deleted from now on."""
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""
 
-    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+    def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         """Return the stamp of every note of a workspace, by path."""
 
-    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+    def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         """Record that notes were looked at again and are the same."""
 
     def put(
-        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+        self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
         """Write a note whole, over what stood at its path; return its id, and how many new chunks.
 
@@ -109,7 +109,7 @@ class Notes(Protocol):
     def delete(self, note_ids: Sequence[int]) -> None:
         """Remove notes with everything that hangs on them."""
 
-    def root_of(self, chunk_id: int) -> str:
+    def workspace_root(self, chunk_id: int) -> str:
         """Return the workspace that a chunk is in."""
 
     def note_id(self, workspace_id: int, path: str) -> int | None:
@@ -119,7 +119,7 @@ class Notes(Protocol):
         """Return the ids of a note's chunks, in order."""
 
 
-class Contained(Protocol):
+class NoteListing(Protocol):
     """What there is in some workspaces, listed."""
 
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
@@ -128,10 +128,12 @@ class Contained(Protocol):
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         """Return the passages of a note, in order."""
 
-    def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
+    def sample_with_vectors(
+        self, roots: Sequence[str], space: Space, step: int
+    ) -> list[tuple[MapPoint, bytes]]:
         """Return one in `step` passages, each with its vector as little-endian float32."""
 
-    def whole(self, after: int, limit: int) -> list[WholeNote]:
+    def export(self, after: int, limit: int) -> list[ExportedNote]:
         """Return notes of every workspace with all that is known of them, by id, after one."""
 
 
@@ -143,7 +145,7 @@ class Reader(Protocol):
         """The notes."""
 
     @property
-    def contained(self) -> Contained:
+    def listing(self) -> NoteListing:
         """What there is, listed."""
 
     @property
@@ -151,7 +153,7 @@ class Reader(Protocol):
         """The vector spaces."""
 
     @property
-    def rests(self) -> Rests:
+    def cooldowns(self) -> Cooldowns:
         """The providers that are left alone."""
 
     @property
@@ -159,13 +161,13 @@ class Reader(Protocol):
         """How many chunks there are."""
 
     @property
-    def vectors_missing(self) -> str:
+    def vector_problem(self) -> str:
         """Why what keeps the vectors could not be asked, if it could not."""
 
-    def words_unusable(self) -> str:
+    def keyword_problem(self) -> str:
         """Return why words cannot be searched, or "" if they can."""
 
-    def words(self, query: WordQuery, limit: int) -> list[Match]:
+    def search_keywords(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the keyword leg's best matches; `WordsUnavailable` if it is broken."""
 
     def word_scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
@@ -194,22 +196,22 @@ class Reader(Protocol):
     def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         """Return vectors spread evenly over a space, each with its note."""
 
-    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+    def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         """Return the neighbours of those chunks that are short, with them, on average."""
 
-    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         """Return a chunk with those beside it, or with all of its section."""
 
-    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         """Whether filters let any of some chunks through."""
 
-    def satisfying(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         """Whether any of some chunks holds what must match and nothing that must not."""
 
-    def listed(self, filters: Filters, limit: int) -> list[int]:
+    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
@@ -218,16 +220,16 @@ class Reader(Protocol):
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index sees it, beside the letters it came from."""
 
-    def rows(self, token: str) -> int:
+    def document_frequency(self, token: str) -> int:
         """Return how many chunks hold a token."""
 
-    def unknown(self, words: Iterable[Word]) -> list[str]:
+    def unknown_words(self, words: Iterable[Word]) -> list[str]:
         """Return those words that no chunk holds."""
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""
 
-    def written(self, token: str, like: str, filters: Filters) -> str | None:
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         """Return a word that a stem stands for; None if no note holds it that may be looked at."""
 
 
@@ -239,14 +241,14 @@ class Index(Protocol):
         """The file; of a store that is none, where it would be: other files lie beside it."""
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether anything can have been indexed yet."""
 
-    def seen_by(self, viewer: Viewer) -> Index:
+    def for_viewer(self, viewer: Viewer) -> Index:
         """Return the same index as a viewer reads it: a store may keep facts back itself."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, as people are told."""
 
     @property
@@ -266,16 +268,16 @@ class Index(Protocol):
     def writing_spaces(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Spaces]:
         """Lend the vector spaces for writing, inside one transaction."""
 
-    def writing_rests(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Rests]:
+    def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Cooldowns]:
         """Lend the list of providers that are left alone for writing."""
 
-    def filling(self) -> AbstractContextManager[Take | None]:
+    def leasing(self) -> AbstractContextManager[Take | None]:
         """Lend what hands out the chunks that wait; None where another process has it."""
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
 
-    def settle(self, space: Space) -> None:
+    def move_vectors(self, space: Space) -> None:
         """Bring the vectors of a space to where the settings want them."""
 
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
@@ -287,28 +289,28 @@ class Index(Protocol):
     def drop_space(self, space: Space) -> None:
         """Delete a space with its vectors."""
 
-    def ensure_words(self) -> bool:
+    def ensure_keyword_index(self) -> bool:
         """Build the keyword index where it is missing or old; return whether it can be had."""
 
-    def rebuild_words(self) -> None:
+    def rebuild_keyword_index(self) -> None:
         """Throw the keyword index away and build it again from the chunks."""
 
     def scrub(self) -> bool:
         """Let nothing of what was deleted stay; False while a reader still holds it."""
 
-    def check(self) -> list[str]:
+    def check_integrity(self) -> list[str]:
         """Look at all of it; return what is wrong."""
 
-    def checks(self) -> Iterator[Check]:
+    def run_checks(self) -> Iterator[Check]:
         """Look at what keeps it: its version, what it lacks, what every `status` should mention."""
 
-    def set_aside(self) -> Path | None:
+    def quarantine(self) -> Path | None:
         """Put a damaged file out of the way and return its new name."""
 
     def delete(self) -> None:
         """Delete all of it; it comes back from the notes."""
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where a server interrupted it."""
 
     def close(self) -> None:

@@ -57,13 +57,13 @@ class Filters:
     """ISO date, excluded."""
     workspaces: tuple[int, ...] | None = None
     """None is all of them."""
-    only: frozenset[str] | None = None
+    exact_paths: frozenset[str] | None = None
     """Paths, exactly as they are; None is any."""
-    held_at: str | None = None
+    valid_at: str | None = None
     """A time, in UTC: of facts, those that were held true then."""
 
     @property
-    def by_content(self) -> bool:
+    def selects_content(self) -> bool:
         """Whether the query itself asks for anything besides words."""
         return bool(
             self.paths or self.not_paths or self.tags or self.not_tags or self.after or self.before
@@ -94,7 +94,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Neighbours:
     """The chunks right before and after one in its note."""
 
     chunks: tuple[int, ...]

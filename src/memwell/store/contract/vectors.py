@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.sqlite.cooldowns import Rest
-    from memwell.store.sqlite.spaces import Space, Waiting
+    from memwell.store.sqlite.cooldowns import Cooldown
+    from memwell.store.sqlite.spaces import Space, WaitingChunk
 
-    Take = Callable[[Space, int], list[Waiting]]
+    Take = Callable[[Space, int], list[WaitingChunk]]
     """Takes up to so many chunks without a vector in a space, those of the newest notes first.
 
     Nobody else is given them; none means that there are none, or that others have the rest.
@@ -26,7 +26,7 @@ class Spaces(Protocol):
     def live(self) -> Space | None:
         """Return the space that answers, if there is one."""
 
-    def named(self, fingerprint: str) -> Space | None:
+    def find(self, fingerprint: str) -> Space | None:
         """Return the space of a fingerprint."""
 
     def open(
@@ -58,23 +58,23 @@ class Spaces(Protocol):
     def count_waiting(self, space: Space) -> int:
         """Return how many chunks have no vector in a space yet."""
 
-    def waiting(self, space: Space, limit: int) -> list[Waiting]:
+    def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         """Return chunks without a vector in a space, those of the newest notes first."""
 
-    def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
+    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk there is now has its vectors."""
 
-    def measured(self, space: Space, mean: float, deviation: float) -> None:
+    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         """Record the cosine that the model gives to a question and an unrelated passage."""
 
 
-class Rests(Protocol):
+class Cooldowns(Protocol):
     """The list of providers that are left alone."""
 
-    def of(self, provider: str) -> Rest | None:
+    def get(self, provider: str) -> Cooldown | None:
         """Return how a provider failed last, if it has not answered since."""
 
-    def failed(
+    def record_failure(
         self,
         provider: str,
         reason: str,
@@ -85,10 +85,10 @@ class Rests(Protocol):
     ) -> None:
         """Leave a provider alone: twice as long with each failure in a row."""
 
-    def answered(self, provider: str) -> None:
+    def clear(self, provider: str) -> None:
         """Forget the failures of a provider that answers, or that the user wants tried again."""
 
-    def all_over(self) -> None:
+    def clear_all(self) -> None:
         """Let every provider be tried again."""
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from memwell.errors import HomeError
-from memwell.facts.export_import import Told, as_jsonl, as_plain, latest
-from memwell.facts.service import folded
+from memwell.facts.export_import import Told, latest, to_jsonl, to_plain
+from memwell.facts.service import normalised
 from memwell.model import GLOBAL
-from memwell.store.contract.facts import Facts, FactStore, IdTaken
-from memwell.store.locations import Owner, Place
-from memwell.store.sqlite.facts import Which
+from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.locations import AllScopes, Location
+from memwell.store.sqlite.facts import FactFilter
 
 AT_ONCE = 1000
 """Facts of a transaction."""
@@ -26,7 +26,7 @@ _SCOPES_WRITTEN, _SCOPES_READ = 50, 10_000
 _NAMED = 5
 _NEWER = "what is there is another version, and as new or newer"
 
-All = dict[str, Told]
+AllFacts = dict[str, Told]
 """Facts with their history, by id, in the order in which they last changed."""
 
 
@@ -34,14 +34,14 @@ All = dict[str, Told]
 class CopiedFacts:
     """The facts that the source has, in both; without --into-existing all that the target has."""
 
-    there: All
-    arrived: All
+    there: AllFacts
+    arrived: AllFacts
     conflicts: tuple[str, ...]
     """Facts that are others in the target, or could not be taken there, and why."""
 
 
 def copy_facts(
-    source: Place, target: Place, progress: Callable[[int, int], None], *, into_existing: bool
+    source: Location, target: Location, progress: Callable[[int, int], None], *, into_existing: bool
 ) -> CopiedFacts:
     """Copy all facts; a target that holds others is refused unless told."""
     there, gone = _all(source)
@@ -49,7 +49,7 @@ def copy_facts(
     if not into_existing:
         if others := sorted(held.keys() - there.keys() - gone):
             raise HomeError(
-                f"The target holds {len(others)} facts that are not copies ({_some(others)})",
+                f"The target holds {len(others)} facts that are not copies ({_batch_of(others)})",
                 "Name an empty target, or add --into-existing to add what is missing there",
             )
         _forget(target.facts, [held[key] for key in held.keys() & gone])
@@ -57,8 +57,8 @@ def copy_facts(
     missing = [told for key, told in there.items() if held.get(key) != told]
     done = 0
     for scopes, batch in _batches(missing, held):
-        put = partial(_put, target.facts, Owner(every=scopes), batch, held)
-        conflicts |= target.facts.again(put)
+        put = partial(_put, target.facts, AllScopes(every=scopes), batch, held)
+        conflicts |= target.facts.retrying(put)
         done += len(batch)
         progress(done, len(missing))
     now, _ = _all(target)
@@ -66,23 +66,23 @@ def copy_facts(
     return CopiedFacts(there, arrived, tuple(f"{key}: {why}" for key, why in conflicts.items()))
 
 
-def checksum(facts: All) -> str:
+def checksum(facts: AllFacts) -> str:
     """Return a digest of facts as they are written out, whatever their order."""
-    text = as_jsonl(as_plain(*facts[key]) for key in sorted(facts))
+    text = to_jsonl(to_plain(*facts[key]) for key in sorted(facts))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _all(place: Place) -> tuple[All, set[str]]:
+def _all(place: Location) -> tuple[AllFacts, set[str]]:
     """Return all facts, and the ids of those that were forgotten."""
-    found: All = {}
+    found: AllFacts = {}
     gone: set[str] = set()
-    if not place.facts.is_there:
+    if not place.facts.exists:
         return found, gone
     scopes = sorted({(GLOBAL, ""), *place.scopes()})
     for start in range(0, len(scopes), _SCOPES_READ):
-        viewer = Owner(every=tuple(scopes[start : start + _SCOPES_READ]))
-        with place.facts.seen_by(viewer) as facts:
-            changed, forgotten = facts.since(0)
+        viewer = AllScopes(every=tuple(scopes[start : start + _SCOPES_READ]))
+        with place.facts.for_viewer(viewer) as facts:
+            changed, forgotten = facts.changed_since(0)
             events = facts.events()
         found |= {fact.id: (fact, tuple(events.get(fact.id, ()))) for fact in changed}
         gone |= {*forgotten}
@@ -90,7 +90,7 @@ def _all(place: Place) -> tuple[All, set[str]]:
 
 
 def _batches(
-    missing: Iterable[Told], held: All
+    missing: Iterable[Told], held: AllFacts
 ) -> Iterator[tuple[tuple[tuple[str, str], ...], list[Told]]]:
     """Divide facts into transactions, each with the scopes that its facts are or were of."""
     batch: list[Told] = []
@@ -106,24 +106,26 @@ def _batches(
         yield tuple(sorted(scopes)), batch
 
 
-def _put(store: FactStore, viewer: Owner, batch: Sequence[Told], held: All) -> dict[str, str]:
+def _put(
+    store: FactStore, viewer: AllScopes, batch: Sequence[Told], held: AllFacts
+) -> dict[str, str]:
     """Write facts, but none over one that is as new; return those that were not, and why."""
     conflicts = {}
-    with store.changed_by(viewer) as facts:
+    with store.change(viewer) as facts:
         for fact, events in batch:
             known = held.get(fact.id)
             if known and latest(fact, events) <= latest(*known):
                 conflicts[fact.id] = _NEWER
                 continue
             try:
-                facts.put(fact, folded(fact.text), events)
-            except IdTaken:
-                conflicts[fact.id] = _taken(facts, fact.text, fact.scope, fact.target)
+                facts.put(fact, normalised(fact.text), events)
+            except IdTakenError:
+                conflicts[fact.id] = _existing_ids(facts, fact.text, fact.scope, fact.target)
     return conflicts
 
 
-def _taken(facts: Facts, text: str, scope: str, target: str) -> str:
-    for same in facts.find(Which(folded=folded(text), scope=scope)):
+def _existing_ids(facts: Facts, text: str, scope: str, target: str) -> str:
+    for same in facts.find(FactFilter(normalised=normalised(text), scope=scope)):
         if same.target == target:
             return f"the same is remembered already, as {same.id}"
     return "its id is taken"
@@ -132,10 +134,10 @@ def _taken(facts: Facts, text: str, scope: str, target: str) -> str:
 def _forget(store: FactStore, doomed: Sequence[Told]) -> None:
     """Forget what the source forgot since it was copied; the next who opens it sweeps up."""
     for fact, _ in doomed:
-        with store.changed_by(Owner(every=((fact.scope, fact.target),))) as facts:
-            facts.leave_traces([fact])
+        with store.change(AllScopes(every=((fact.scope, fact.target),))) as facts:
+            facts.record_pending_erasure([fact])
             facts.delete([fact.id])
 
 
-def _some(ids: Sequence[str]) -> str:
+def _batch_of(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED]) + (" ..." if len(ids) > _NAMED else "")

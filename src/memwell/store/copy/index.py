@@ -14,17 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
-from memwell.store.rows import FACTS
-from memwell.store.sqlite.notes import NoteFile
+from memwell.store.rows import FACT_WORKSPACE
+from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import FILLING, RETIRED
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.browse import WholeNote
-    from memwell.store.contract.facts import Registry
+    from memwell.store.browse import ExportedNote
+    from memwell.store.contract.facts import WorkspaceList
     from memwell.store.contract.index import Index, Reader
     from memwell.store.contract.vectors import Spaces
-    from memwell.store.sqlite.notes import Stamp
+    from memwell.store.sqlite.notes import IndexedFile
     from memwell.store.sqlite.spaces import Space
 
 AT_ONCE = 200
@@ -45,7 +45,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Copying:
+class IndexCopy:
     """An index that is copied into another."""
 
     source: Index
@@ -58,13 +58,13 @@ class Copying:
 
     def run(self) -> None:
         """Copy all of it, and count."""
-        if not self.source.is_there:
+        if not self.source.exists:
             return
         spaces = self._open_spaces()
         stamps = self._stamps()
         for batch in self._batches():
-            self.target.again(partial(self._put, batch, stamps))
-            ids = self._arrived(batch)
+            self.target.retrying(partial(self._put, batch, stamps))
+            ids = self._count_arrived(batch)
             for pair in spaces:
                 self._put_vectors(*pair, ids)
         self._mark_synced()
@@ -72,7 +72,7 @@ class Copying:
 
     # -- notes -------------------------------------------------------------------------------------
 
-    def _batches(self) -> Iterator[list[WholeNote]]:
+    def _batches(self) -> Iterator[list[ExportedNote]]:
         after = done = 0
         with self.source.reading() as reader:
             total = sum(
@@ -84,17 +84,17 @@ class Copying:
             )
         while True:
             with self.source.reading() as reader:
-                batch = reader.contained.whole(after, AT_ONCE)
+                batch = reader.listing.export(after, AT_ONCE)
             if not batch:
                 return
-            yield [note for note in batch if self._may_be_shown(note)]
+            yield [note for note in batch if self._is_visible(note)]
             after, done = batch[-1].id, done + len(batch)
             self.progress(done, max(total, done))
 
-    def _may_be_shown(self, whole: WholeNote) -> bool:
-        return not whole.workspace.startswith(FACTS) or whole.file.path in self.facts
+    def _is_visible(self, whole: ExportedNote) -> bool:
+        return not whole.workspace.startswith(FACT_WORKSPACE) or whole.file.path in self.facts
 
-    def _stamps(self) -> dict[tuple[str, str], Stamp]:
+    def _stamps(self) -> dict[tuple[str, str], IndexedFile]:
         """Return what the target knows of each note, by workspace and path."""
         with self.target.reading() as reader:
             known = {root: key for key, root, *_ in reader.notes.workspaces()}
@@ -102,28 +102,32 @@ class Copying:
             return {
                 (root, path): stamp
                 for root, key in known.items()
-                for path, stamp in reader.notes.stamps(key).items()
+                for path, stamp in reader.notes.indexed_files(key).items()
             }
 
-    def _put(self, batch: Sequence[WholeNote], stamps: dict[tuple[str, str], Stamp]) -> None:
+    def _put(
+        self, batch: Sequence[ExportedNote], stamps: dict[tuple[str, str], IndexedFile]
+    ) -> None:
         """Write the notes of a batch that are not there yet."""
-        new = [one for one in batch if not _is(one, stamps.get((one.workspace, one.file.path)))]
+        new = [
+            one for one in batch if not _is_same(one, stamps.get((one.workspace, one.file.path)))
+        ]
         if not new:
             return
         with self.target.writing() as notes:
             keys = {root: notes.workspace(root) for root in {one.workspace for one in new}}
             for one in new:
                 notes.put(keys[one.workspace], one.file, one.note)
-            notes.follow([root for root in keys if root.startswith(FACTS)], 0)
+            notes.set_facts_revision([root for root in keys if root.startswith(FACT_WORKSPACE)], 0)
 
-    def _arrived(self, batch: Sequence[WholeNote]) -> dict[int, int]:
+    def _count_arrived(self, batch: Sequence[ExportedNote]) -> dict[int, int]:
         """Compare a batch with what arrived; return the target's chunk for each of the source's."""
         found: dict[int, int] = {}
         with self.target.reading() as reader:
             for one in batch:
                 ours = _read_back(reader, one)
                 same = ours is not None and ours.note.chunks == one.note.chunks
-                if not same and one.workspace.startswith(FACTS):
+                if not same and one.workspace.startswith(FACT_WORKSPACE):
                     continue  # shown as it is by now; whether it arrived is the facts' to say
                 self.there.notes += 1
                 self.there.passages += len(one.chunk_ids)
@@ -142,7 +146,7 @@ class Copying:
             for _, root, folder_id, synced in workspaces:
                 key = notes.workspace(root, None if known.get(root) else folder_id)
                 if synced and synced > (known.get(root) or ""):
-                    notes.synced(key, synced)
+                    notes.mark_synced(key, synced)
 
     # -- vectors -----------------------------------------------------------------------------------
 
@@ -151,9 +155,11 @@ class Copying:
         with self.source.reading() as reader:
             theirs = reader.spaces.all()
         with self.target.writing_spaces() as spaces:
-            ours = [spaces.named(space.fingerprint) or _opened(spaces, space) for space in theirs]
+            ours = [
+                spaces.find(space.fingerprint) or _open_space(spaces, space) for space in theirs
+            ]
         for space in ours:
-            self.target.settle(space)
+            self.target.move_vectors(space)
         with self.target.reading() as reader:
             settled = {space.fingerprint: space for space in reader.spaces.all()}
         return [(space, settled[space.fingerprint]) for space in theirs]
@@ -162,19 +168,19 @@ class Copying:
         """Write the vectors of chunks that have none yet, and compare them all."""
         with self.source.reading() as reader:
             wanted = {ids[key]: matrix for key, matrix in reader.windows(theirs, [*ids]).items()}
-            if reader.vectors_missing:
-                raise MemwellError(reader.vectors_missing, "Copy again when it can be asked")
-        missing = wanted.keys() - self._held(ours, wanted).keys()
+            if reader.vector_problem:
+                raise MemwellError(reader.vector_problem, "Copy again when it can be asked")
+        missing = wanted.keys() - self._stored(ours, wanted).keys()
         if missing:
             self.target.put_vectors(ours, [(key, wanted[key]) for key in sorted(missing)])
-        held = self._held(ours, wanted)
+        held = self._stored(ours, wanted)
         self.there.vectors += len(wanted)
         self.arrived.vectors += sum(
             key in held and held[key].tobytes() == matrix.tobytes()
             for key, matrix in wanted.items()
         )
 
-    def _held(self, space: Space, chunk_ids: Collection[int]) -> dict[int, Matrix]:
+    def _stored(self, space: Space, chunk_ids: Collection[int]) -> dict[int, Matrix]:
         with self.target.reading() as reader:
             return reader.windows(space, [*chunk_ids])
 
@@ -184,9 +190,9 @@ class Copying:
             with self.target.writing_spaces() as spaces:
                 mean, deviation = theirs.unrelated_mean, theirs.unrelated_deviation
                 if ours.unrelated_mean is None and mean is not None and deviation is not None:
-                    spaces.measured(ours, mean, deviation)
+                    spaces.set_baseline(ours, mean, deviation)
                 if ours.random_mean is None and spaces.count_waiting(ours) == 0:
-                    spaces.finished(ours, theirs.random_mean, theirs.random_deviation)
+                    spaces.mark_complete(ours, theirs.random_mean, theirs.random_deviation)
                 if theirs.state == RETIRED and ours.state == FILLING:
                     spaces.retire(ours, theirs.retired_at or theirs.opened_at)
                 if theirs.pinned and not any(space.pinned for space in spaces.all()):
@@ -194,9 +200,11 @@ class Copying:
             self.target.compact(ours.fingerprint)
 
 
-def copy_workspaces(source: Registry, target: Registry, there: Tally, arrived: Tally) -> None:
+def copy_workspaces(
+    source: WorkspaceList, target: WorkspaceList, there: Tally, arrived: Tally
+) -> None:
     """Copy the list of workspaces: those that the target does not list."""
-    wanted = source.entries()
+    wanted = source.list_all()
     known = _roots(target)
     for entry in wanted:
         if entry.root not in known:
@@ -205,28 +213,28 @@ def copy_workspaces(source: Registry, target: Registry, there: Tally, arrived: T
     arrived.workspaces += len({entry.root for entry in wanted} & _roots(target))
 
 
-def _roots(registry: Registry) -> set[str]:
-    return {entry.root for entry in registry.entries()}
+def _roots(registry: WorkspaceList) -> set[str]:
+    return {entry.root for entry in registry.list_all()}
 
 
-def _read_back(reader: Reader, whole: WholeNote) -> WholeNote | None:
+def _read_back(reader: Reader, whole: ExportedNote) -> ExportedNote | None:
     workspace = reader.notes.workspace_id(whole.workspace)
     note_id = reader.notes.note_id(workspace or 0, whole.file.path)
-    return None if note_id is None else reader.contained.whole(note_id - 1, 1)[0]
+    return None if note_id is None else reader.listing.export(note_id - 1, 1)[0]
 
 
-def _is(whole: WholeNote, stamp: Stamp | None) -> bool:
+def _is_same(whole: ExportedNote, stamp: IndexedFile | None) -> bool:
     """Whether a note is there already."""
     return (
         stamp is not None
-        and NoteFile(
+        and SourceFile(
             whole.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
         )
         == whole.file
     )
 
 
-def _opened(spaces: Spaces, space: Space) -> Space:
+def _open_space(spaces: Spaces, space: Space) -> Space:
     return spaces.open(
         space.fingerprint,
         space.provider,

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 
 from memwell.errors import ConfigError
 from memwell.store.copy.facts import checksum, copy_facts
-from memwell.store.copy.index import Copying, Progress, Tally, copy_workspaces
-from memwell.store.locations import Place
+from memwell.store.copy.index import IndexCopy, Progress, Tally, copy_workspaces
+from memwell.store.locations import Location
 
-Shown = Callable[[str], AbstractContextManager[Progress]]
+ShowProgress = Callable[[str], AbstractContextManager[Progress]]
 """Lends what is told of the progress of a step, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StoreCounts:
     """How much one side holds of what was to be copied."""
 
     facts: int
@@ -33,19 +33,21 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyReport:
     """What was to be copied, what arrived, and what could not be."""
 
     source: str
     target: str
     agents: tuple[str, ...]
-    there: Side
-    arrived: Side
+    there: StoreCounts
+    arrived: StoreCounts
     conflicts: tuple[str, ...]
     same: bool
 
 
-def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bool) -> Copied:
+def copy_memory(
+    source: Location, target: Location, shown: ShowProgress, *, into_existing: bool
+) -> CopyReport:
     """Copy all of a memory that is not in the target yet, and compare the two."""
     if source.name == target.name:
         raise ConfigError(f"{source.name} is both the source and the target", "Name another target")
@@ -62,12 +64,12 @@ def copy_memory(source: Place, target: Place, shown: Shown, *, into_existing: bo
             shown(f"notes of {agent}") as progress,
         ):
             copy_workspaces(from_stores.registry, to_stores.registry, there, arrived)
-            Copying(theirs_index, ours_index, same, there, arrived, progress).run()
+            IndexCopy(theirs_index, ours_index, same, there, arrived, progress).run()
     sides = [
-        Side(len(lines), checksum(lines), **asdict(tally))
+        StoreCounts(len(lines), checksum(lines), **asdict(tally))
         for lines, tally in ((facts.there, there), (facts.arrived, arrived))
     ]
-    return Copied(
+    return CopyReport(
         source.name,
         target.name,
         tuple(agents),

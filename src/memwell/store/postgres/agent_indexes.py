@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from memwell.reports import Check
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import here
+from memwell.store.postgres.sql import of_agent
 from memwell.store.sqlite.spaces import Space
 
 SMALLEST = 20_000
@@ -27,27 +27,27 @@ def begins_with(kind: str, tenant: str) -> str:
     return f"'{kind}_' || left(md5({tenant}), 12) || '_'"
 
 
-def near(table: str) -> str:
+def vector_index_name(table: str) -> str:
     """Return the name of the index of a row of ``spaces``, in SQL."""
     return f"{begins_with('near', f'{table}.tenant')} || {table}.id"
 
 
-def said(table: str) -> str:
+def text_index_name(table: str) -> str:
     """Return the name of the index of the words of a row of ``indexes``, in SQL."""
     return f"{begins_with('said', f'{table}.tenant')} || left(md5({table}.agent), 12)"
 
 
-def of_space(table: str) -> str:
+def vector_index(table: str) -> str:
     """Return the index of a row of ``spaces``, in SQL; "" if it is not there or not whole."""
     return f"""
         coalesce((
             SELECT i.relname::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
-            WHERE x.indexrelid = to_regclass('{SCHEMA}.' || {near(table)}) AND x.indisvalid
+            WHERE x.indexrelid = to_regclass('{SCHEMA}.' || {vector_index_name(table)}) AND x.indisvalid
         ), '')
     """
 
 
-def of_words(table: str) -> str:
+def text_index(table: str) -> str:
     """Return the index of the words of a row of ``indexes``, in SQL; "" if there is none.
 
     pg_textsearch is asked by the name of an index of the whole table, of which that of the
@@ -56,26 +56,26 @@ def of_words(table: str) -> str:
     return f"""
         CASE WHEN {table}.said AND EXISTS (
             SELECT 1 FROM pg_inherits h JOIN pg_index x ON x.indexrelid = h.inhrelid
-            WHERE h.inhparent = to_regclass('{SCHEMA}.' || {said(table)}) AND x.indisvalid
-        ) THEN {said(table)} ELSE '' END
+            WHERE h.inhparent = to_regclass('{SCHEMA}.' || {text_index_name(table)}) AND x.indisvalid
+        ) THEN {text_index_name(table)} ELSE '' END
     """
 
 
-def halved(vector: str, dimensions: int) -> str:
+def as_half_precision(vector: str, dimensions: int) -> str:
     """Return a vector, in SQL, as an index has it: with half as many bytes."""
     return f"({vector}::halfvec({dimensions:d}))"
 
 
-def lacking(session: Session, live: Space | None) -> Iterator[Check]:
+def missing_checks(session: Session, live: Space | None) -> Iterator[Check]:
     """Yield what to do where an agent is large and has no index of its own."""
     asked = f"""
-        SELECT i.chunks, {of_words("i")} = '' AND EXISTS (
+        SELECT i.chunks, {text_index("i")} = '' AND EXISTS (
             SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch'
         )
-        FROM indexes i WHERE {here("i")}
+        FROM indexes i WHERE {of_agent("i")}
     """
     passages, words = session.row(asked) or (0, False)
-    meaning = live and not live.place and live.dimensions <= MOST_DIMENSIONS
+    meaning = live and not live.location and live.dimensions <= MOST_DIMENSIONS
     what = [name for name, missing in (("meaning", meaning), ("words", words)) if missing]
     if what and passages >= SMALLEST:
         detail = f"{passages:,} passages have no index of their own for {' and '.join(what)}"

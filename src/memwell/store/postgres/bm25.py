@@ -12,16 +12,16 @@ from typing import Protocol
 
 from memwell.store.contract.query import Match, WordQuery
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.postings import matching
+from memwell.store.postgres.postings import find_chunks
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sought import But, Every, Row, Some, Sought, read, rows_in
-from memwell.store.postgres.sql import Values, here
-from memwell.store.postgres.textsearch import candidates
-from memwell.store.postgres.tokenizer import spoken
-from memwell.store.postgres.vocabulary import Lexicon
+from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.postgres.textsearch import find_candidates
+from memwell.store.postgres.tokenizer import tokenize
+from memwell.store.postgres.vocabulary import Vocabulary
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.fts import POOL
-from memwell.store.words.query import Unit, joined, required
+from memwell.store.words.query import Clause, joined, to_conditions
 
 K1, B = 1.2, 0.75
 """As in FTS5, where they cannot be changed."""
@@ -52,20 +52,20 @@ class WordLeg(Protocol):
 class Words:
     """The words of one state of an index."""
 
-    def __init__(self, session: Session, lexicon: Lexicon) -> None:
+    def __init__(self, session: Session, lexicon: Vocabulary) -> None:
         self._session = session
         self._lexicon = lexicon
 
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the best matches, best first."""
         self._lexicon.prepare(query)
-        runner = _Runner(self._session, self._lexicon, query, max(limit, POOL))
-        return fts.best(runner, self._lexicon, query, limit)
+        runner = PostingsRunner(self._session, self._lexicon, query, max(limit, POOL))
+        return fts.rank_chunks(runner, self._lexicon, query, limit)
 
     def scores_of(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Return the scores of those of some chunks that match, as `search` would give them."""
         self._lexicon.prepare(query)
-        runner = _Runner(self._session, self._lexicon, query, len(chunk_ids), chunk_ids)
+        runner = PostingsRunner(self._session, self._lexicon, query, len(chunk_ids), chunk_ids)
         return fts.scores(runner, self._lexicon, query)
 
     def ideal(self, query: WordQuery) -> float:
@@ -75,30 +75,30 @@ class Words:
 
     def restriction(self, query: WordQuery, values: Values) -> str:
         """Return conditions on ``c.id`` for what must match and must not; each begins with AND."""
-        must = joined("AND", (required(node, self._lexicon) for node in query.all_of))
-        unwanted = joined("OR", (required(node, self._lexicon) for node in query.none_of))
+        must = joined("AND", (to_conditions(node, self._lexicon) for node in query.all_of))
+        unwanted = joined("OR", (to_conditions(node, self._lexicon) for node in query.none_of))
         sql = f" AND c.id IN ({self._holding(must, values)})" if must else ""
         return sql + (f" AND c.id NOT IN ({self._holding(unwanted, values)})" if unwanted else "")
 
     def _holding(self, expression: str, values: Values) -> str:
         """Return the statement for the chunks that match an expression."""
-        sought = read(expression, spoken)
+        sought = read(expression, tokenize)
         numbers = {row: number for number, row in enumerate(dict.fromkeys(rows_in(sought)))}
         hits = " UNION ALL ".join(
-            f"SELECT {number} AS number, m.chunk_id FROM ({matching(row, values)}) AS m"
+            f"SELECT {number} AS number, m.chunk_id FROM ({find_chunks(row, values)}) AS m"
             for row, number in numbers.items()
         )
         holds = _condition(sought, numbers)
         return f"SELECT h.chunk_id FROM ({hits}) AS h GROUP BY h.chunk_id HAVING {holds}"
 
 
-class _Runner:
+class PostingsRunner:
     """Runs expressions under the exclusions and filters of one query."""
 
     def __init__(
         self,
         session: Session,
-        lexicon: Lexicon,
+        lexicon: Vocabulary,
         query: WordQuery,
         limit: int,
         only: Sequence[int] = (),
@@ -109,23 +109,25 @@ class _Runner:
         self._limit = limit
         self._only = only
 
-    def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
+    def run(self, selecting: str, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         """Score the chunks that `selecting` matches by it and by the words that only score."""
         if not selecting:
             return {}
-        unwanted = joined("OR", (required(node, self._lexicon) for node in self._query.none_of))
+        unwanted = joined(
+            "OR", (to_conditions(node, self._lexicon) for node in self._query.none_of)
+        )
         wanted = f"({selecting} NOT {unwanted})" if unwanted else selecting
         statement, values = self._statement(
-            read(wanted, spoken), [read(unit.expression, spoken) for unit in scoring]
+            read(wanted, tokenize), [read(unit.expression, tokenize) for unit in scoring]
         )
         return dict(self._session.rows(statement, **values))
 
-    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+    def top_candidates(self, words: Sequence[Clause]) -> dict[int, float]:
         """Score the best chunks for words by the agent's index of texts, if it has one."""
-        some = candidates(self._session, self._lexicon, self._query, words, self._limit)
+        some = find_candidates(self._session, self._lexicon, self._query, words, self._limit)
         if not some:
             return {}
-        only = _Runner(self._session, self._lexicon, self._query, len(some), some)
+        only = PostingsRunner(self._session, self._lexicon, self._query, len(some), some)
         return only.run(joined("OR", (word.expression for word in words)))
 
     def _statement(self, selecting: Sought, scoring: Sequence[Sought]) -> tuple[str, Values]:
@@ -134,7 +136,7 @@ class _Runner:
         What only scores is looked up for those chunks alone that it could lift among the best.
         """
         values = Values()
-        base = _Part(selecting, self._lexicon, values, given=True)
+        base = ClauseSql(selecting, self._lexicon, values, given=True)
         chunk = _chunk(few=len(self._only) * _SPARSE < self._lexicon.total)
         only = f"AND {chunk} = ANY({values([*self._only])})" if self._only else ""
         steps = [
@@ -148,8 +150,8 @@ class _Runner:
                 f"""
                 allowed AS (
                     SELECT f.chunk_id, f.score FROM chosen f
-                    JOIN chunks c ON {here("c")} AND c.id = f.chunk_id
-                    JOIN notes n ON {here("n")} AND n.id = c.note_id WHERE true {filters}
+                    JOIN chunks c ON {of_agent("c")} AND c.id = f.chunk_id
+                    JOIN notes n ON {of_agent("n")} AND n.id = c.note_id WHERE true {filters}
                 )
                 """
             )
@@ -157,7 +159,7 @@ class _Runner:
         found = "allowed" if filters else "chosen"
         if not scoring:
             return f"WITH {', '.join(steps)} SELECT chunk_id, score FROM {found} {best}", values
-        more = _Part(Some(tuple(scoring)), self._lexicon, values)
+        more = ClauseSql(Some(tuple(scoring)), self._lexicon, values)
         chunk = _chunk(few=base.rows * len(scoring) * _LOOKUP < more.rows)
         near = f"AND {chunk} IN (SELECT chunk_id FROM near)"
         last = f"SELECT score FROM {found} ORDER BY score DESC OFFSET {values(self._limit - 1)}"
@@ -175,11 +177,11 @@ class _Runner:
         ), values
 
 
-class _Part:
+class ClauseSql:
     """An expression as SQL: the hits of its rows of tokens, which of them count, and how much."""
 
     def __init__(
-        self, sought: Sought, lexicon: Lexicon, values: Values, *, given: bool = False
+        self, sought: Sought, lexicon: Vocabulary, values: Values, *, given: bool = False
     ) -> None:
         """With `given`, only chunks that match the whole of it are looked at."""
         self._values = values
@@ -214,15 +216,17 @@ class _Part:
         """The sum over the hits of a chunk; what a part holds that does not match is left out."""
         plain: list[str] = []
         terms = []
-        for row, condition in _counting(self._sought, self._numbers, given=self._given):
+        for row, condition in _scoring_terms(self._sought, self._numbers, given=self._given):
             number = str(self._numbers[row])
             if condition or number in plain:  # what is written twice counts twice
-                terms.append(f"CASE WHEN {condition or 'true'} THEN {_summed(number)} ELSE 0 END")
+                terms.append(
+                    f"CASE WHEN {condition or 'true'} THEN {_sum_scores(number)} ELSE 0 END"
+                )
             else:
                 plain.append(number)
         if len(plain) == len(self._numbers) and not terms:
             return "sum(h.part)"
-        return " + ".join([*terms, *([_summed(", ".join(plain))] if plain else ())])
+        return " + ".join([*terms, *([_sum_scores(", ".join(plain))] if plain else ())])
 
     def hits(self, only: str) -> str:
         """Return the statement for number, chunk_id and part of every row that a chunk holds."""
@@ -245,7 +249,7 @@ class _Part:
                 AS t (token, number, idf)
             CROSS JOIN LATERAL (
                 SELECT p.chunk_id, p.frequency, p.length FROM postings p
-                WHERE {here("p")} AND p.token = t.token {only}
+                WHERE {of_agent("p")} AND p.token = t.token {only}
                 OFFSET 0  -- token by token, whatever the server knows of a new tenant
             ) AS p
         """
@@ -254,7 +258,7 @@ class _Part:
         part = self._bm25(f"{self._values(self._idf[row])}::float8", "m.frequency", "m.length")
         return f"""
             SELECT {self._numbers[row]} AS number, m.chunk_id, {part}
-            FROM ({matching(row, self._values, only)}) AS m
+            FROM ({find_chunks(row, self._values, only)}) AS m
         """
 
     def _bm25(self, idf: str, frequency: str, length: str) -> str:
@@ -267,7 +271,7 @@ def _chunk(*, few: bool) -> str:
     return "p.chunk_id" if few else "(p.chunk_id + 0)"
 
 
-def _summed(numbers: str) -> str:
+def _sum_scores(numbers: str) -> str:
     return f"coalesce(sum(h.part) FILTER (WHERE h.number IN ({numbers})), 0)"
 
 
@@ -283,7 +287,7 @@ def _condition(sought: Sought, numbers: dict[Row, int]) -> str:
             return f"({_condition(wanted, numbers)} AND NOT {_condition(unwanted, numbers)})"
 
 
-def _counting(
+def _scoring_terms(
     sought: Sought, numbers: dict[Row, int], *, given: bool, under: str = ""
 ) -> list[tuple[Row, str]]:
     """Return the rows that may add to a score, each with what must hold besides ("": nothing)."""
@@ -300,5 +304,7 @@ def _counting(
         own = _condition(sought, numbers)
         under, given = f"{under} AND {own}" if under else own, True
     return [
-        counted for part in inner for counted in _counting(part, numbers, given=given, under=under)
+        counted
+        for part in inner
+        for counted in _scoring_terms(part, numbers, given=given, under=under)
     ]

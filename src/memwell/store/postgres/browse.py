@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk
-from memwell.store.browse import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
+from memwell.store.browse import (
+    ExportedNote,
+    ListedNote,
+    MapPoint,
+    to_chunk,
+    to_exported_note,
+    to_map_point,
+)
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import here
+from memwell.store.postgres.sql import of_agent
 
 if TYPE_CHECKING:
     from memwell.store.sqlite.spaces import Space
 
 
-class Contained:
+class NoteListing:
     """What there is in some workspaces."""
 
     def __init__(self, session: Session) -> None:
@@ -25,8 +32,8 @@ class Contained:
         rows = self._session.rows(
             f"""
             SELECT n.path, w.root, n.title, n.date, n.tags, count(c.id) FROM {_VISIBLE}
-            LEFT JOIN chunks c ON {here("c")} AND c.note_id = n.id
-            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND w.owner = ''
+            LEFT JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND w.owner = ''
                 AND (%(path)s::text IS NULL OR n.path = %(path)s)
             GROUP BY n.path, w.root, n.title, n.date, n.tags
             ORDER BY n.date DESC NULLS LAST, n.path
@@ -44,8 +51,8 @@ class Contained:
         rows = self._session.rows(
             f"""
             SELECT c.text, c.start_line, c.end_line, c.heading, c.overlap FROM {_VISIBLE}
-            JOIN chunks c ON {here("c")} AND c.note_id = n.id
-            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND w.root = %(workspace)s
+            JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND w.root = %(workspace)s
                 AND n.path = %(path)s
             ORDER BY c.seq
             """,
@@ -53,9 +60,11 @@ class Contained:
             path=path,
             workspace=workspace,
         )
-        return [as_chunk(row) for row in rows]
+        return [to_chunk(row) for row in rows]
 
-    def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
+    def sample_with_vectors(
+        self, roots: Sequence[str], space: Space, step: int
+    ) -> list[tuple[MapPoint, bytes]]:
         """Return one in `step` passages, each with its vector as little-endian float32."""
         from memwell.store.postgres.spaces import little_endian
 
@@ -63,10 +72,10 @@ class Contained:
             f"""
             SELECT n.path, w.root, c.start_line, c.end_line,
                    coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
-            FROM {_VISIBLE} JOIN chunks c ON {here("c")} AND c.note_id = n.id
-            JOIN vectors v ON {here("v")} AND v.chunk_id = c.id
+            FROM {_VISIBLE} JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            JOIN vectors v ON {of_agent("v")} AND v.chunk_id = c.id
                 AND v.space_id = %(space)s AND v.piece = 0
-            WHERE {here("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
+            WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
                 AND c.id %% %(step)s = 0
             ORDER BY w.root, n.path, c.seq
             """,
@@ -74,16 +83,16 @@ class Contained:
             space=space.id,
             step=step,
         )
-        return [(as_spot(row[:-1]), little_endian(row[-1])) for row in rows]
+        return [(to_map_point(row[:-1]), little_endian(row[-1])) for row in rows]
 
-    def whole(self, after: int, limit: int) -> list[WholeNote]:
+    def export(self, after: int, limit: int) -> list[ExportedNote]:
         """Return notes of every workspace with all that is known of them, by id, after one."""
         rows = self._session.rows(
             f"""
             SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
                    n.title, n.names, n.date, n.meta, n.tags, n.links
-            FROM notes n JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
-            WHERE {here("n")} AND n.id > %(after)s ORDER BY n.id LIMIT %(limit)s
+            FROM notes n JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
+            WHERE {of_agent("n")} AND n.id > %(after)s ORDER BY n.id LIMIT %(limit)s
             """,
             after=after,
             limit=limit,
@@ -91,14 +100,14 @@ class Contained:
         parts = self._session.rows(
             f"""
             SELECT c.note_id, c.id, c.text, c.start_line, c.end_line, c.heading, c.overlap
-            FROM chunks c WHERE {here("c")} AND c.note_id = ANY(%(notes)s) ORDER BY c.seq
+            FROM chunks c WHERE {of_agent("c")} AND c.note_id = ANY(%(notes)s) ORDER BY c.seq
             """,
             notes=[row[0] for row in rows],
         )
         chunks: dict[int, list[Sequence[Any]]] = {row[0]: [] for row in rows}
         for note_id, *part in parts:
             chunks[note_id].append(part)
-        return [as_whole(row, chunks[row[0]]) for row in rows]
+        return [to_exported_note(row, chunks[row[0]]) for row in rows]
 
 
-_VISIBLE = f"workspaces w JOIN notes n ON {here('n')} AND n.workspace_id = w.id"
+_VISIBLE = f"workspaces w JOIN notes n ON {of_agent('n')} AND n.workspace_id = w.id"

@@ -14,18 +14,18 @@ from functools import partial
 from memwell.errors import IndexDatabaseError
 from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
+    as_half_precision,
     begins_with,
-    halved,
-    near,
-    of_space,
-    of_words,
-    said,
+    text_index,
+    text_index_name,
+    vector_index,
+    vector_index_name,
 )
 from memwell.store.postgres.health import OLDEST_PGVECTOR, numbers
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server, Session
-from memwell.store.postgres.sql import here
-from memwell.store.postgres.texts import say
+from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.texts import insert
 from memwell.store.sqlite.spaces import RETIRED
 
 _AT_ONCE = 1_000
@@ -33,7 +33,7 @@ _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltIndex:
     """An index that was built."""
 
     agent: str
@@ -43,17 +43,17 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BuildReport:
     """What was built, and the names of what was removed: leftovers, and what nobody uses."""
 
-    built: list[Built] = field(default_factory=list)
+    built: list[BuiltIndex] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     wordless: list[str] = field(default_factory=list)
     """Large agents without an index for words, as the database lacks pg_textsearch."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Lacking:
+class _MissingIndex:
     """An index that a large agent lacks, and what builds it; None where nothing can."""
 
     agent: str
@@ -62,17 +62,19 @@ class _Lacking:
     make: Callable[[Session], None] | None
 
 
-def build(server: Server, agent: str | None, smallest: int, tell: Callable[[Built], None]) -> Done:
+def build(
+    server: Server, agent: str | None, smallest: int, tell: Callable[[BuiltIndex], None]
+) -> BuildReport:
     """Build what the large agents of a tenant (or one of them) lack, and remove what is left over.
 
     `tell` is told of each index when it is there.
     """
-    done = Done()
-    with server.maintaining() as connection:
+    done = BuildReport()
+    with server.maintenance_connection() as connection:
         session = Session(connection, server.tenant, "")
-        _as_owner(session, server.place)
-        _alone(session, server.place)
-        for name, over_all in _left_over(session):
+        _as_owner(session, server.location)
+        _hold_build_lock(session, server.location)
+        for name, over_all in _drop_unused(session):
             _drop(session, name, over_all=over_all)
             done.removed.append(name)
         for lacking in (*_spaces(session, smallest), *_words(session, smallest)):
@@ -84,7 +86,9 @@ def build(server: Server, agent: str | None, smallest: int, tell: Callable[[Buil
                 begun = time.monotonic()
                 lacking.make(Session(connection, server.tenant, lacking.agent))
                 seconds = round(time.monotonic() - begun, 1)
-                done.built.append(Built(lacking.agent, lacking.passages, lacking.what, seconds))
+                done.built.append(
+                    BuiltIndex(lacking.agent, lacking.passages, lacking.what, seconds)
+                )
                 tell(done.built[-1])
     return done
 
@@ -110,7 +114,7 @@ def _as_owner(session: Session, place: str) -> None:
         )
 
 
-def _alone(session: Session, place: str) -> None:
+def _hold_build_lock(session: Session, place: str) -> None:
     """Let nobody else build for the tenant; not by waiting, which a build would wait for."""
     asked = "SELECT pg_try_advisory_lock(hashtextextended('memwell indexing ' || %(tenant)s, 0))"
     if not session.value(asked):
@@ -119,7 +123,7 @@ def _alone(session: Session, place: str) -> None:
         )
 
 
-def _left_over(session: Session) -> list[tuple[str, bool]]:
+def _drop_unused(session: Session) -> list[tuple[str, bool]]:
     """Return what an interrupted build left and what is nobody's; whether it is over a whole table.
 
     Such a one comes before its part, which goes with it.
@@ -130,11 +134,11 @@ def _left_over(session: Session) -> list[tuple[str, bool]]:
         WHERE i.relnamespace = '{SCHEMA}'::regnamespace AND (
             starts_with(i.relname, {begins_with("near", "%(tenant)s")})
             AND i.relname NOT IN (
-                SELECT {of_space("s")} FROM spaces s WHERE s.tenant = %(tenant)s
+                SELECT {vector_index("s")} FROM spaces s WHERE s.tenant = %(tenant)s
             )
             OR starts_with(i.relname, {begins_with("said", "%(tenant)s")})
             AND replace(i.relname, '_part', '') NOT IN (
-                SELECT {of_words("w")} FROM indexes w WHERE w.tenant = %(tenant)s
+                SELECT {text_index("w")} FROM indexes w WHERE w.tenant = %(tenant)s
             )
         )
         ORDER BY i.relname
@@ -159,30 +163,30 @@ def _drop(session: Session, name: str, *, over_all: bool) -> None:
 # -- meaning ---------------------------------------------------------------------------------------
 
 
-def _spaces(session: Session, smallest: int) -> Iterator[_Lacking]:
+def _spaces(session: Session, smallest: int) -> Iterator[_MissingIndex]:
     """Yield what large spaces lack."""
     rows = session.rows(
         f"""
-        SELECT s.agent, count(DISTINCT v.chunk_id), {near("s")}, s.id, s.dimensions,
+        SELECT s.agent, count(DISTINCT v.chunk_id), {vector_index_name("s")}, s.id, s.dimensions,
                min(v.tableoid)::regclass::text
         FROM spaces s JOIN vectors v
             ON v.tenant = s.tenant AND v.agent = s.agent AND v.space_id = s.id
         WHERE s.tenant = %(tenant)s AND s.state != '{RETIRED}' AND v.vector IS NOT NULL
-            AND s.dimensions <= {MOST_DIMENSIONS} AND {of_space("s")} = ''
+            AND s.dimensions <= {MOST_DIMENSIONS} AND {vector_index("s")} = ''
         GROUP BY s.tenant, s.agent, s.id, s.dimensions HAVING count(*) >= %(smallest)s
         ORDER BY s.agent, s.id
         """,
         smallest=smallest,
     )
     for agent, passages, *index in rows:
-        yield _Lacking(agent, passages, "meaning (hnsw)", partial(_build_space, *index))
+        yield _MissingIndex(agent, passages, "meaning (hnsw)", partial(_build_space, *index))
 
 
 def _build_space(name: str, space: int, dimensions: int, partition: str, session: Session) -> None:
-    session.literally(
+    session.rows_inlined(
         f"""
         CREATE INDEX CONCURRENTLY {name} ON {partition}
-        USING hnsw ({halved("vector", dimensions)} halfvec_ip_ops)
+        USING hnsw ({as_half_precision("vector", dimensions)} halfvec_ip_ops)
         WHERE tenant = %(tenant)s AND agent = %(agent)s AND space_id = %(space)s
             AND vector IS NOT NULL
         """,
@@ -193,21 +197,21 @@ def _build_space(name: str, space: int, dimensions: int, partition: str, session
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _words(session: Session, smallest: int) -> Iterator[_Lacking]:
+def _words(session: Session, smallest: int) -> Iterator[_MissingIndex]:
     """Yield what large agents lack; without pg_textsearch it cannot be built."""
     rows = session.rows(
         f"""
-        SELECT w.agent, w.chunks, {said("w")},
+        SELECT w.agent, w.chunks, {text_index_name("w")},
                EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch')
         FROM indexes w
-        WHERE w.tenant = %(tenant)s AND w.chunks >= %(smallest)s AND {of_words("w")} = ''
+        WHERE w.tenant = %(tenant)s AND w.chunks >= %(smallest)s AND {text_index("w")} = ''
         ORDER BY w.agent
         """,
         smallest=smallest,
     )
     for agent, passages, name, possible in rows:
         make = partial(_build_words, name) if possible else None
-        yield _Lacking(agent, passages, "words (bm25)", make)
+        yield _MissingIndex(agent, passages, "words (bm25)", make)
 
 
 def _build_words(name: str, session: Session) -> None:
@@ -218,13 +222,13 @@ def _build_words(name: str, session: Session) -> None:
     with session.connection.transaction():
         session.connection.execute("SET LOCAL lock_timeout = '10s'")
         # Whoever writes notes holds that row: from then on they write texts, too.
-        session.run(f"UPDATE indexes i SET said = true WHERE {here('i')}")
-        session.literally(f"CREATE INDEX {name} ON ONLY spoken {bm25}")
+        session.run(f"UPDATE indexes i SET said = true WHERE {of_agent('i')}")
+        session.rows_inlined(f"CREATE INDEX {name} ON ONLY spoken {bm25}")
     _write_texts(session)
     partition = session.value(
-        f"SELECT s.tableoid::regclass::text FROM spoken s WHERE {here('s')} LIMIT 1"
+        f"SELECT s.tableoid::regclass::text FROM spoken s WHERE {of_agent('s')} LIMIT 1"
     )
-    session.literally(f"CREATE INDEX CONCURRENTLY {name}_part ON {partition} {bm25}")
+    session.rows_inlined(f"CREATE INDEX CONCURRENTLY {name}_part ON {partition} {bm25}")
     session.connection.execute(f"ALTER INDEX {name} ATTACH PARTITION {name}_part")
 
 
@@ -232,9 +236,9 @@ def _write_texts(session: Session) -> None:
     """Write the tokens of all chunks, some at once, out of the postings."""
     counted = f"""
         SELECT p.chunk_id, array_agg(p.token), array_agg(p.frequency)
-        FROM postings p WHERE {here("p")} GROUP BY p.chunk_id
+        FROM postings p WHERE {of_agent("p")} GROUP BY p.chunk_id
     """
-    for rows in session.streamed(counted, _AT_ONCE):
+    for rows in session.stream(counted, _AT_ONCE):
         with session.connection.transaction():
-            session.run(f"SELECT 1 FROM indexes i WHERE {here('i')} FOR NO KEY UPDATE")
-            say(session, {key: zip(tokens, counts, strict=True) for key, tokens, counts in rows})
+            session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+            insert(session, {key: zip(tokens, counts, strict=True) for key, tokens, counts in rows})

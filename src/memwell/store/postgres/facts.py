@@ -16,11 +16,11 @@ from psycopg.errors import UniqueViolation
 from memwell.errors import MemwellError, NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTaken
-from memwell.store.postgres.index import Index, owners
+from memwell.store.contract.facts import IdTakenError
+from memwell.store.postgres.index import Index, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values
-from memwell.store.sqlite.facts import COLUMNS, Which, no_such_fact, values_of
+from memwell.store.sqlite.facts import COLUMNS, FactFilter, fact_not_found, values_of
 
 if TYPE_CHECKING:
     from memwell.store.sqlite.database import Database
@@ -41,28 +41,28 @@ class FactStore:
     def database(self) -> Database:
         """There is no file; say what to do instead."""
         raise MemwellError(
-            f"What was remembered is kept by {self._server.place}, not in a file",
+            f"What was remembered is kept by {self._server.location}, not in a file",
             "Use `memwell export` and `memwell import`, or PostgreSQL's own pg_dump",
         )
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether anything can have been remembered yet."""
         return True
 
     @contextmanager
-    def seen_by(self, viewer: Viewer) -> Iterator[Facts]:
+    def for_viewer(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend one unchanging state, as a viewer sees it."""
-        with self._server.reading(seeing=owners(viewer)) as session:
+        with self._server.reading(seeing=scope_owners(viewer)) as session:
             yield Facts(session, viewer)
 
     @contextmanager
-    def changed_by(self, viewer: Viewer) -> Iterator[Facts]:
+    def change(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend the facts of a viewer for changes, one writer of a tenant at a time.
 
         So revisions are in the order in which they are committed, and none is passed over.
         """
-        with self._server.writing(seeing=owners(viewer)) as session:
+        with self._server.writing(seeing=scope_owners(viewer)) as session:
             session.run(
                 f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
                 " ON CONFLICT (tenant) DO NOTHING"
@@ -70,21 +70,21 @@ class FactStore:
             session.run(f"SELECT 1 FROM revisions WHERE tenant = {_TENANT} FOR UPDATE")
             yield Facts(session, viewer)
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where the server interrupted it."""
-        return self._server.again(operation)
+        return self._server.retrying(operation)
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
         rows = self._server.rows("", f"SELECT last FROM revisions WHERE tenant = {_TENANT}")
         return int(rows[0][0]) if rows else 0
 
-    def unfinished(self) -> dict[str, bytes]:
+    def pending_erasures(self) -> dict[str, bytes]:
         """Return what was forgotten and may have left traces: ids, and the digests of texts."""
         statement = f"SELECT id, digest FROM unfinished WHERE tenant = {_TENANT}"
         return dict(self._server.rows("", statement))
 
-    def finished(self, ids: Iterable[str]) -> None:
+    def clear_pending(self, ids: Iterable[str]) -> None:
         """Note that nothing is left of what was forgotten."""
         statement = f"DELETE FROM unfinished WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
@@ -132,7 +132,7 @@ class Facts:
         scopes, targets = zip(*self.viewer.scopes, strict=True)
         return self._session.rows(restricted, scopes=[*scopes], targets=[*targets], **values)
 
-    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+    def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         """Return facts, the newest first."""
         values = Values(limit=None if limit < 0 else limit)
         rows = self._visible(
@@ -144,9 +144,9 @@ class Facts:
 
     def get(self, fact_id: str) -> Fact:
         """Return a fact, or say that there is none of that id."""
-        found = self.find(Which(ids=(fact_id,), superseded=True))
+        found = self.find(FactFilter(ids=(fact_id,), superseded=True))
         if not found:
-            raise no_such_fact(fact_id)
+            raise fact_not_found(fact_id)
         return found[0]
 
     def history(self, fact_id: str) -> list[FactEvent]:
@@ -167,7 +167,7 @@ class Facts:
         )
         return [FactEvent(*row) for row in rows]
 
-    def since(self, revision: int) -> tuple[list[Fact], list[str]]:
+    def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         """Return what changed after a revision: facts as they are now, and ids that are gone."""
         rows = self._visible(
             f"SELECT {COLUMNS}, tags FROM seen f WHERE f.revision > %(revision)s"
@@ -250,7 +250,7 @@ class Facts:
             count += 1
         return count
 
-    def leave_traces(self, facts: Iterable[Fact]) -> None:
+    def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Note what may still be in an index or a cache of facts that are forgotten."""
         for fact in facts:
             self._session.run(
@@ -268,7 +268,7 @@ class Facts:
             raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
         try:
             with self._session.connection.transaction():  # a savepoint: all of it or nothing
-                if self.find(Which(ids=(fact.id,), superseded=True)):
+                if self.find(FactFilter(ids=(fact.id,), superseded=True)):
                     self._remove(fact.id)
                 self.add(fact, folded)
                 for event in events:
@@ -277,7 +277,7 @@ class Facts:
                     f"DELETE FROM forgotten WHERE tenant = {_TENANT} AND id = %(id)s", id=fact.id
                 )
         except UniqueViolation as error:
-            raise IdTaken(fact.id) from error
+            raise IdTakenError(fact.id) from error
 
     def _remove(self, fact_id: str) -> None:
         self._session.run(f"DELETE FROM facts WHERE tenant = {_TENANT} AND id = %(id)s", id=fact_id)
@@ -295,7 +295,7 @@ class Facts:
         )
 
 
-def _conditions(which: Which, values: Values) -> str:
+def _conditions(which: FactFilter, values: Values) -> str:
     """Return what a row must satisfy, as SQL."""
     found = ["true"]
     if which.ids is not None:
@@ -303,15 +303,15 @@ def _conditions(which: Which, values: Values) -> str:
     for name in ("scope", "category", "source"):
         if (value := getattr(which, name)) is not None:
             found.append(f"f.{name} = {values(value)}")
-    if which.folded is not None:
-        same = values(which.folded)
+    if which.normalised is not None:
+        same = values(which.normalised)
         found.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
     if which.tag is not None:
         found.append(f"{values(which.tag)} = ANY(f.tags)")
     return " AND ".join([*found, *_in_time(which, values)])
 
 
-def _in_time(which: Which, values: Values) -> Iterator[str]:
+def _in_time(which: FactFilter, values: Values) -> Iterator[str]:
     if which.as_of is not None:
         at = values(which.as_of)
         yield f"coalesce(f.valid_from, f.created_at) <= {at}"

@@ -19,12 +19,12 @@ def filter_sql(filters: Filters, values: Values) -> str:
 def _conditions(filters: Filters, values: Values) -> Iterator[str]:
     if filters.workspaces is not None:
         yield f"n.workspace_id = ANY({values([*filters.workspaces])})"
-    if filters.held_at is not None:
-        at = values(filters.held_at)
+    if filters.valid_at is not None:
+        at = values(filters.valid_at)
         held = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
         yield f"(n.recipe != '{FACT}' OR {held})"
-    if filters.only is not None:
-        yield f"n.path = ANY({values(sorted(filters.only))})"
+    if filters.exact_paths is not None:
+        yield f"n.path = ANY({values(sorted(filters.exact_paths))})"
     if filters.paths:
         fitting = [glob for path in filters.paths for glob in globs(path)]
         yield _fits("n.path", fitting, values)

@@ -20,7 +20,7 @@ _MOST_CONNECTIONS = 0.9
 """Of those that the server allows."""
 
 
-def examine(session: Session) -> Iterator[Check]:
+def run_checks(session: Session) -> Iterator[Check]:
     """Look at a server, and at what the role that asks it may do there."""
     yield _server(session)
     yield _pgvector(session)
@@ -31,10 +31,10 @@ def examine(session: Session) -> Iterator[Check]:
 
 
 def _server(session: Session) -> Check:
-    version = _asked(session, "current_setting('server_version')")
+    version = _query(session, "current_setting('server_version')")
     recent = int(version.split(".")[0]) >= _OLDEST_SERVER
     wanted = f"Use PostgreSQL {_OLDEST_SERVER} or newer"
-    follows = _asked(session, "pg_is_in_recovery()")
+    follows = _query(session, "pg_is_in_recovery()")
     said = f"{version}, which follows another server and can only be read" if follows else version
     return Check("PostgreSQL", recent, said, "" if recent else wanted)
 
@@ -45,7 +45,7 @@ def _pgvector(session: Session) -> Check:
         return Check("pgvector", True, created)
     wanted = ".".join(map(str, OLDEST_PGVECTOR))
     todo = "ALTER EXTENSION vector UPDATE" if created else "CREATE EXTENSION vector SCHEMA public"
-    remedy = f'Run `{todo}` in "{_asked(session, "current_database()")}", as a superuser'
+    remedy = f'Run `{todo}` in "{_query(session, "current_database()")}", as a superuser'
     if not available or numbers(available) < OLDEST_PGVECTOR:
         remedy = f"Install pgvector {wanted} or newer on the server. {remedy}"
     is_not = f"{created}, older than {wanted}" if created else "not created in this database"
@@ -56,7 +56,7 @@ def _pg_textsearch(session: Session) -> Check:
     """Look at what memwell can do without."""
     name = "pg_textsearch"
     available, created = _extension(session, name)
-    loaded = _asked(
+    loaded = _query(
         session,
         "(SELECT setting FROM pg_settings WHERE name = 'shared_preload_libraries')",
     )  # None where the role may not know
@@ -69,7 +69,7 @@ def _pg_textsearch(session: Session) -> Check:
 
 def _tables(session: Session) -> Iterator[Check]:
     """Look whether the tables are there, of which version, and what the role may do with them."""
-    owner = _asked(
+    owner = _query(
         session,
         "(SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.relname = 'migrations'"
         " AND c.relnamespace = to_regnamespace(%(schema)s))",
@@ -81,20 +81,20 @@ def _tables(session: Session) -> Iterator[Check]:
         return
     missing = [*_missing_rights(session)]
     if not {f"SELECT on {SCHEMA}.migrations", f"USAGE on {SCHEMA}"} & {*missing}:
-        taken = _asked(session, f"(SELECT count(*) FROM {SCHEMA}.migrations)")
+        taken = _query(session, f"(SELECT count(*) FROM {SCHEMA}.migrations)")
         detail = f"{taken} of {len(MIGRATIONS)} steps"
         remedy = "" if taken == len(MIGRATIONS) else "Upgrade memwell"
         if taken < len(MIGRATIONS):
             remedy = f'Run `memwell status` once as "{owner}", who owns the tables'
         yield Check("schema", not remedy, detail, remedy)
-    role = _asked(session, "current_user")
+    role = _query(session, "current_user")
     remedy = f'Run the GRANTs that `memwell store roles --role {role}` prints, as "{owner}"'
     lacking = f'"{role}" lacks {", ".join(missing)}'
     yield Check("rights", not missing, lacking if missing else "all", remedy if missing else "")
 
 
 def _missing_rights(session: Session) -> Iterator[str]:
-    if not _asked(session, "has_schema_privilege(%(schema)s, 'USAGE')", schema=SCHEMA):
+    if not _query(session, "has_schema_privilege(%(schema)s, 'USAGE')", schema=SCHEMA):
         yield f"USAGE on {SCHEMA}"
     wanted = [(thing, right) for thing, rights in RIGHTS.items() for right in rights]
     things, rights = zip(*wanted, strict=True)
@@ -147,7 +147,7 @@ def _extension(session: Session, name: str) -> tuple[str | None, str | None]:
     return found or (None, None)
 
 
-def _asked(session: Session, what: str, **values: str) -> Any:
+def _query(session: Session, what: str, **values: str) -> Any:
     return session.value(f"SELECT {what} WHERE %(tenant)s != ''", **values)
 
 

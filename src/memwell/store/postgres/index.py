@@ -14,14 +14,14 @@ from memwell.model import Viewer
 from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres import agent_indexes, health
-from memwell.store.postgres.leases import leasing
+from memwell.store.postgres.leases import hold_leases
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
-from memwell.store.postgres.schema import EVERYBODYS, OF_AN_INDEX
+from memwell.store.postgres.schema import ALL_SCOPES, OF_AN_INDEX
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import Spaces
-from memwell.store.postgres.sql import here
-from memwell.store.postgres.workspace_list import Rests, VectorCache
+from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.workspace_list import Cooldowns, VectorCache
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
@@ -42,28 +42,28 @@ class Index:
         self._server = server
         self._agent = agent
         self.path = folder / "index.db"
-        self.is_there = self.shared = True
-        self._seeing = EVERYBODYS
+        self.exists = self.shared = True
+        self._seeing = ALL_SCOPES
         self._words_ready = Event()  # which those share whom `seen_by` returns
 
-    def seen_by(self, viewer: Viewer) -> Index:
+    def for_viewer(self, viewer: Viewer) -> Index:
         """Return the same index, whose readers see the notes, and of the facts the viewer's."""
         other = copy(self)
-        other._seeing = owners(viewer)
+        other._seeing = scope_owners(viewer)
         return other
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, as people are told."""
-        return self._server.place
+        return self._server.location
 
     @property
     def bytes(self) -> int:
         """How much room the texts and vectors take, about."""
         with self._server.reading(self._agent) as session:
-            texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {here('c')}")
+            texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {of_agent('c')}")
             vectors = session.value(
-                f"SELECT sum(pg_column_size(v.vector)) FROM vectors v WHERE {here('v')}"
+                f"SELECT sum(pg_column_size(v.vector)) FROM vectors v WHERE {of_agent('v')}"
             )
         return int((texts or 0) + (vectors or 0))
 
@@ -72,7 +72,7 @@ class Index:
         """Lend the notes for writing, inside one transaction."""
         with self._locked(wait_ms) as session:
             notes = Notes(session)
-            self._bring_words_up_to_date(session, notes)
+            self._sync_keyword_index(session, notes)
             yield notes
             notes.flush()
 
@@ -90,20 +90,20 @@ class Index:
             yield Spaces(session)
 
     @contextmanager
-    def writing_rests(self, wait_ms: int = WAIT_MS) -> Iterator[Rests]:
+    def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[Cooldowns]:
         """Lend the list of providers that are left alone for writing."""
         with self._server.writing(self._agent, wait_ms) as session:
-            yield Rests(session)
+            yield Cooldowns(session)
 
-    def filling(self) -> AbstractContextManager[Take]:
+    def leasing(self) -> AbstractContextManager[Take]:
         """Lend what hands out the chunks that wait, to any number of processes."""
-        return leasing(self._server, self._agent)
+        return hold_leases(self._server, self._agent)
 
     def cache(self, most_bytes: int) -> VectorCache:
         """Return the vectors by text that are kept beside it."""
         return VectorCache(self._server, self._agent, most_bytes)
 
-    def settle(self, space: Space) -> None:
+    def move_vectors(self, space: Space) -> None:
         """Nothing: vectors are where they belong."""
 
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
@@ -119,18 +119,18 @@ class Index:
         with self.writing_spaces() as spaces:
             spaces.drop(space)
 
-    def ensure_words(self) -> bool:
+    def ensure_keyword_index(self) -> bool:
         """Build what words are found by where it is old; that it is not is asked once."""
         if not self._words_ready.is_set():
             with self.reading() as reader:
-                old = reader.words_unusable()
+                old = reader.keyword_problem()
             if old:
                 with self.writing():
                     pass
             self._words_ready.set()
         return True
 
-    def rebuild_words(self) -> None:
+    def rebuild_keyword_index(self) -> None:
         """Throw what words are found by away and build it again from the chunks."""
         with self._locked(WAIT_MS) as session:
             Notes(session).rebuild_words()
@@ -139,27 +139,27 @@ class Index:
         """What was deleted is gone from every answer; the server's vacuum overwrites it."""
         return True
 
-    def check(self) -> list[str]:
+    def check_integrity(self) -> list[str]:
         """Count what is kept twice; return what is wrong."""
         with self._server.reading(self._agent) as session:
             counted, known = session.row(
                 f"""
-                SELECT (SELECT count(*) FROM chunks c WHERE {here("c")}),
-                       (SELECT coalesce(sum(i.chunks), 0) FROM indexes i WHERE {here("i")})
+                SELECT (SELECT count(*) FROM chunks c WHERE {of_agent("c")}),
+                       (SELECT coalesce(sum(i.chunks), 0) FROM indexes i WHERE {of_agent("i")})
                 """
             )
         return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
 
-    def checks(self) -> Iterator[Check]:
+    def run_checks(self) -> Iterator[Check]:
         """Look at the server; what a database lacks is made before, where the role may."""
         lacking: list[Check] = []
         with suppress(MemwellError), self._server.reading(self._agent) as session:
-            lacking = [*agent_indexes.lacking(session, Spaces(session).live())]
-        with self._server.as_it_is() as session:
-            yield from health.examine(session)
+            lacking = [*agent_indexes.missing_checks(session, Spaces(session).live())]
+        with self._server.unmigrated() as session:
+            yield from health.run_checks(session)
         yield from lacking
 
-    def set_aside(self) -> Path | None:
+    def quarantine(self) -> Path | None:
         """Nothing: there is no file."""
         return None
 
@@ -169,11 +169,11 @@ class Index:
             session.connection.execute("SET LOCAL statement_timeout = 0")
             for table in OF_AN_INDEX:
                 if table not in _KEPT:
-                    session.run(f"DELETE FROM {table} t WHERE {here('t')}")
+                    session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where the server interrupted it."""
-        return self._server.again(operation)
+        return self._server.retrying(operation)
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -184,14 +184,14 @@ class Index:
         """Keep others from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
-            session.run(f"SELECT 1 FROM indexes i WHERE {here('i')} FOR NO KEY UPDATE")
+            session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
             yield session
 
-    def _bring_words_up_to_date(self, session: Session, notes: Notes) -> None:
-        built = session.value(f"SELECT words_version FROM indexes i WHERE {here('i')}")
+    def _sync_keyword_index(self, session: Session, notes: Notes) -> None:
+        built = session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
         if built != WORDS_VERSION:
             notes.rebuild_words()
-            statement = f"UPDATE indexes i SET words_version = %(new)s WHERE {here('i')}"
+            statement = f"UPDATE indexes i SET words_version = %(new)s WHERE {of_agent('i')}"
             session.run(statement, new=WORDS_VERSION)
 
 
@@ -203,6 +203,6 @@ def _ensure_row(session: Session) -> None:
     )
 
 
-def owners(viewer: Viewer) -> tuple[str, ...]:
+def scope_owners(viewer: Viewer) -> tuple[str, ...]:
     """Return whose rows a viewer sees besides those of notes, as the column `owner` has it."""
     return tuple(f"{scope}:{target}" for scope, target in viewer.scopes)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from memwell.errors import MemwellError
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.spaces import WAITING, Spaces, bound
-from memwell.store.postgres.sql import here
+from memwell.store.postgres.sql import of_agent
 
 if TYPE_CHECKING:
     from memwell.store.contract.vectors import Take
-    from memwell.store.sqlite.spaces import Space, Waiting
+    from memwell.store.sqlite.spaces import Space, WaitingChunk
 
 SECONDS = 60.0
 """How long a lease lasts that is not renewed: what a killed process had waits for so long."""
@@ -31,7 +31,7 @@ AT_ONCE = 250
 
 
 @contextmanager
-def leasing(server: Server, agent: str) -> Iterator[Take]:
+def hold_leases(server: Server, agent: str) -> Iterator[Take]:
     """Lend what takes chunks; what has no vector in the end is given back."""
     leases, over = _Leases(server, agent), threading.Event()
     renewing = threading.Thread(target=leases.keep, args=(over,), daemon=True)
@@ -53,14 +53,14 @@ class _Leases:
         self._agent = agent
         self._holder = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
 
-    def take(self, space: Space, limit: int) -> list[Waiting]:
+    def take(self, space: Space, limit: int) -> list[WaitingChunk]:
         """Take chunks that wait in a space and that nobody has."""
         while True:
-            free, found = self._server.again(lambda: self._taken(space, min(limit, AT_ONCE)))
+            free, found = self._server.retrying(lambda: self._taken(space, min(limit, AT_ONCE)))
             if found or not free:
                 return found
 
-    def _taken(self, space: Space, limit: int) -> tuple[int, list[Waiting]]:
+    def _taken(self, space: Space, limit: int) -> tuple[int, list[WaitingChunk]]:
         """Return how many were free when it was looked, and those that were so still."""
         with self._server.writing(self._agent) as session:
             free, taken = session.row(
@@ -90,10 +90,10 @@ _A_WHILE = "%(seconds)s * interval '1 second'"
 # statement began is met when its row is inserted: only one that has ended gives way.
 _TAKE = f"""
     WITH free AS (
-        SELECT c.id FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
+        SELECT c.id FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
         WHERE {WAITING} AND c.id NOT IN (
             SELECT l.chunk_id FROM leases l
-            WHERE {here("l")} AND l.space_id = %(space)s AND l.until > now()
+            WHERE {of_agent("l")} AND l.space_id = %(space)s AND l.until > now()
         )
         ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
         FOR NO KEY UPDATE OF c SKIP LOCKED
@@ -110,6 +110,6 @@ _TAKE = f"""
 # Rows that others have locked are about to go with their chunks.
 _MINE = f"""(tenant, agent, space_id, chunk_id) IN (
         SELECT l.tenant, l.agent, l.space_id, l.chunk_id FROM leases l
-        WHERE {here("l")} AND l.holder = %(holder)s FOR UPDATE SKIP LOCKED
+        WHERE {of_agent("l")} AND l.holder = %(holder)s FOR UPDATE SKIP LOCKED
     )
 """

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Note
-from memwell.store.postgres.postings import Changes
+from memwell.store.postgres.postings import PostingChanges
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.spaces import lend
-from memwell.store.postgres.sql import here
-from memwell.store.rows import FACTS, FORMER, unchanged
+from memwell.store.postgres.spaces import reuse_old_vectors
+from memwell.store.postgres.sql import of_agent
+from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX, match_chunks
 from memwell.store.sqlite.filters import FACT
 from memwell.store.sqlite.fts import WordRow
-from memwell.store.sqlite.notes import NoteFile, Stamp
+from memwell.store.sqlite.notes import IndexedFile, SourceFile
 
 _AT_ONCE = 500
 """Notes that are deleted or indexed anew by a statement, which may take only so long."""
@@ -25,7 +25,7 @@ class Notes:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._words = Changes(session)
+        self._words = PostingChanges(session)
         self._owners: dict[int, str] = {}
 
     # -- workspaces --------------------------------------------------------------------------------
@@ -50,14 +50,14 @@ class Notes:
     def workspace_id(self, root: str) -> int | None:
         """Return the id of the workspace at `root`, or None."""
         found: int | None = self._session.value(
-            f"SELECT id FROM workspaces w WHERE {here('w')} AND w.root = %(root)s", root=root
+            f"SELECT id FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s", root=root
         )
         return found
 
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
         """Return id, root, folder id and time of the last sync of every workspace of notes."""
         return self._session.rows(
-            f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {here('w')}"
+            f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
             " AND w.owner = '' ORDER BY root"
         )
 
@@ -65,61 +65,62 @@ class Notes:
         """Return the ids of the workspaces that hold facts, by their names."""
         return dict(
             self._session.rows(
-                f"SELECT root, id FROM workspaces w WHERE {here('w')} AND w.owner != ''"
+                f"SELECT root, id FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
             )
         )
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
         """Record that a workspace's folder now lies elsewhere."""
         self._session.run(
-            f"UPDATE workspaces w SET root = %(root)s WHERE {here('w')} AND w.id = %(id)s",
+            f"UPDATE workspaces w SET root = %(root)s WHERE {of_agent('w')} AND w.id = %(id)s",
             root=root,
             id=workspace_id,
         )
 
     def remove_workspace(self, workspace_id: int) -> None:
         """Forget a workspace with all its notes."""
-        self.delete([stamp.note_id for stamp in self.stamps(workspace_id).values()])
+        self.delete([stamp.note_id for stamp in self.indexed_files(workspace_id).values()])
         self._session.run(
-            f"DELETE FROM workspaces w WHERE {here('w')} AND w.id = %(id)s", id=workspace_id
+            f"DELETE FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s", id=workspace_id
         )
 
-    def synced(self, workspace_id: int, at: str) -> None:
+    def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date."""
         self._session.run(
-            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')} AND w.id = %(id)s",
+            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')} AND w.id = %(id)s",
             at=at,
             id=workspace_id,
         )
 
-    def followed(self, root: str) -> int:
+    def facts_revision(self, root: str) -> int:
         """Return up to which revision the facts of a workspace are as they are."""
         found = self._session.value(
-            f"SELECT synced_at FROM workspaces w WHERE {here('w')} AND w.root = %(root)s", root=root
+            f"SELECT synced_at FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s",
+            root=root,
         )
         return int(found or 0)
 
-    def follow(self, roots: Iterable[str], revision: int) -> None:
+    def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         """Record up to which revision the facts of workspaces are as they are."""
         self._session.run(
-            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {here('w')}"
+            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')}"
             " AND w.root = ANY(%(roots)s)",
             at=str(revision),
             roots=[*roots],
         )
 
-    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+    def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of facts, wherever they are shown."""
         return self._session.rows(
             f"""
             SELECT n.id, n.path, w.root FROM workspaces w
-            JOIN notes n ON {here("n")} AND n.workspace_id = w.id
-            WHERE {here("w")} AND w.owner != '' AND n.path = ANY(%(ids)s)
+            JOIN notes n ON {of_agent("n")} AND n.workspace_id = w.id
+            WHERE {of_agent("w")} AND w.owner != '' AND n.path = ANY(%(ids)s)
             """,
             ids=[*dict.fromkeys(ids)],
         )
 
-    def overwrite(self) -> None:
+    def secure_delete(self) -> None:
         """What is deleted goes with the next vacuum of the server."""
 
     # -- notes -------------------------------------------------------------------------------------
@@ -129,28 +130,28 @@ class Notes:
         notes, chunks = self._session.row(
             f"""
             SELECT count(DISTINCT n.id), count(c.id) FROM notes n
-            LEFT JOIN chunks c ON {here("c")} AND c.note_id = n.id
-            WHERE {here("n")} AND n.workspace_id = %(id)s
+            LEFT JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            WHERE {of_agent("n")} AND n.workspace_id = %(id)s
             """,
             id=workspace_id,
         )
         return notes, chunks
 
-    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+    def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         """Return the stamp of every note of a workspace, by path."""
         rows = self._session.rows(
             f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
-            f" WHERE {here('n')} AND n.workspace_id = %(id)s",
+            f" WHERE {of_agent('n')} AND n.workspace_id = %(id)s",
             id=workspace_id,
         )
-        return {path: Stamp(*stamp) for path, *stamp in rows}
+        return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
-    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+    def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         """Record that notes were looked at again and are the same."""
         for note_id, file in files:
             self._session.run(
                 f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
-                f" read_ns = %(read_ns)s WHERE {here('n')} AND n.id = %(id)s",
+                f" read_ns = %(read_ns)s WHERE {of_agent('n')} AND n.id = %(id)s",
                 id=note_id,
                 size=file.size,
                 mtime_ns=file.mtime_ns,
@@ -158,7 +159,7 @@ class Notes:
             )
 
     def put(
-        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+        self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
         """Write a note whole, over what stood at its path; return its id, and how many new chunks.
 
@@ -186,7 +187,7 @@ class Notes:
             ids = [*note_ids[start : start + _AT_ONCE]]
             self._words.remove(self._word_rows(ids))
             self._session.run(
-                f"DELETE FROM notes n WHERE {here('n')} AND n.id = ANY(%(ids)s)", ids=ids
+                f"DELETE FROM notes n WHERE {of_agent('n')} AND n.id = ANY(%(ids)s)", ids=ids
             )
 
     def flush(self) -> None:
@@ -196,23 +197,23 @@ class Notes:
     def rebuild_words(self) -> None:
         """Build what words are found by anew, from the chunks."""
         for table in ("postings", "words", "spoken"):
-            self._session.run(f"DELETE FROM {table} t WHERE {here('t')}")
-        self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {here('i')}")
-        known = f"SELECT n.id, n.owner FROM notes n WHERE {here('n')} ORDER BY n.id"
+            self._session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
+        self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
+        known = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
         for number, (note_id, owner) in enumerate(self._session.rows(known), 1):
             self._words.add(self._word_rows([note_id]), owner)
             if number % _AT_ONCE == 0:
                 self._words.write()
         self._words.write()
 
-    def root_of(self, chunk_id: int) -> str:
+    def workspace_root(self, chunk_id: int) -> str:
         """Return the workspace that a chunk is in."""
         return str(
             self._session.value(
                 f"""
-                SELECT w.root FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
-                JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
-                WHERE {here("c")} AND c.id = %(id)s
+                SELECT w.root FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+                JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
+                WHERE {of_agent("c")} AND c.id = %(id)s
                 """,
                 id=chunk_id,
             )
@@ -225,7 +226,7 @@ class Notes:
     def chunk_ids(self, note_id: int) -> list[int]:
         """Return the ids of a note's chunks, in order."""
         rows = self._session.rows(
-            f"SELECT c.id FROM chunks c WHERE {here('c')} AND c.note_id = %(id)s ORDER BY c.seq",
+            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s ORDER BY c.seq",
             id=note_id,
         )
         return [chunk_id for (chunk_id,) in rows]
@@ -234,7 +235,7 @@ class Notes:
 
     def _owner(self, workspace_id: int) -> str:
         if workspace_id not in self._owners:
-            asked = f"SELECT owner FROM workspaces w WHERE {here('w')} AND w.id = %(id)s"
+            asked = f"SELECT owner FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s"
             self._owners[workspace_id] = self._session.value(asked, id=workspace_id)
         return self._owners[workspace_id]
 
@@ -244,14 +245,14 @@ class Notes:
         """Return id and hash of the note at a path, else of the one that moved there."""
         found = self._session.row(
             f"""
-            SELECT n.id, n.hash FROM notes n WHERE {here("n")}
+            SELECT n.id, n.hash FROM notes n WHERE {of_agent("n")}
                 AND n.workspace_id = %(workspace)s AND n.path = %(path)s
             """,
             workspace=workspace_id,
             path=path,
         )
         if found is None and moved_from is not None:
-            asked = f"SELECT n.id, n.hash FROM notes n WHERE {here('n')} AND n.id = %(id)s"
+            asked = f"SELECT n.id, n.hash FROM notes n WHERE {of_agent('n')} AND n.id = %(id)s"
             found = self._session.row(asked, id=moved_from)
         return found or (None, None)
 
@@ -259,15 +260,15 @@ class Notes:
         rows = self._session.rows(
             f"""
             SELECT c.id, c.text, c.heading, n.names, n.path
-            FROM notes n JOIN chunks c ON {here("c")} AND c.note_id = n.id
-            WHERE {here("n")} AND n.id = ANY(%(ids)s) ORDER BY c.seq
+            FROM notes n JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            WHERE {of_agent("n")} AND n.id = ANY(%(ids)s) ORDER BY c.seq
             """,
             ids=[*note_ids],
         )
         return [WordRow(*row) for row in rows]
 
     def _put_row(
-        self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None, owner: str
+        self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None, owner: str
     ) -> int:
         held = note.meta if file.recipe == FACT else {}
         row: dict[str, Any] = {
@@ -294,7 +295,7 @@ class Notes:
             statement += f" VALUES (%(tenant)s, %(agent)s, {marks}) RETURNING id"
             return int(self._session.value(statement, **row))
         changes = ", ".join(f"{name} = %({name})s" for name in row)
-        statement = f"UPDATE notes n SET {changes} WHERE {here('n')} AND n.id = %(id)s"
+        statement = f"UPDATE notes n SET {changes} WHERE {of_agent('n')} AND n.id = %(id)s"
         self._session.run(statement, id=old_id, **row)
         return old_id
 
@@ -311,10 +312,10 @@ class Notes:
 
         Where only the cuts are others, the vectors of those that go stand in for the new ones'.
         """
-        same, gone = unchanged(chunks, before)
+        same, gone = match_chunks(chunks, before)
         if before:
             self._session.run(
-                f"UPDATE chunks c SET seq = -1 - seq WHERE {here('c')} AND c.note_id = %(id)s",
+                f"UPDATE chunks c SET seq = -1 - seq WHERE {of_agent('c')} AND c.note_id = %(id)s",
                 id=note_id,
             )
         fresh = iter(self._new_ids(sum(known is None for known in same)))
@@ -341,9 +342,9 @@ class Notes:
         )
         if gone:
             if same_text:
-                lend(self._session, note_id, gone)
+                reuse_old_vectors(self._session, note_id, gone)
             self._session.run(
-                f"DELETE FROM chunks c WHERE {here('c')} AND c.id = ANY(%(ids)s)", ids=gone
+                f"DELETE FROM chunks c WHERE {of_agent('c')} AND c.id = ANY(%(ids)s)", ids=gone
             )
         return ids
 
@@ -359,4 +360,8 @@ class Notes:
 
 def owner_of(root: str) -> str:
     """Return whose the rows of a workspace are: '' for notes, else the scope of the facts."""
-    return root.removeprefix(FACTS).removeprefix(FORMER) if root.startswith(FACTS) else ""
+    return (
+        root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_SUFFIX)
+        if root.startswith(FACT_WORKSPACE)
+        else ""
+    )

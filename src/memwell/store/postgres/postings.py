@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sought import Row
-from memwell.store.postgres.sql import Values, array, begins, here
-from memwell.store.postgres.texts import say, unsay
+from memwell.store.postgres.sql import Values, array, of_agent, starts_with
+from memwell.store.postgres.texts import delete, insert
 from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings
 from memwell.store.sqlite.fts import COLUMN_WEIGHTS, WordRow
 
@@ -16,7 +16,7 @@ _AT_ONCE = 10_000
 """Rows that are sent at a time."""
 
 
-def matching(row: Row, values: Values, only: str = "") -> str:
+def find_chunks(row: Row, values: Values, only: str = "") -> str:
     """Return the statement for the chunks that hold tokens in a row: frequency and length of each.
 
     `only` is a further condition on ``p.chunk_id``.
@@ -24,19 +24,19 @@ def matching(row: Row, values: Values, only: str = "") -> str:
     if not row.tokens:
         return "SELECT 0::bigint AS chunk_id, 0::float8 AS frequency, 0 AS length WHERE false"
     if len(row.tokens) > 1:
-        return _in_a_row(row, values, only)
+        return _phrase_condition(row, values, only)
     condition = _token("p", row.tokens[0], row.prefix, values)
     return f"""
         SELECT p.chunk_id, sum(p.frequency::float8) AS frequency, max(p.length) AS length
-        FROM postings p WHERE {here("p")} AND {condition} {only} GROUP BY p.chunk_id
+        FROM postings p WHERE {of_agent("p")} AND {condition} {only} GROUP BY p.chunk_id
     """
 
 
-def _in_a_row(row: Row, values: Values, only: str) -> str:
+def _phrase_condition(row: Row, values: Values, only: str) -> str:
     """Of the places of the first token, those after which the others follow."""
     last = len(row.tokens) - 1
     others = " ".join(
-        f"JOIN postings p{number} ON {here(f'p{number}')} AND p{number}.chunk_id = p.chunk_id"
+        f"JOIN postings p{number} ON {of_agent(f'p{number}')} AND p{number}.chunk_id = p.chunk_id"
         f" AND {_token(f'p{number}', token, row.prefix and number == last, values)}"
         f" AND at.place + {number} = ANY(p{number}.places)"
         for number, token in enumerate(row.tokens)
@@ -47,7 +47,7 @@ def _in_a_row(row: Row, values: Values, only: str) -> str:
         SELECT p.chunk_id, max(p.length) AS length,
                sum((ARRAY[{weights}]::float8[])[(at.place >> {COLUMN_BITS}) + 1]) AS frequency
         FROM postings p CROSS JOIN LATERAL unnest(p.places) AS at (place) {others}
-        WHERE {here("p")} AND {_token("p", row.tokens[0], False, values)} {only}
+        WHERE {of_agent("p")} AND {_token("p", row.tokens[0], False, values)} {only}
         GROUP BY p.chunk_id
     """
 
@@ -55,10 +55,10 @@ def _in_a_row(row: Row, values: Values, only: str) -> str:
 def _token(table: str, token: str, prefix: bool, values: Values) -> str:
     if not prefix:
         return f"{table}.token = {values(token)}"
-    return begins(f"{table}.token", token, values)
+    return starts_with(f"{table}.token", token, values)
 
 
-class Changes:
+class PostingChanges:
     """What becomes of the postings of chunks, gathered and written at once."""
 
     def __init__(self, session: Session) -> None:
@@ -95,18 +95,18 @@ class Changes:
         )
         gone = [token for token, rows in changed if rows < 0]
         self._session.run(
-            f"DELETE FROM words w WHERE {here('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
+            f"DELETE FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
             gone=gone,
         )
         said = self._session.value(
             f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
-            f" WHERE {here('i')} RETURNING said",
+            f" WHERE {of_agent('i')} RETURNING said",
             chunks=len(self._added) - len(self._removed),
             tokens=tokens,
         )
         if said:
-            unsay(self._session, [*self._removed])
-            say(
+            delete(self._session, [*self._removed])
+            insert(
                 self._session,
                 {key: [(one.token, one.frequency) for one in some] for key, some in new.items()},
             )
@@ -120,7 +120,7 @@ class Changes:
                 f"""
                 DELETE FROM postings p
                 USING unnest(%(tokens)s::text[], %(chunks)s::bigint[]) AS gone (token, chunk_id)
-                WHERE {here("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
+                WHERE {of_agent("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
                 """,
                 tokens=[one.token for one in gone],
                 chunks=[one.chunk_id for one in gone],

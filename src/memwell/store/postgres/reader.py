@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memwell.model import Context, Hit
-from memwell.store.contract.query import Beside, Filters, Match, Word, WordQuery
+from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
 from memwell.store.postgres.bm25 import WordLeg, Words
-from memwell.store.postgres.browse import Contained
+from memwell.store.postgres.browse import NoteListing
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
-from memwell.store.postgres.sql import Values, here
-from memwell.store.postgres.vocabulary import Lexicon
-from memwell.store.postgres.workspace_list import Rests
-from memwell.store.rows import as_hit, as_written, joined_text, together
+from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.postgres.vocabulary import Vocabulary
+from memwell.store.postgres.workspace_list import Cooldowns
+from memwell.store.rows import group_neighbours, join_chunks, surface_form, to_hit
 from memwell.store.words.normalise import WORDS_VERSION
 from memwell.store.words.query import unknown_words
 
@@ -32,13 +32,13 @@ class Reader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._lexicon = Lexicon(session)
+        self._lexicon = Vocabulary(session)
         self._words: WordLeg = Words(session, self._lexicon)
         self.notes = Notes(session)
         self.spaces = Spaces(session)
-        self.rests = Rests(session)
-        self.contained = Contained(session)
-        self.vectors_missing = ""
+        self.cooldowns = Cooldowns(session)
+        self.listing = NoteListing(session)
+        self.vector_problem = ""
 
     @cached_property
     def total(self) -> int:
@@ -47,13 +47,13 @@ class Reader:
 
     # -- words -------------------------------------------------------------------------------------
 
-    def words_unusable(self) -> str:
+    def keyword_problem(self) -> str:
         """Return why words cannot be searched, or "" if they can."""
-        asked = f"SELECT words_version FROM indexes i WHERE {here('i')}"
+        asked = f"SELECT words_version FROM indexes i WHERE {of_agent('i')}"
         built = self._session.value(asked)
         return "" if built in (None, WORDS_VERSION) else "what words are found by is out of date"
 
-    def words(self, query: WordQuery, limit: int) -> list[Match]:
+    def search_keywords(self, query: WordQuery, limit: int) -> list[Match]:
         """Return the keyword leg's best matches."""
         return self._words.search(query, limit)
 
@@ -69,25 +69,25 @@ class Reader:
         """Return each token of `text` as the index sees it, beside the letters it came from."""
         return self._lexicon.tokens(text)
 
-    def rows(self, token: str) -> int:
+    def document_frequency(self, token: str) -> int:
         """Return how many chunks hold a token."""
-        return self._lexicon.rows(token)
+        return self._lexicon.document_frequency(token)
 
-    def unknown(self, words: Iterable[Word]) -> list[str]:
+    def unknown_words(self, words: Iterable[Word]) -> list[str]:
         """Return those words that no chunk holds."""
         return unknown_words(words, self._lexicon)
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {here('w')}"
+            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')}"
             " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
             shortest=shortest,
             longest=longest,
         )
         return iter(rows)
 
-    def written(self, token: str, like: str, filters: Filters) -> str | None:
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         """Return a word of the notes that `token` stands for: the index holds only stems.
 
         None if only notes hold it that may not be looked at.
@@ -96,14 +96,14 @@ class Reader:
         found = self._session.value(
             f"""
             SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
-            FROM postings p JOIN chunks c ON {here("c")} AND c.id = p.chunk_id
-            JOIN notes n ON {here("n")} AND n.id = c.note_id
-            WHERE {here("p")} AND p.token = %(token)s {filter_sql(filters, values)}
+            FROM postings p JOIN chunks c ON {of_agent("c")} AND c.id = p.chunk_id
+            JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+            WHERE {of_agent("p")} AND p.token = %(token)s {filter_sql(filters, values)}
             ORDER BY p.chunk_id LIMIT 1
             """,
             **values,
         )
-        return None if found is None else as_written(token, like, found, self.tokens)
+        return None if found is None else surface_form(token, like, found, self.tokens)
 
     # -- meaning -----------------------------------------------------------------------------------
 
@@ -138,24 +138,24 @@ class Reader:
 
     # -- chunks ------------------------------------------------------------------------------------
 
-    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+    def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         """Return the neighbours of those chunks that are short, with them, on average."""
         rows = self._session.rows(
             f"""
             SELECT c.id, o.id, length(c.text), length(o.text)
             FROM chunks c CROSS JOIN LATERAL (
                 SELECT o.id, o.seq, o.text FROM chunks o
-                WHERE {here("o")} AND o.note_id = c.note_id
+                WHERE {of_agent("o")} AND o.note_id = c.note_id
                     AND o.seq = ANY(ARRAY[c.seq - 1, c.seq + 1])
                 OFFSET 0  -- looked up one by one, however long the note is
             ) AS o
-            WHERE {here("c")} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
+            WHERE {of_agent("c")} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
             """,
             ids=[*chunk_ids],
         )
-        return together(rows, shorter_than)
+        return group_neighbours(rows, shorter_than)
 
-    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
         rows = self._session.rows(
             f"SELECT c.id, n.path, n.date FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s)",
@@ -169,18 +169,18 @@ class Reader:
         rows = self._session.rows(
             f"""
             SELECT o.seq, o.start_line, o.end_line, o.overlap, o.text
-            FROM chunks c JOIN chunks o ON {here("o")} AND o.note_id = c.note_id AND {reach}
-            WHERE {here("c")} AND c.id = %(id)s ORDER BY o.seq
+            FROM chunks c JOIN chunks o ON {of_agent("o")} AND o.note_id = c.note_id AND {reach}
+            WHERE {of_agent("c")} AND c.id = %(id)s ORDER BY o.seq
             """,
             id=chunk_id,
         )
-        return joined_text(rows)
+        return join_chunks(rows)
 
-    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         """Whether filters let any of some chunks through."""
         return self._any(chunk_ids, values := Values(), filter_sql(filters, values))
 
-    def satisfying(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         """Whether any of some chunks holds what must match and nothing that must not."""
         return self._any(chunk_ids, values := Values(), self._words.restriction(query, values))
 
@@ -188,9 +188,9 @@ class Reader:
         asked = f"SELECT EXISTS (SELECT 1 FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s) {condition})"
         return bool(self._session.value(asked, ids=[*chunk_ids], **values))
 
-    def listed(self, filters: Filters, limit: int) -> list[int]:
+    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""
-        if not filters.by_content:
+        if not filters.selects_content:
             return []
         values = Values(limit=limit)
         rows = self._session.rows(
@@ -208,16 +208,16 @@ class Reader:
             f"""
             SELECT c.id, n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading,
                    n.date, n.tags, n.held_until
-            FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
-            JOIN workspaces w ON {here("w")} AND w.id = n.workspace_id
-            WHERE {here("c")} AND c.id = ANY(%(ids)s)
+            FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+            JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
+            WHERE {of_agent("c")} AND c.id = ANY(%(ids)s)
             """,
             ids=[chunk_id for chunk_id, _ in matches],
         )
         found = {chunk_id: row for chunk_id, *row in rows}
-        return (as_hit(found[chunk_id], relevance) for chunk_id, relevance in matches)
+        return (to_hit(found[chunk_id], relevance) for chunk_id, relevance in matches)
 
 
 _OF_CHUNKS = f"""
-    chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id WHERE {here("c")}
+    chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id WHERE {of_agent("c")}
 """

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 SCHEMA = "memwell"
 PARTITIONS = 8
-EVERYBODYS: tuple[str, ...] = ("*",)
+ALL_SCOPES: tuple[str, ...] = ("*",)
 """What stands for all scopes of a tenant: whoever keeps an index up to date must see them."""
 
 _INDEX = """
@@ -339,7 +339,7 @@ _PLAIN_REFERENCE = """
 """
 
 
-def _rule(table: str) -> str:
+def row_policy(table: str) -> str:
     """Return who sees which rows of a table. Citus allows no query in it."""
     seen = "tenant = current_setting('memwell.tenant', true)"
     if owner := OWNERS.get(table):
@@ -356,18 +356,18 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("keep facts, each with its scope", _FACTS + _partitions(OF_FACTS)),
     (
         "let the database itself keep tenants and scopes apart",
-        _PLAIN_REFERENCE + "".join(map(_rule, (*_AT_FIRST, *OF_FACTS))),
+        _PLAIN_REFERENCE + "".join(map(row_policy, (*_AT_FIRST, *OF_FACTS))),
     ),
     (
         "let several processes embed at once",
-        _LEASES + _partitions(("leases",)) + _rule("leases"),
+        _LEASES + _partitions(("leases",)) + row_policy("leases"),
     ),
     (
         "know what was committed though a crash came between",
-        _COMMITS + _partitions(("commits",)) + _rule("commits"),
+        _COMMITS + _partitions(("commits",)) + row_policy("commits"),
     ),
     (
         "let large agents have an index of texts",
-        _SPOKEN + _partitions(["spoken"]) + _rule("spoken"),
+        _SPOKEN + _partitions(["spoken"]) + row_policy("spoken"),
     ),
 )

@@ -29,7 +29,7 @@ from memwell.errors import (
 )
 from memwell.store.contract.index import WAIT_MS, Interrupted
 from memwell.store.postgres.migrate import STATEMENT_MS, Connection, configure, migrate
-from memwell.store.postgres.schema import EVERYBODYS
+from memwell.store.postgres.schema import ALL_SCOPES
 
 T = TypeVar("T")
 
@@ -83,38 +83,38 @@ class Server:
         self._was_there = False
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The address, without the password."""
         host, port = self._parts.get("host", "localhost"), self._parts.get("port", 5432)
         return f"PostgreSQL at {host}:{port}/{self._parts.get('dbname', '')}, tenant {self.tenant}"
 
     @contextmanager
-    def reading(self, agent: str = "", seeing: Sequence[str] = EVERYBODYS) -> Iterator[Session]:
+    def reading(self, agent: str = "", seeing: Sequence[str] = ALL_SCOPES) -> Iterator[Session]:
         """Lend one unchanging state of the database, with the facts of some scopes."""
-        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_seeing(seeing)}"
-        with self._begun(begin) as connection:
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_scope_setting(seeing)}"
+        with self._open_transaction(begin) as connection:
             yield Session(connection, self.tenant, agent, {})
             connection.execute("ROLLBACK")
 
     @contextmanager
     def writing(
-        self, agent: str = "", wait_ms: int = WAIT_MS, seeing: Sequence[str] = EVERYBODYS
+        self, agent: str = "", wait_ms: int = WAIT_MS, seeing: Sequence[str] = ALL_SCOPES
     ) -> Iterator[Session]:
         """Lend a transaction; what it locked it waits for no longer than `wait_ms`."""
-        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}; {_seeing(seeing)}"
-        with self._begun(begin) as connection:
+        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}; {_scope_setting(seeing)}"
+        with self._open_transaction(begin) as connection:
             yield Session(connection, self.tenant, agent)
             self._commit(connection)
 
     @contextmanager
-    def as_it_is(self) -> Iterator[Session]:
+    def unmigrated(self) -> Iterator[Session]:
         """Lend a connection to the database, whatever that lacks: no step is taken."""
-        with self._explained(), self._connect() as connection:
+        with self._translated_errors(), self._connect() as connection:
             yield Session(connection, self.tenant, "")
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation, and again where the server interrupted it, for a while."""
-        for is_last in _tries():
+        for is_last in _backoff():
             try:
                 return operation()
             except Interrupted as error:
@@ -131,16 +131,16 @@ class Server:
         """
 
         def once() -> list[Any]:
-            with self._begun() as connection:
+            with self._open_transaction() as connection:
                 return Session(connection, self.tenant, agent).rows(statement, **values)
 
-        return self.again(once)
+        return self.retrying(once)
 
     @contextmanager
-    def maintaining(self) -> Iterator[Connection]:
+    def maintenance_connection(self) -> Iterator[Connection]:
         """Lend a connection outside of any transaction, on which a statement may take its time."""
-        self._opened()
-        with self._explained(), self._connect() as connection:
+        self._open_pool()
+        with self._translated_errors(), self._connect() as connection:
             self._configure(connection)
             connection.execute("SET statement_timeout TO 0")
             connection.execute("SELECT set_config('memwell.scopes', '{*}', false)")
@@ -156,10 +156,10 @@ class Server:
     # -- how it is done ----------------------------------------------------------------------------
 
     @contextmanager
-    def _begun(self, begin: str = "") -> Iterator[Connection]:
+    def _open_transaction(self, begin: str = "") -> Iterator[Connection]:
         """Lend a connection, in a transaction if told: a server that was there is waited for."""
-        with self._explained():
-            pool, connection = self.again(lambda: self._begin(begin))
+        with self._translated_errors():
+            pool, connection = self.retrying(lambda: self._begin(begin))
             try:
                 yield connection
             except BaseException:
@@ -167,21 +167,21 @@ class Server:
                     connection.rollback()
                 raise
             finally:
-                _give_back(pool, connection)
+                _return_connection(pool, connection)
 
     def _begin(self, begin: str) -> tuple[ConnectionPool[Connection], Connection]:
-        with self._explained():
-            pool = self._opened()
+        with self._translated_errors():
+            pool = self._open_pool()
             connection = pool.getconn(CONNECT_SECONDS)
             try:
                 if begin:
                     connection.execute(begin)
             except BaseException:
-                _give_back(pool, connection)
+                _return_connection(pool, connection)
                 raise
             return pool, connection
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    def _open_pool(self) -> ConnectionPool[Connection]:
         with self._opening:
             if self._pool is None:
                 with self._connect() as connection:  # for what it says if that fails
@@ -215,7 +215,7 @@ class Server:
             if mark is None or not connection.broken:
                 raise
             if not self._was_committed(*mark):
-                raise Interrupted(f"{self.place} ended a transaction") from error
+                raise Interrupted(f"{self.location} ended a transaction") from error
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it, and the transaction's number."""
@@ -230,59 +230,63 @@ class Server:
         Its number says when it is over, no more: what a crash undid may have left no trace, and
         then another one gets the number.
         """
-        for _ in _tries():
+        for _ in _backoff():
             with suppress(psycopg.OperationalError), self._connect() as connection:
                 self._configure(connection)
                 if connection.execute(_IS_OVER, {"number": transaction}).fetchone() == (True,):
                     kept = "SELECT 1 FROM commits WHERE tenant = %s AND mark = %s::uuid"
                     return bool(connection.execute(kept, (self.tenant, mark)).fetchone())
         raise IndexDatabaseError(
-            f"{self.place} was lost while it wrote: whether that is kept is not known",
+            f"{self.location} was lost while it wrote: whether that is kept is not known",
             "Look whether it is there when the server is back",
         )
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Turn what PostgreSQL says into an error that names the server and the remedy."""
         try:
             yield
         except (errors.SerializationFailure, errors.DeadlockDetected) as error:
-            raise Interrupted(f"{self.place} ended a transaction ({_said(error)})") from error
+            raise Interrupted(
+                f"{self.location} ended a transaction ({_server_message(error)})"
+            ) from error
         except errors.LockNotAvailable as error:
             raise IndexDatabaseError(
-                f"{self.place} is being written by another process", "Try again"
+                f"{self.location} is being written by another process", "Try again"
             ) from error
         except errors.QueryCanceled as error:
             raise IndexDatabaseError(
-                f"{self.place} took longer than {STATEMENT_MS / 1000:g} seconds",
+                f"{self.location} took longer than {STATEMENT_MS / 1000:g} seconds",
                 "See what else the server is doing",
             ) from error
         except errors.DiskFull as error:
-            raise DiskFullError(f"{self.place} has no room left", "Free some disk space") from error
+            raise DiskFullError(
+                f"{self.location} has no room left", "Free some disk space"
+            ) from error
         except errors.ReadOnlySqlTransaction as error:
             raise ReadOnlyError(
-                f"{self.place} can only be read",
+                f"{self.location} can only be read",
                 "For what writes, name the server that it follows in store.url",
             ) from error
         except errors.InsufficientPrivilege as error:
             raise IndexDatabaseError(
-                f"{self.place} does not allow that ({_said(error)})",
+                f"{self.location} does not allow that ({_server_message(error)})",
                 "Run it as the owner of its tables; `memwell doctor` says what is missing, and"
                 " `memwell store roles` prints what a role needs",
             ) from error
         except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
             raise IndexDatabaseError(
-                f"{self.place} lacks what is needed ({_said(error)})",
+                f"{self.location} lacks what is needed ({_server_message(error)})",
                 "Install pgvector on the server; `memwell doctor` says what is missing",
             ) from error
         except (psycopg.OperationalError, PoolTimeout) as error:
             raise Interrupted(
-                f"{self.place} cannot be reached ({_said(error)})",
+                f"{self.location} cannot be reached ({_server_message(error)})",
                 "See whether the server runs, and check store.url",
             ) from error
 
 
-def _tries() -> Iterator[bool]:
+def _backoff() -> Iterator[bool]:
     """Yield for each try whether it is the last, with a longer pause after each."""
     last, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
     while time.monotonic() < last:
@@ -292,7 +296,7 @@ def _tries() -> Iterator[bool]:
     yield True
 
 
-def _give_back(pool: ConnectionPool[Connection], connection: Connection) -> None:
+def _return_connection(pool: ConnectionPool[Connection], connection: Connection) -> None:
     broken = connection.broken
     pool.putconn(connection)
     if broken:  # then the server was restarted, and the others are, too
@@ -335,7 +339,7 @@ class Session:
         """Run a statement; it can name the tenant, and must."""
         return self.connection.execute(statement, self._named(statement, values))
 
-    def literally(self, statement: str, **values: Any) -> list[Any]:
+    def rows_inlined(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement with its values written into it, and return its rows.
 
         Only so can the server see that an index of an agent's own (see own.py) holds the answer.
@@ -344,7 +348,7 @@ class Session:
         cursor.execute(statement, self._named(statement, values))
         return cursor.fetchall() if cursor.description else []
 
-    def streamed(self, statement: str, at_once: int) -> Iterator[list[Any]]:
+    def stream(self, statement: str, at_once: int) -> Iterator[list[Any]]:
         """Yield the rows of a statement, some at once; it is over before the first are yielded."""
         with self.connection.cursor("streamed", withhold=True) as cursor:
             cursor.execute(statement, self._named(statement, {}))
@@ -354,22 +358,22 @@ class Session:
     def _named(self, statement: str, values: dict[str, Any]) -> dict[str, Any]:
         assert "%(tenant)s" in statement, statement
         known = {"tenant": self.tenant, "agent": self.agent}
-        return known | {name: _storable(value) for name, value in values.items()}
+        return known | {name: _check_storable(value) for name, value in values.items()}
 
 
-def _seeing(scopes: Sequence[str]) -> str:
+def _scope_setting(scopes: Sequence[str]) -> str:
     """Return the statement that tells the database whose facts a transaction may see."""
-    literal = sql.Literal(_storable([*scopes])).as_string(None)
+    literal = sql.Literal(_check_storable([*scopes])).as_string(None)
     return f"SET LOCAL memwell.scopes = {literal}"
 
 
-def _storable(value: Any) -> Any:
+def _check_storable(value: Any) -> Any:
     """PostgreSQL keeps no NUL, and only what is valid Unicode."""
     if isinstance(value, str):
         valid = value if value.isascii() else value.encode("utf-8", "replace").decode()
         return valid.replace("\0", "\ufffd")
-    return [_storable(item) for item in value] if isinstance(value, list) else value
+    return [_check_storable(item) for item in value] if isinstance(value, list) else value
 
 
-def _said(error: Exception) -> str:
+def _server_message(error: Exception) -> str:
     return " ".join(str(error).split())

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.store.contract.query import Match
-from memwell.store.postgres.agent_indexes import halved, of_space
+from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import here
+from memwell.store.postgres.sql import of_agent
 from memwell.store.sqlite.spaces import (
     FILLING,
     LIVE,
     RETIRED,
     Space,
-    Waiting,
-    blobs,
-    matrices,
+    WaitingChunk,
+    decode,
+    encode,
     with_headings,
 )
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
-    f" unrelated_deviation, {of_space('s')}"
+    f" unrelated_deviation, {vector_index('s')}"
 )
 _ROWS_A_CHUNK = 4
 """Rows that are looked at for each chunk that is wanted."""
@@ -50,7 +50,7 @@ class Spaces:
         """Return every space: the live one, those being filled, those retired last."""
         rows = self._session.rows(
             f"""
-            SELECT {_COLUMNS} FROM spaces s WHERE {here("s")}
+            SELECT {_COLUMNS} FROM spaces s WHERE {of_agent("s")}
             ORDER BY state = '{RETIRED}', state = '{FILLING}', retired_at DESC NULLS LAST, id DESC
             """
         )
@@ -60,7 +60,7 @@ class Spaces:
         """Return the space that answers, if there is one."""
         return next((space for space in self.all() if space.state == LIVE), None)
 
-    def named(self, fingerprint: str) -> Space | None:
+    def find(self, fingerprint: str) -> Space | None:
         """Return the space of a fingerprint."""
         return next((space for space in self.all() if space.fingerprint == fingerprint), None)
 
@@ -92,7 +92,7 @@ class Spaces:
             state=FILLING if self.live() else LIVE,
             at=at,
         )
-        space = self.named(fingerprint)
+        space = self.find(fingerprint)
         assert space is not None
         return space
 
@@ -101,7 +101,7 @@ class Spaces:
         self._alone()
         self._session.run(
             f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
-            f" WHERE {here('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
+            f" WHERE {of_agent('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
             at=at,
             id=space.id,
         )
@@ -113,21 +113,23 @@ class Spaces:
 
     def pin(self, space: Space, chain: str) -> None:
         """Record that the user chose a space, whatever the chain would choose."""
-        self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {here('s')}")
+        self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
         self._change(space, pinned=chain)
 
     def drop(self, space: Space) -> None:
         """Delete a space with its vectors."""
-        self._session.run(f"DELETE FROM spaces s WHERE {here('s')} AND s.id = %(id)s", id=space.id)
+        self._session.run(
+            f"DELETE FROM spaces s WHERE {of_agent('s')} AND s.id = %(id)s", id=space.id
+        )
 
     def _alone(self) -> None:
         """Keep others from opening or switching spaces until this transaction ends."""
-        self._session.run(f"SELECT 1 FROM indexes i WHERE {here('i')} FOR NO KEY UPDATE")
+        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
 
     def _change(self, space: Space, **columns: Any) -> None:
         changes = ", ".join(f"{name} = %({name})s" for name in columns)
         self._session.run(
-            f"UPDATE spaces s SET {changes} WHERE {here('s')} AND s.id = %(id)s",
+            f"UPDATE spaces s SET {changes} WHERE {of_agent('s')} AND s.id = %(id)s",
             id=space.id,
             **columns,
         )
@@ -136,14 +138,14 @@ class Spaces:
 
     def coverage(self, space: Space) -> tuple[int, int]:
         """Return how many chunks were embedded in a space, and how many there are."""
-        total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {here('c')}"))
+        total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {of_agent('c')}"))
         return total - self.count_waiting(space), total
 
     def has_vectors(self, space: Space) -> bool:
         """Whether anything can be found in a space."""
         return bool(
             self._session.value(
-                f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {here('v')}"
+                f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {of_agent('v')}"
                 " AND v.space_id = %(space)s)",
                 space=space.id,
             )
@@ -156,12 +158,12 @@ class Spaces:
 
     def waiting(
         self, space: Space, limit: int, among: Sequence[int] | None = None
-    ) -> list[Waiting]:
+    ) -> list[WaitingChunk]:
         """Return chunks without a vector in a space (among some), those of newest notes first."""
         rows = self._session.rows(
             f"""
             SELECT c.id, n.meta, c.heading, c.text
-            FROM chunks c JOIN notes n ON {here("n")} AND n.id = c.note_id
+            FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
             WHERE {WAITING} {"" if among is None else "AND c.id = ANY(%(among)s)"}
             ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
             """,
@@ -169,7 +171,7 @@ class Spaces:
             limit=limit,
             among=among,
         )
-        return [Waiting(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
+        return [WaitingChunk(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over.
@@ -179,7 +181,7 @@ class Spaces:
         rows = [
             (chunk_id, number, literal(blob))
             for chunk_id, matrix in windows
-            for number, blob in enumerate(blobs(matrix, space.dimensions))
+            for number, blob in enumerate(encode(matrix, space.dimensions))
         ]
         chunks = [chunk_id for chunk_id, _, _ in rows]
         self._session.run(
@@ -190,7 +192,7 @@ class Spaces:
                 AS new (chunk_id, piece, vector)
             JOIN (
                 SELECT c.id, c.owner FROM chunks c
-                WHERE {here("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
+                WHERE {of_agent("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
             ) AS c ON c.id = new.chunk_id
             ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
             """,
@@ -202,29 +204,29 @@ class Spaces:
         self._session.run(
             f"""
             WITH no_longer_lent AS (
-                DELETE FROM vectors v WHERE {here("v")} AND v.space_id = %(space)s
+                DELETE FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
                     AND v.chunk_id = ANY(%(chunks)s) AND v.piece < 0
             )
-            DELETE FROM leases l WHERE {here("l")} AND l.space_id = %(space)s
+            DELETE FROM leases l WHERE {of_agent("l")} AND l.space_id = %(space)s
                 AND l.chunk_id = ANY(%(chunks)s)
             """,
             space=space.id,
             chunks=chunks,
         )
 
-    def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
+    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk there is now has its vectors."""
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
-            WHERE {here("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
+            WHERE {of_agent("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
             **bound(space),
         )  # in one statement: others may write meanwhile
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
 
-    def measured(self, space: Space, mean: float, deviation: float) -> None:
+    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         """Record the cosine that the model gives to a question and an unrelated passage."""
         self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
 
@@ -235,12 +237,12 @@ class Spaces:
             WITH spread AS (
                 SELECT v.chunk_id, v.piece, count(*) OVER () AS total,
                        row_number() OVER (ORDER BY v.chunk_id, v.piece) AS number
-                FROM vectors v WHERE {here("v")} AND v.space_id = %(space)s
+                FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
             )
             SELECT c.note_id, vector_send(v.vector) FROM spread s
-            JOIN vectors v ON {here("v")} AND v.space_id = %(space)s
+            JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s
                 AND v.chunk_id = s.chunk_id AND v.piece = s.piece
-            JOIN chunks c ON {here("c")} AND c.id = v.chunk_id
+            JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
             ORDER BY s.number LIMIT %(most)s
             """,
@@ -256,7 +258,7 @@ class Spaces:
         rows = self._session.rows(
             f"""
             SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL
             ORDER BY v.chunk_id, v.piece
             """,
@@ -270,7 +272,7 @@ class Spaces:
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.piece >= 0
             ORDER BY v.chunk_id, v.piece
             """,
@@ -278,14 +280,14 @@ class Spaces:
             chunks=[*chunk_ids],
         )
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
-        return matrices(sent, space.dimensions)
+        return decode(sent, space.dimensions)
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine of each chunk that has a vector: that of its best window."""
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, max({COSINE}) FROM vectors v
-            WHERE {here("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
+            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL GROUP BY v.chunk_id
             """,
             space=space.id,
@@ -303,30 +305,32 @@ class Spaces:
         tables ``chunks c`` and ``notes n``.
         """
         among = f"""
-            JOIN chunks c ON {here("c")} AND c.id = v.chunk_id
-            JOIN notes n ON {here("n")} AND n.id = c.note_id
+            JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
+            JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
         """
         allowed = f"""
             FROM vectors v {among if condition else ""}
-            WHERE {here("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
+            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
         query = literal(vector.astype("<f4").tobytes())
         most = _ROWS_A_CHUNK * limit
         asked = {**values, "space": space.id, "query": query, "limit": limit, "most": most}
-        rows = self._by_index(space, allowed, asked) if space.place else []
+        rows = self._nearest_by_index(space, allowed, asked) if space.location else []
         if not (rows and len(rows) == limit and rows[0][-1] == most):
-            rows = self._compared(allowed, asked)
+            rows = self._nearest_by_scan(allowed, asked)
         return [Match(chunk_id, cosine) for chunk_id, cosine, _ in rows]
 
-    def _by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
+    def _nearest_by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
         """Return what the index of a space finds: it goes on until enough passes the condition."""
         self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
         self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
         size = space.dimensions
-        near_to = f"{halved('v.vector', size)} <#> {halved('%(query)s', size)}"
-        return self._session.literally(_best(allowed, near_to), **asked)
+        near_to = (
+            f"{as_half_precision('v.vector', size)} <#> {as_half_precision('%(query)s', size)}"
+        )
+        return self._session.rows_inlined(_best(allowed, near_to), **asked)
 
-    def _compared(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
+    def _nearest_by_scan(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
         """Return the nearest of all, of more rows where some chunks have very many."""
         while True:
             rows = self._session.rows(_best(allowed, "cosine DESC, v.chunk_id"), **asked)
@@ -353,7 +357,7 @@ COSINE = "-(v.vector <#> %(query)s::vector)"
 """Of vectors of unit length the inner product, which pgvector gives the other way round."""
 
 
-def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
+def reuse_old_vectors(session: Session, note_id: int, former: Sequence[int]) -> None:
     """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
     session.run(
         f"""
@@ -361,12 +365,12 @@ def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
         SELECT %(tenant)s, %(agent)s, new.id, v.space_id, -row_number() OVER (
                    PARTITION BY new.id, v.space_id ORDER BY old.id, v.piece
                ), v.vector, new.owner
-        FROM chunks old JOIN vectors v ON {here("v")} AND v.chunk_id = old.id
-        JOIN chunks new ON {here("new")} AND new.note_id = %(note)s AND new.id > old.id
+        FROM chunks old JOIN vectors v ON {of_agent("v")} AND v.chunk_id = old.id
+        JOIN chunks new ON {of_agent("new")} AND new.note_id = %(note)s AND new.id > old.id
             AND new.start_line <= old.end_line AND new.end_line >= old.start_line
-        WHERE {here("old")} AND old.id = ANY(%(former)s) AND v.vector IS NOT NULL
+        WHERE {of_agent("old")} AND old.id = ANY(%(former)s) AND v.vector IS NOT NULL
             AND NOT EXISTS (
-                SELECT 1 FROM vectors own WHERE {here("own")} AND own.chunk_id = new.id
+                SELECT 1 FROM vectors own WHERE {of_agent("own")} AND own.chunk_id = new.id
             )
         """,
         note=note_id,
@@ -374,9 +378,9 @@ def lend(session: Session, note_id: int, former: Sequence[int]) -> None:
     )
 
 
-WAITING = f"""{here("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
+WAITING = f"""{of_agent("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
         SELECT 1 FROM vectors v
-        WHERE {here("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
+        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
     )
 """
 

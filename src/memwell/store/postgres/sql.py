@@ -18,7 +18,7 @@ class Values(dict[str, Any]):
         return f"%({name})s"
 
 
-def here(table: str) -> str:
+def of_agent(table: str) -> str:
     """Return the condition that a row is of the tenant and agent at hand."""
     return f"{table}.tenant = %(tenant)s AND {table}.agent = %(agent)s"
 
@@ -29,7 +29,7 @@ def array(values: Iterable[object]) -> str:
     return "{" + ",".join(f'"{value}"' for value in escaped) + "}"
 
 
-def begins(column: str, start: str, values: Values) -> str:
+def starts_with(column: str, start: str, values: Values) -> str:
     """Return the condition that a text, compared by its bytes, begins with another."""
     end = values(start + _LAST_CHARACTER)
     return f"{column} >= {values(start)} AND {column} < {end}"

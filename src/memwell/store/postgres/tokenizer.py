@@ -47,7 +47,7 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def spoken(text: str) -> list[tuple[str, str]]:
+def tokenize(text: str) -> list[tuple[str, str]]:
     """Return each token of a query's text, beside the letters it came from."""
     return [(_short(token), surface) for token, surface in tokens(_own.tokenizer, text)]
 

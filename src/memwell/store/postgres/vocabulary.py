@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from memwell.store.contract.query import And, Node, Or, WordQuery
-from memwell.store.postgres.agent_indexes import of_words
-from memwell.store.postgres.postings import matching
+from memwell.store.postgres.agent_indexes import text_index
+from memwell.store.postgres.postings import find_chunks
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sought import Row, read
-from memwell.store.postgres.sql import Values, begins, here
-from memwell.store.postgres.tokenizer import spoken
+from memwell.store.postgres.sql import Values, of_agent, starts_with
+from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.words.normalise import camel_parts, normalise
 
 
-class Lexicon:
+class Vocabulary:
     """The vocabulary of one state of an index."""
 
     def __init__(self, session: Session) -> None:
@@ -26,7 +26,7 @@ class Lexicon:
     @cached_property
     def _size(self) -> tuple[int, int, str]:
         found = self._session.row(
-            f"SELECT chunks, tokens, {of_words('i')} FROM indexes i WHERE {here('i')}"
+            f"SELECT chunks, tokens, {text_index('i')} FROM indexes i WHERE {of_agent('i')}"
         )
         return found or (0, 0, "")
 
@@ -48,34 +48,34 @@ class Lexicon:
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index has it, beside the letters it came from."""
-        return spoken(text)
+        return tokenize(text)
 
-    def rows(self, token: str) -> int:
+    def document_frequency(self, token: str) -> int:
         """Return how many chunks hold a token."""
         if token not in self._rows:
             self._look_up([token])
         return self._rows[token]
 
-    def rows_beginning(self, start: str) -> int:
+    def prefix_frequency(self, start: str) -> int:
         """Return about how many chunks hold a token that begins with `start`."""
         values = Values()
-        condition = f"{here('w')} AND {begins('w.token', start, values)}"
+        condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
         found = self._session.value(f"SELECT sum(rows) FROM words w WHERE {condition}", **values)
         return int(found or 0)
 
     def occurs(self, expression: str) -> bool:
         """Whether any chunk matches an expression."""
-        sought = read(expression, spoken)
+        sought = read(expression, tokenize)
         assert isinstance(sought, Row)
         return self.count(sought) > 0
 
     def count(self, row: Row) -> int:
         """Return how many chunks hold tokens in a row."""
         if len(row.tokens) == 1 and not row.prefix:
-            return self.rows(row.tokens[0])
+            return self.document_frequency(row.tokens[0])
         if row not in self._counted:
             values = Values()
-            statement = f"SELECT count(*) FROM ({matching(row, values)}) AS m"
+            statement = f"SELECT count(*) FROM ({find_chunks(row, values)}) AS m"
             self._counted[row] = int(self._session.value(statement, **values))
         return self._counted[row]
 
@@ -83,13 +83,13 @@ class Lexicon:
         """Look the words of a query up together, since each question to a server takes a moment."""
         texts = [*_texts((*query.any_of, *query.all_of, *query.none_of))]
         texts += [" ".join(camel_parts(normalise(text))) for text in texts]
-        tokens = {token for text in texts for token, _ in spoken(text)}
+        tokens = {token for text in texts for token, _ in tokenize(text)}
         if unknown := [token for token in tokens if token not in self._rows]:
             self._look_up(unknown)
 
     def _look_up(self, tokens: list[str]) -> None:
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {here('w')} AND w.token = ANY(%(tokens)s)",
+            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
             tokens=tokens,
         )
         self._rows |= dict.fromkeys(tokens, 0) | {token: int(count) for token, count in rows}

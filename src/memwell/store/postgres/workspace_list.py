@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from memwell.hashing import digest_of
 from memwell.store.postgres.server import Server, Session
-from memwell.store.postgres.sql import here
-from memwell.store.sqlite.cooldowns import Rest, seconds_after
-from memwell.store.sqlite.workspace_list import Entry, innermost
+from memwell.store.postgres.sql import of_agent
+from memwell.store.sqlite.cooldowns import Cooldown, cooldown_seconds
+from memwell.store.sqlite.workspace_list import Workspace, find_innermost
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -18,26 +18,28 @@ if TYPE_CHECKING:
 _TRIMMED_TO = 0.9
 
 
-class Registry:
+class WorkspaceTable:
     """The list of workspaces of one agent."""
 
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
         self._agent = agent
 
-    def entries(self) -> list[Entry]:
+    def list_all(self) -> list[Workspace]:
         """Return the workspaces; none if there is no list yet."""
         rows = self._server.rows(
             self._agent,
-            f"SELECT root, conventional, include FROM registered r WHERE {here('r')} ORDER BY root",
+            f"SELECT root, conventional, include FROM registered r WHERE {of_agent('r')} ORDER BY root",
         )
-        return [Entry(root, conventional, tuple(include)) for root, conventional, include in rows]
+        return [
+            Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
+        ]
 
-    def around(self, path: Path) -> Entry | None:
+    def find_around(self, path: Path) -> Workspace | None:
         """Return the innermost workspace that contains `path`."""
-        return innermost(self.entries(), path)
+        return find_innermost(self.list_all(), path)
 
-    def put(self, entry: Entry) -> Entry:
+    def put(self, entry: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""
         self._server.rows(
             self._agent,
@@ -55,26 +57,26 @@ class Registry:
 
     def remove(self, root: str) -> None:
         """Take a workspace off the list."""
-        statement = f"DELETE FROM registered r WHERE {here('r')} AND r.root = %(root)s"
+        statement = f"DELETE FROM registered r WHERE {of_agent('r')} AND r.root = %(root)s"
         self._server.rows(self._agent, statement, root=root)
 
 
-class Rests:
+class Cooldowns:
     """The list of providers that are left alone."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def of(self, provider: str) -> Rest | None:
+    def get(self, provider: str) -> Cooldown | None:
         """Return how a provider failed last, if it has not answered since."""
         row = self._session.row(
             "SELECT provider, until, failures, unavailable, reason FROM rests r"
-            f" WHERE {here('r')} AND r.provider = %(provider)s",
+            f" WHERE {of_agent('r')} AND r.provider = %(provider)s",
             provider=provider,
         )
-        return Rest(*row) if row else None
+        return Cooldown(*row) if row else None
 
-    def failed(
+    def record_failure(
         self,
         provider: str,
         reason: str,
@@ -84,7 +86,7 @@ class Rests:
         at_least: float = 0.0,
     ) -> None:
         """Leave a provider alone: twice as long with each failure in a row."""
-        before = self.of(provider)
+        before = self.get(provider)
         failures = (before.failures if before else 0) + 1
         self._session.run(
             """
@@ -96,22 +98,22 @@ class Rests:
                     unavailable = excluded.unavailable, reason = excluded.reason
             """,
             provider=provider,
-            until=now + max(seconds_after(failures), at_least),
+            until=now + max(cooldown_seconds(failures), at_least),
             failures=failures,
             unavailable=unavailable,
             reason=reason,
         )
 
-    def answered(self, provider: str) -> None:
+    def clear(self, provider: str) -> None:
         """Forget the failures of a provider that answers, or that the user wants tried again."""
         self._session.run(
-            f"DELETE FROM rests r WHERE {here('r')} AND r.provider = %(provider)s",
+            f"DELETE FROM rests r WHERE {of_agent('r')} AND r.provider = %(provider)s",
             provider=provider,
         )
 
-    def all_over(self) -> None:
+    def clear_all(self) -> None:
         """Let every provider be tried again."""
-        self._session.run(f"DELETE FROM rests r WHERE {here('r')}")
+        self._session.run(f"DELETE FROM rests r WHERE {of_agent('r')}")
 
 
 class VectorCache:
@@ -129,7 +131,7 @@ class VectorCache:
         by_digest = {digest_of(text): text for text in texts}
         rows = self._server.rows(
             self._agent,
-            f"SELECT digest, vectors FROM cached c WHERE {here('c')}"
+            f"SELECT digest, vectors FROM cached c WHERE {of_agent('c')}"
             " AND c.digest = ANY(%(digests)s) AND c.fingerprint = %(fingerprint)s",
             digests=[*by_digest],
             fingerprint=fingerprint,
@@ -158,23 +160,23 @@ class VectorCache:
 
     def forget(self, digests: Iterable[bytes]) -> bool:
         """Delete the vectors of texts."""
-        statement = f"DELETE FROM cached c WHERE {here('c')} AND c.digest = ANY(%(digests)s)"
+        statement = f"DELETE FROM cached c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 
     def trim(self) -> None:
         """Delete what was not used for longest, where there is too much."""
         with self._server.writing(self._agent) as session:
-            size = session.value(f"SELECT sum(length(vectors)) FROM cached c WHERE {here('c')}")
+            size = session.value(f"SELECT sum(length(vectors)) FROM cached c WHERE {of_agent('c')}")
             if (size or 0) > self._most_bytes:
                 session.run(
                     f"""
                     DELETE FROM cached c USING (
                         SELECT digest, fingerprint,
                                sum(length(vectors)) OVER (ORDER BY used DESC) AS so_far
-                        FROM cached c WHERE {here("c")}
+                        FROM cached c WHERE {of_agent("c")}
                     ) AS old
-                    WHERE {here("c")} AND c.digest = old.digest
+                    WHERE {of_agent("c")} AND c.digest = old.digest
                         AND c.fingerprint = old.fingerprint AND old.so_far > %(most)s
                     """,
                     most=int(self._most_bytes * _TRIMMED_TO),

@@ -18,18 +18,23 @@ from typing import Any
 import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
-from memwell.store.sqlite.database import Database, _checksum_vfs, _explained, _reserve_checksums
-from memwell.store.sqlite.facts import _not_rebuilt
+from memwell.store.sqlite.database import (
+    Database,
+    _checksum_vfs,
+    _reserve_checksums,
+    translated_errors,
+)
+from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
-from memwell.store.sqlite.filesystem import private_folder
+from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.verify import looking_at, unsound, unusable
+from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class BackupReport:
     """A copy that was made."""
 
     file: str
@@ -38,7 +43,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreReport:
     """What was put back, and where that lies which was there before."""
 
     file: str
@@ -50,7 +55,7 @@ class Restored:
 # -- a copy ----------------------------------------------------------------------------------------
 
 
-def back_up(database: Database, target: Path, *, force: bool = False) -> Saved:
+def create_backup(database: Database, target: Path, *, force: bool = False) -> BackupReport:
     """Copy memory.db as it is at one moment, while others write; the copy is checked."""
     if not database.path.exists():
         raise NotFoundError(
@@ -62,18 +67,18 @@ def back_up(database: Database, target: Path, *, force: bool = False) -> Saved:
         raise HomeError(f"{target} is the memory itself", "Name another file")
     if target.exists() and not force:
         raise HomeError(f"{target} exists already", "Name another file, or add --force")
-    with _not_rebuilt(database.path), database.reading() as connection:
+    with fact_errors(database.path), database.reading() as connection:
         facts = _copy(connection, target)
-    with _not_rebuilt(database.path), database.writing() as connection:
+    with fact_errors(database.path), database.writing() as connection:
         row = (str(target.absolute()),)
         connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
-    return Saved(str(target), facts, target.stat().st_size)
+    return BackupReport(str(target), facts, target.stat().st_size)
 
 
 @contextlib.contextmanager
 def private_file(target: Path) -> Iterator[Path]:
     """Lend a name beside a file, to be written; then it takes the file's place, whole and 0600."""
-    with _explained(target):
+    with translated_errors(target):
         number, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
         os.close(number)
         part = Path(name)
@@ -96,7 +101,7 @@ def _copy(source: apsw.Connection, target: Path) -> int:
             # Without a log the copy is one file, and can be read where nothing can be written.
             connection.pragma("journal_mode", "DELETE")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
-            if found != facts or unsound(connection):
+            if found != facts or find_damage(connection):
                 raise HomeError(
                     f"The copy {target} would not be sound", "`memwell verify` says more"
                 )
@@ -122,7 +127,7 @@ def _fill(source: apsw.Connection, file: Path) -> None:
 # -- back in its place -----------------------------------------------------------------------------
 
 
-def restore(database: Database, file: Path, now: dt.datetime) -> Restored:
+def restore(database: Database, file: Path, now: dt.datetime) -> RestoreReport:
     """Put the facts of a backup in the place of those there are, in one transaction.
 
     Processes that have memory.db open go on, and see either what was or what is there now. What
@@ -130,14 +135,14 @@ def restore(database: Database, file: Path, now: dt.datetime) -> Restored:
     """
     _refuse_unsound(database, file)
     kept = _free_name(database.path, now)
-    with _not_rebuilt(database.path), _staged(file, database.path) as staged:
+    with fact_errors(database.path), _stage_copy(file, database.path) as staged:
         known = database.path.exists() and database.path.stat().st_size > 0
         if known and not _is_sound(database):
-            _set_aside(database, kept)
+            _quarantine(database, kept)
             known = False
         facts, revision = _exchange(database, staged, kept if known else None, now)
     _clear_indexes(database.path.parent)
-    return Restored(str(file), facts, str(kept) if kept.exists() else None, revision)
+    return RestoreReport(str(file), facts, str(kept) if kept.exists() else None, revision)
 
 
 def _refuse_unsound(database: Database, file: Path) -> None:
@@ -145,19 +150,19 @@ def _refuse_unsound(database: Database, file: Path) -> None:
         raise NotFoundError(f"There is no file {file}", "Name one that `memwell backup` made")
     if _belongs_to(database.path, file):
         raise HomeError(f"{file} is the memory itself", "Name a backup")
-    if problems := unusable(file):
+    if problems := find_problem(file):
         raise HomeError(f"{file} cannot be restored: {problems[0].what}", "Use another backup")
 
 
 @contextlib.contextmanager
-def _staged(file: Path, beside: Path) -> Iterator[Database]:
+def _stage_copy(file: Path, beside: Path) -> Iterator[Database]:
     """Lend a copy of a backup, brought to the present schema; the backup itself is only read."""
-    private_folder(beside.parent)
+    make_private_folder(beside.parent)
     number, name = tempfile.mkstemp(".part", ".restore.", beside.parent)
     os.close(number)
     staged = Database(Path(name), FACT_MIGRATIONS)
     try:
-        with looking_at(file) as connection:
+        with open_for_verify(file) as connection:
             _fill(connection, staged.path)
         yield staged
     finally:
@@ -168,12 +173,12 @@ def _staged(file: Path, beside: Path) -> Iterator[Database]:
 def _is_sound(database: Database) -> bool:
     try:
         with database.reading() as connection:
-            return not unsound(connection)
+            return not find_damage(connection)
     except CorruptIndexError:
         return False
 
 
-def _set_aside(database: Database, kept: Path) -> None:
+def _quarantine(database: Database, kept: Path) -> None:
     database.close()
     for suffix in ("-wal", "-shm", ""):
         with contextlib.suppress(FileNotFoundError):

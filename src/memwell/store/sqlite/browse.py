@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memwell.model import Chunk
-from memwell.store.browse import ListedNote, Spot, WholeNote, as_chunk, as_spot, as_whole
-from memwell.store.rows import FACTS
+from memwell.store.browse import (
+    ExportedNote,
+    ListedNote,
+    MapPoint,
+    to_chunk,
+    to_exported_note,
+    to_map_point,
+)
+from memwell.store.rows import FACT_WORKSPACE
 
 if TYPE_CHECKING:
     from memwell.store.sqlite.spaces import Space
@@ -20,7 +27,7 @@ Numbers = Callable[["Space", Sequence[tuple[int, "Stored"]]], list[tuple[int, by
 """Returns what rows of vectors stand for, each with what came with it."""
 
 
-class Contained:
+class NoteListing:
     """What there is in some workspaces."""
 
     def __init__(self, connection: apsw.Connection, numbers: Numbers) -> None:
@@ -36,19 +43,21 @@ class Contained:
 
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         """Return the passages of a note, in order."""
-        return [as_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
+        return [to_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
 
-    def landscape(self, roots: Sequence[str], space: Space, step: int) -> list[tuple[Spot, bytes]]:
+    def sample_with_vectors(
+        self, roots: Sequence[str], space: Space, step: int
+    ) -> list[tuple[MapPoint, bytes]]:
         """Return one in `step` passages, each with its vector as little-endian float32."""
         rows = self._rows(_LANDSCAPE, roots, space=space.id, step=step)
         numbers = self._numbers(space, [(at, row[-1]) for at, row in enumerate(rows)])
-        return [(as_spot(rows[at][:-1]), vector) for at, vector in numbers]
+        return [(to_map_point(rows[at][:-1]), vector) for at, vector in numbers]
 
-    def whole(self, after: int, limit: int) -> list[WholeNote]:
+    def export(self, after: int, limit: int) -> list[ExportedNote]:
         """Return notes of every workspace with all that is known of them, by id, after one."""
         rows: Any = self._connection.execute(_WHOLE, (after, limit)).fetchall()
         return [
-            as_whole(
+            to_exported_note(
                 (*row, json.loads(tags), json.loads(links)),
                 self._connection.execute(_PARTS, (row[0],)).fetchall(),
             )
@@ -56,7 +65,7 @@ class Contained:
         ]
 
     def _rows(self, statement: str, roots: Sequence[str], **values: Any) -> list[Any]:
-        bound = {"roots": json.dumps([*roots]), "facts": f"{FACTS}*", **values}
+        bound = {"roots": json.dumps([*roots]), "facts": f"{FACT_WORKSPACE}*", **values}
         return self._connection.execute(_VISIBLE + statement, bound).fetchall()
 
 

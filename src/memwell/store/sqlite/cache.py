@@ -119,7 +119,7 @@ class VectorCache:
         """A damaged cache is worth nothing; a busy or full disk passes: then False."""
         damaged = isinstance(error, CorruptIndexError | ValueError)
         if damaged:
-            aside = self.database.set_aside()
+            aside = self.database.quarantine()
             if aside:
                 for file in aside.parent.glob(f"{aside.name}*"):
                     file.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from memwell.errors import (
     NewerIndexError,
 )
 from memwell.store.contract.index import WAIT_MS
-from memwell.store.sqlite.filesystem import private_folder, unsafe_for_wal
+from memwell.store.sqlite.filesystem import make_private_folder, unsafe_for_wal
 from memwell.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 
 BUSY_TIMEOUT_MS = WAIT_MS
@@ -60,24 +60,24 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Lend a connection that sees one unchanging state of the file."""
-        self._follow_file()
-        with _explained(self.path):
+        self._reopen_if_replaced()
+        with translated_errors(self.path):
             generation = self._generation
-            connection = self._take()
+            connection = self._acquire()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._give(connection, generation)
+                self._release(connection, generation)
 
     @contextlib.contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
         """Lend the one connection that writes, inside a transaction that all of it joins."""
         if not self._writing.acquire(timeout=wait_ms / 1000):
-            raise _busy(self.path)
+            raise _is_busy(self.path)
         try:
-            with _explained(self.path):
-                self._follow_file()
+            with translated_errors(self.path):
+                self._reopen_if_replaced()
                 connection = self._open_writer()
                 connection.set_busy_timeout(wait_ms)
                 with _transaction(connection):
@@ -98,13 +98,13 @@ class Database:
 
     def scrub(self) -> bool:
         """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
-        with self._writing, _explained(self.path):
+        with self._writing, translated_errors(self.path):
             writer = self._open_writer()
             writer.set_busy_timeout(_LOG_TIMEOUT_MS)
             (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return state[0] == 0
 
-    def set_aside(self) -> Path | None:
+    def quarantine(self) -> Path | None:
         """Rename a damaged file out of the way and return its new name.
 
         Another process may have done so already: then the file at hand is a new one, which is
@@ -123,12 +123,12 @@ class Database:
                     os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
             return aside
 
-    def _follow_file(self) -> None:
+    def _reopen_if_replaced(self) -> None:
         """Let go of a file that was deleted or replaced since it was opened."""
         if self._inode is not None and _inode(self.path) != self._inode:
             self.close()
 
-    def _take(self) -> apsw.Connection:
+    def _acquire(self) -> apsw.Connection:
         with self._pool:
             if self._idle:
                 return self._idle.pop()
@@ -147,7 +147,7 @@ class Database:
                     raise
                 self.read_only = True  # a home that cannot be written still answers
 
-    def _give(self, connection: apsw.Connection, generation: int) -> None:
+    def _release(self, connection: apsw.Connection, generation: int) -> None:
         """Take a connection back, unless what it reads was closed or replaced meanwhile."""
         with contextlib.suppress(apsw.Error):
             if connection.in_transaction:
@@ -161,7 +161,7 @@ class Database:
     def _open_writer(self) -> apsw.Connection:
         """Return the writing connection; the first time, bring the file to the present schema."""
         if self._writer is None:
-            private_folder(self.path.parent)
+            make_private_folder(self.path.parent)
             if not self.path.exists():
                 # SQLite gives the log and its index the mode of the file itself.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -179,13 +179,13 @@ class Database:
     def _connect(self) -> apsw.Connection:
         vfs = _checksum_vfs()
         if not self.read_only:
-            connection = _tuned(apsw.Connection(str(self.path), vfs=vfs))
+            connection = _tune(apsw.Connection(str(self.path), vfs=vfs))
             if self.durable:
                 connection.pragma("synchronous", "FULL")
                 connection.pragma("secure_delete", True)
             return connection
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return _tuned(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
+        return _tune(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
 
     def _prepare(self, connection: apsw.Connection) -> None:
         version = connection.pragma("user_version")
@@ -231,7 +231,7 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         raise
 
 
-def _tuned(connection: apsw.Connection) -> apsw.Connection:
+def _tune(connection: apsw.Connection) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("foreign_keys", True)
     # In WAL mode NORMAL can lose the last commits to a power cut, never the file; notes stay
@@ -303,20 +303,20 @@ def _inode(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def translated_errors(path: Path) -> Iterator[None]:
     """Turn what SQLite or the system says into an error that names the file and the remedy."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise CorruptIndexError(f"{path} is damaged ({error})") from error
     except apsw.FullError as error:
-        raise _full(path) from error
+        raise _is_full(path) from error
     except apsw.IOError as error:
         detail = getattr(error, "extendedresult", 0)
         if detail in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ):
             raise CorruptIndexError(f"{path} is damaged ({error})") from error
         if detail in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC):
-            raise _full(path) from error
+            raise _is_full(path) from error
         raise HomeError(f"{path} cannot be read or written ({error})", "Check the disk") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError) as error:
         raise HomeError(
@@ -324,19 +324,19 @@ def _explained(path: Path) -> Iterator[None]:
             "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
         ) from error
     except apsw.BusyError as error:
-        raise _busy(path) from error
+        raise _is_busy(path) from error
     except OSError as error:
         raise HomeError(f"{path} cannot be made ({error})", "Check MEMWELL_HOME") from error
 
 
-def _busy(path: Path) -> IndexDatabaseError:
+def _is_busy(path: Path) -> IndexDatabaseError:
     return IndexDatabaseError(
         f"{path} is being written by another process",
         "Try again; if it stays so, see which `memwell` is still running",
     )
 
 
-def _full(path: Path) -> DiskFullError:
+def _is_full(path: Path) -> DiskFullError:
     return DiskFullError(
         f"No room to write {path}",
         "Free some disk space and run the command again; what was written before is kept",

@@ -21,7 +21,7 @@ import apsw
 from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTaken
+from memwell.store.contract.facts import IdTakenError
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import Index
@@ -58,11 +58,11 @@ def _signs(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class FactFilter:
     """Which facts are meant, of those that are visible; all by default."""
 
     ids: tuple[str, ...] | None = None
-    folded: str | None = None
+    normalised: str | None = None
     scope: str | None = None
     category: str | None = None
     tag: str | None = None
@@ -89,11 +89,11 @@ class FactStore:
         return self.database.path.parent
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether anything can have been remembered yet."""
         return self.database.path.exists()
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation: no server interrupts it."""
         return operation()
 
@@ -112,41 +112,41 @@ class FactStore:
         self.database.close()
 
     @contextmanager
-    def seen_by(self, viewer: Viewer) -> Iterator[Facts]:
+    def for_viewer(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend one unchanging state, as a viewer sees it."""
-        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+        with fact_errors(self.database.path), self.database.reading() as connection:
             yield Facts(connection, viewer)
 
     @contextmanager
-    def changed_by(self, viewer: Viewer) -> Iterator[Facts]:
+    def change(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend the facts of a viewer for changes, inside one transaction that outlives a crash."""
-        with _not_rebuilt(self.database.path), self.database.writing() as connection:
+        with fact_errors(self.database.path), self.database.writing() as connection:
             yield Facts(connection, viewer)
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
-        if not self.is_there:
+        if not self.exists:
             return 0
-        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+        with fact_errors(self.database.path), self.database.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
-    def unfinished(self) -> dict[str, bytes]:
+    def pending_erasures(self) -> dict[str, bytes]:
         """Return what was forgotten and may have left traces: ids, and the digests of texts."""
-        if not self.is_there:
+        if not self.exists:
             return {}
-        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+        with fact_errors(self.database.path), self.database.reading() as connection:
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
             return dict(rows)
 
-    def finished(self, ids: Iterable[str]) -> None:
+    def clear_pending(self, ids: Iterable[str]) -> None:
         """Note that nothing is left of what was forgotten."""
-        with _not_rebuilt(self.database.path), self.database.writing() as connection:
+        with fact_errors(self.database.path), self.database.writing() as connection:
             rows = ((fact_id,) for fact_id in ids)
             connection.executemany("DELETE FROM unfinished WHERE id = ?", rows)
 
     def copies(self) -> list[Path]:
         """Return where copies of the memory were written that are still there."""
-        with _not_rebuilt(self.database.path), self.database.reading() as connection:
+        with fact_errors(self.database.path), self.database.reading() as connection:
             rows: Any = connection.execute("SELECT file FROM copies").fetchall()
         beside = self.database.path.parent.glob(f"{self.database.path.name}.*")
         found = {*beside, *(Path(file) for (file,) in rows)}
@@ -154,7 +154,7 @@ class FactStore:
 
 
 @contextmanager
-def _not_rebuilt(path: Path) -> Iterator[None]:
+def fact_errors(path: Path) -> Iterator[None]:
     """Tell apart what an index's errors mean for a file that cannot be built anew."""
     try:
         yield
@@ -188,7 +188,7 @@ class Facts:
         """
         return self._connection.execute(restricted, (*scopes, *values)).fetchall()
 
-    def find(self, which: Which, limit: int = -1) -> list[Fact]:
+    def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         """Return facts, the newest first."""
         conditions, values = _conditions(which)
         rows = self._visible(
@@ -200,9 +200,9 @@ class Facts:
 
     def get(self, fact_id: str) -> Fact:
         """Return a fact, or say that there is none of that id."""
-        found = self.find(Which(ids=(fact_id,), superseded=True))
+        found = self.find(FactFilter(ids=(fact_id,), superseded=True))
         if not found:
-            raise no_such_fact(fact_id)
+            raise fact_not_found(fact_id)
         return found[0]
 
     def history(self, fact_id: str) -> list[FactEvent]:
@@ -222,7 +222,7 @@ class Facts:
         )
         return [FactEvent(*row) for row in rows]
 
-    def since(self, revision: int) -> tuple[list[Fact], list[str]]:
+    def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         """Return what changed after a revision: facts as they are now, and ids that are gone."""
         rows = self._visible(
             f"SELECT {COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
@@ -274,7 +274,7 @@ class Facts:
             count += 1
         return count
 
-    def leave_traces(self, facts: Iterable[Fact]) -> None:
+    def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Note what may still be in an index, a cache or a log of facts that are forgotten."""
         self._connection.executemany(
             "INSERT OR REPLACE INTO unfinished VALUES (?, ?)",
@@ -309,17 +309,17 @@ class Facts:
             raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
         try:
             with self._connection:  # all of it or nothing, inside the transaction
-                if self.find(Which(ids=(fact.id,), superseded=True)):
+                if self.find(FactFilter(ids=(fact.id,), superseded=True)):
                     self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
                 self.add(fact, folded)
                 for event in events:
                     self.note(fact.id, event.at, event.what, event.detail)
                 self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
         except apsw.ConstraintError as error:
-            raise IdTaken(fact.id) from error
+            raise IdTakenError(fact.id) from error
 
 
-def _conditions(which: Which) -> tuple[str, list[Any]]:
+def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
     """Return what a row must satisfy, as SQL, and the values in it."""
     found = [*_equal(which), *_in_time(which)]
     if which.ids is not None:
@@ -328,7 +328,7 @@ def _conditions(which: Which) -> tuple[str, list[Any]]:
     return sql, [value for _, *values in found for value in values]
 
 
-def _equal(which: Which) -> Iterator[tuple[Any, ...]]:
+def _equal(which: FactFilter) -> Iterator[tuple[Any, ...]]:
     for name in ("folded", "scope", "category", "source"):
         if (value := getattr(which, name)) is not None:
             yield f"f.{name} = ?", value
@@ -337,7 +337,7 @@ def _equal(which: Which) -> Iterator[tuple[Any, ...]]:
         yield f"EXISTS ({tagged})", which.tag
 
 
-def _in_time(which: Which) -> Iterator[tuple[Any, ...]]:
+def _in_time(which: FactFilter) -> Iterator[tuple[Any, ...]]:
     if which.as_of is not None:
         yield "coalesce(f.valid_from, f.created_at) <= ?", which.as_of
         yield "(f.valid_until IS NULL OR f.valid_until > ?)", which.as_of
@@ -359,7 +359,7 @@ def _fact(row: Sequence[Any]) -> Fact:
     return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
 
 
-def no_such_fact(fact_id: str) -> NotFoundError:
+def fact_not_found(fact_id: str) -> NotFoundError:
     """Return the error for an id that is not visible."""
     return NotFoundError(
         f"There is no fact {fact_id!r}", "`memwell facts list` shows those there are"

@@ -74,22 +74,22 @@ def _network(folder: Path, mounts: Path) -> str | None:
     return f"a network file system ({kind})" if kind in _NETWORK else None
 
 
-def private_folder(folder: Path) -> None:
+def make_private_folder(folder: Path) -> None:
     """Make `folder` and what is missing above it, for this user alone."""
     if not folder.is_dir():
-        private_folder(folder.parent)
+        make_private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager
-def locked(file: Path, *, wait: bool) -> Iterator[bool]:
+def hold_lock(file: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock between processes; it goes with the process. False if another one has it."""
     try:
         import fcntl
     except ImportError:  # not a POSIX system
         yield True
         return
-    private_folder(file.parent)
+    make_private_folder(file.parent)
     lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -26,8 +26,8 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
     if filters.workspaces is not None:
         marks = ", ".join("?" * len(filters.workspaces))
         yield f"n.workspace_id IN ({marks})", *filters.workspaces
-    if filters.held_at is not None:
-        yield f"(n.recipe != '{FACT}' OR {_HELD})", filters.held_at, filters.held_at
+    if filters.valid_at is not None:
+        yield f"(n.recipe != '{FACT}' OR {_HELD})", filters.valid_at, filters.valid_at
     yield from _paths(filters)
     for tag in filters.tags:
         yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
@@ -40,8 +40,8 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
 
 
 def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
-    if filters.only is not None:
-        yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.only))
+    if filters.exact_paths is not None:
+        yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.exact_paths))
     if filters.paths:
         wanted = [glob for path in filters.paths for glob in globs(path)]
         yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(wanted))})", *wanted

@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from memwell.store.contract.index import Lexicon
+from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import Match, Node, WordQuery
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
 from memwell.store.words.normalise import WORDS_VERSION, indexed_parts, indexed_text
-from memwell.store.words.query import Unit, joined, required, units, unknown_words
+from memwell.store.words.query import Clause, joined, to_clauses, to_conditions, unknown_words
 
 COLUMN_WEIGHTS = {"content": 1.0, "heading": 1.5, "name": 1.0, "parts": 1.0}
 """Occurrences in a heading or title count half as much again: measured, see docs/ranking.md."""
@@ -39,7 +39,7 @@ _EXACT_RANK = 10
 _WIDEN = 4
 
 
-class WordsUnavailable(Exception):
+class KeywordSearchUnavailable(Exception):
     """FTS5 cannot be had, or its tables are broken; the reason is the message."""
 
 
@@ -86,11 +86,11 @@ def ensure(connection: apsw.Connection) -> None:
         rows = connection.execute(_WORD_ROWS)
         add(connection, (WordRow(*row) for row in rows))
     except (apsw.SQLError, apsw.AuthError) as error:
-        raise WordsUnavailable(str(error)) from error
+        raise KeywordSearchUnavailable(str(error)) from error
     _set_version(connection, str(WORDS_VERSION))
 
 
-def unusable(connection: apsw.Connection) -> str:
+def find_problem(connection: apsw.Connection) -> str:
     """Return why words cannot be searched, or "" if they can."""
     if _built_version(connection) != str(WORDS_VERSION):
         return "the keyword index has not been built (SQLite's FTS5 was not available)"
@@ -101,7 +101,7 @@ def unusable(connection: apsw.Connection) -> str:
     return ""
 
 
-def leave_behind(connection: apsw.Connection) -> None:
+def mark_stale(connection: apsw.Connection) -> None:
     """Record that chunks changed without the keyword index, so that it is rebuilt."""
     _set_version(connection, "")
 
@@ -138,60 +138,64 @@ def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
 
 
 def search(
-    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, limit: int
+    connection: apsw.Connection, lexicon: Vocabulary, query: WordQuery, limit: int
 ) -> list[Match]:
     """Return the best matches, best first."""
-    return best(_Runner(connection, query, max(limit, POOL), lexicon), lexicon, query, limit)
+    return rank_chunks(
+        FtsRunner(connection, query, max(limit, POOL), lexicon), lexicon, query, limit
+    )
 
 
 def scores_of(
-    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery, chunk_ids: Sequence[int]
+    connection: apsw.Connection, lexicon: Vocabulary, query: WordQuery, chunk_ids: Sequence[int]
 ) -> dict[int, float]:
     """Return the scores of those of some chunks that match, as `search` would give them."""
-    return scores(_Runner(connection, query, len(chunk_ids), lexicon, chunk_ids), lexicon, query)
+    return scores(FtsRunner(connection, query, len(chunk_ids), lexicon, chunk_ids), lexicon, query)
 
 
 # -- ranking, whichever store looks words up ------------------------------------------------------
 
 
-class Runner(Protocol):
+class ClauseRunner(Protocol):
     """Looks expressions up under the exclusions and filters of one query."""
 
-    def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
+    def run(self, selecting: str, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         """Score the chunks that `selecting` matches by it and by the words that only score."""
 
-    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+    def top_candidates(self, words: Sequence[Clause]) -> dict[int, float]:
         """Score the best chunks for words by an index that finds them, or none without one."""
 
 
-def best(runner: Runner, lexicon: Lexicon, query: WordQuery, limit: int) -> list[Match]:
+def rank_chunks(
+    runner: ClauseRunner, lexicon: Vocabulary, query: WordQuery, limit: int
+) -> list[Match]:
     """Return the best matches of a query, best first."""
-    must = joined("AND", (required(node, lexicon) for node in query.all_of))
+    must = joined("AND", (to_conditions(node, lexicon) for node in query.all_of))
     ranking = _ranking(query, lexicon)
-    found = runner.run(must, ranking) if must else _ranked(runner, ranking, lexicon.total)
-    return ordered(found, limit)
+    found = runner.run(must, ranking) if must else _rank(runner, ranking, lexicon.total)
+    return order_matches(found, limit)
 
 
-def ordered(found: Mapping[int, float], limit: int) -> list[Match]:
+def order_matches(found: Mapping[int, float], limit: int) -> list[Match]:
     """Return chunks with their scores, best first."""
     best_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
 
 
-def scores(runner: Runner, lexicon: Lexicon, query: WordQuery) -> dict[int, float]:
+def scores(runner: ClauseRunner, lexicon: Vocabulary, query: WordQuery) -> dict[int, float]:
     """Return the scores of what matches, of the few chunks that a runner looks at."""
-    must = joined("AND", (required(node, lexicon) for node in query.all_of))
-    ranking = _weighty(_ranking(query, lexicon), lexicon.total)
+    must = joined("AND", (to_conditions(node, lexicon) for node in query.all_of))
+    ranking = _drop_stopwords(_ranking(query, lexicon), lexicon.total)
     every = joined("OR", (word.expression for word in ranking))
     return runner.run(must, ranking) if must else runner.run(every)
 
 
-def ideal_score(lexicon: Lexicon, query: WordQuery) -> float:
+def ideal_score(lexicon: Vocabulary, query: WordQuery) -> float:
     """Return about what a chunk of average length scores that holds every word that ranks.
 
     A word that no chunk holds counts as the rarest there could be.
     """
-    rows = [unit.rows for unit in _ranking(query, lexicon)]
+    rows = [unit.document_frequency for unit in _ranking(query, lexicon)]
     rows += [0] * len(unknown_words(query.any_of, lexicon))
     return sum(idf(some, lexicon.total) for some in rows)
 
@@ -202,12 +206,12 @@ def idf(rows: int, total: int) -> float:
     return max(0.0, math.log((total - rows + 0.5) / (rows + 0.5)))
 
 
-def restricted(
-    connection: apsw.Connection, lexicon: Lexicon, query: WordQuery
+def must_and_must_not(
+    connection: apsw.Connection, lexicon: Vocabulary, query: WordQuery
 ) -> tuple[list[int] | None, list[int]]:
     """Return the chunks that hold what must match (None: nothing must), and what must not."""
-    must = joined("AND", (required(node, lexicon) for node in query.all_of))
-    unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
+    must = joined("AND", (to_conditions(node, lexicon) for node in query.all_of))
+    unwanted = joined("OR", (to_conditions(node, lexicon) for node in query.none_of))
 
     def matching(expression: str) -> list[int]:
         rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,))
@@ -216,26 +220,28 @@ def restricted(
     return matching(must) if must else None, matching(unwanted) if unwanted else []
 
 
-_RANKING: WeakKeyDictionary[Lexicon, dict[Sequence[Node], list[Unit]]] = WeakKeyDictionary()
+_RANKING: WeakKeyDictionary[Vocabulary, dict[Sequence[Node], list[Clause]]] = WeakKeyDictionary()
 
 
-def _ranking(query: WordQuery, lexicon: Lexicon) -> list[Unit]:
+def _ranking(query: WordQuery, lexicon: Vocabulary) -> list[Clause]:
     """Return the words to rank by, rarest first; worked out once in a state of an index."""
     known = _RANKING.setdefault(lexicon, {})
     if query.any_of not in known:
-        ranking = sorted(units(query.any_of, lexicon), key=lambda unit: unit.rows)
+        ranking = sorted(
+            to_clauses(query.any_of, lexicon), key=lambda unit: unit.document_frequency
+        )
         known[query.any_of] = ranking[:MOST_UNITS]
     return known[query.any_of]
 
 
-def _weighty(words: Sequence[Unit], total: int) -> Sequence[Unit]:
+def _drop_stopwords(words: Sequence[Clause], total: int) -> Sequence[Clause]:
     """Leave out words in over half of the chunks, where looking them up would cost much.
 
     They have next to no weight in FTS5's BM25.
     """
-    if sum(word.rows for word in words) <= _budget(total):
+    if sum(word.document_frequency for word in words) <= _budget(total):
         return words
-    return [word for word in words if word.rows <= total / 2] or words[:1]
+    return [word for word in words if word.document_frequency <= total / 2] or words[:1]
 
 
 def _budget(total: int) -> float:
@@ -243,7 +249,7 @@ def _budget(total: int) -> float:
     return max(_SELECT_ROWS, _SELECT_SHARE * total)
 
 
-def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, float]:
+def _rank(runner: ClauseRunner, words: Sequence[Clause], total: int) -> dict[int, float]:
     """Rank chunks by the sum of their words' BM25, without looking at every chunk with "the".
 
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
@@ -252,35 +258,39 @@ def _ranked(runner: Runner, words: Sequence[Unit], total: int) -> dict[int, floa
     chunk of average length would get that holds each common word once. Otherwise more words
     select, and so on, until all do. An index that finds the best by itself spares all this.
     """
-    budget, weighty = _budget(total), _weighty(words, total)
-    if sum(word.rows for word in words) > budget and (best_ones := runner.best_of(weighty)):
+    budget, weighty = _budget(total), _drop_stopwords(words, total)
+    if sum(word.document_frequency for word in words) > budget and (
+        best_ones := runner.top_candidates(weighty)
+    ):
         return best_ones
     while True:
         selecting, scoring = _split(weighty, budget)
         found = runner.run(joined("OR", (word.expression for word in selecting)), scoring)
-        if not scoring or _settled(found, scoring, total):
+        if not scoring or _is_exact_enough(found, scoring, total):
             return found
-        budget = max(budget * _WIDEN, sum(word.rows for word in weighty[: len(selecting) + 1]))
+        budget = max(
+            budget * _WIDEN, sum(word.document_frequency for word in weighty[: len(selecting) + 1])
+        )
 
 
-def _split(words: Sequence[Unit], budget: float) -> tuple[Sequence[Unit], Sequence[Unit]]:
+def _split(words: Sequence[Clause], budget: float) -> tuple[Sequence[Clause], Sequence[Clause]]:
     """Divide words, rarest first, where their postings exceed the budget."""
     spent = 0
     for position, word in enumerate(words):
-        spent += word.rows
+        spent += word.document_frequency
         if position and spent > budget:
             return words[:position], words[position:]
     return words, ()
 
 
-def _settled(found: dict[int, float], scoring: Sequence[Unit], total: int) -> bool:
+def _is_exact_enough(found: dict[int, float], scoring: Sequence[Clause], total: int) -> bool:
     if len(found) < POOL:
         return False
-    could_matter = sum(idf(word.rows, total) for word in scoring)
+    could_matter = sum(idf(word.document_frequency, total) for word in scoring)
     return sorted(found.values(), reverse=True)[_EXACT_RANK - 1] >= could_matter
 
 
-class _Runner:
+class FtsRunner:
     """Runs FTS5 expressions under the exclusions and filters of one query."""
 
     def __init__(
@@ -288,11 +298,11 @@ class _Runner:
         connection: apsw.Connection,
         query: WordQuery,
         limit: int,
-        lexicon: Lexicon,
+        lexicon: Vocabulary,
         only: Sequence[int] = (),
     ) -> None:
         self.connection = connection
-        self.unwanted = joined("OR", (required(node, lexicon) for node in query.none_of))
+        self.unwanted = joined("OR", (to_conditions(node, lexicon) for node in query.none_of))
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
         bm25 = f"w.rank MATCH 'bm25({weights})'"
         if only:
@@ -314,7 +324,7 @@ class _Runner:
             WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank LIMIT ?
         """
 
-    def run(self, selecting: str, scoring: Sequence[Unit] = ()) -> dict[int, float]:
+    def run(self, selecting: str, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         """Score the chunks that `selecting` matches by it and by the words that only score.
 
         Two queries, since FTS5 counts a phrase as often as it is written: chunks by what
@@ -329,7 +339,7 @@ class _Runner:
                 found[chunk_id] = max(score, found.get(chunk_id, 0.0))
         return found
 
-    def best_of(self, words: Sequence[Unit]) -> dict[int, float]:
+    def top_candidates(self, words: Sequence[Clause]) -> dict[int, float]:
         """Return none: FTS5 looks at every chunk that holds any of the words."""
         return {}
 

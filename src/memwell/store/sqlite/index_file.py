@@ -36,12 +36,12 @@ class IndexFile:
         return sum(file.stat().st_size for file in files if file.exists())
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether anything can have been indexed yet."""
         return self.path.exists()
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, as people are told."""
         return str(self.path)
 
@@ -56,11 +56,11 @@ class IndexFile:
 
         return VectorCache(self.path.with_name("embeddings.db"), most_bytes)
 
-    def again(self, operation: Callable[[], T]) -> T:
+    def retrying(self, operation: Callable[[], T]) -> T:
         """Run an operation: no server interrupts it."""
         return operation()
 
-    def checks(self) -> Iterator[Check]:
+    def run_checks(self) -> Iterator[Check]:
         """Look at what keeps it."""
         yield Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})")
         folder = self.path.parent
@@ -71,9 +71,9 @@ class IndexFile:
             kept = "is a damaged index that was set aside"
             yield Check("warning", False, f"{aside} {kept}: delete it when you no longer want it")
 
-    def set_aside(self) -> Path | None:
+    def quarantine(self) -> Path | None:
         """Put a damaged file out of the way and return its new name."""
-        return self.database.set_aside()
+        return self.database.quarantine()
 
     def close(self) -> None:
         """Close every connection."""

@@ -14,8 +14,8 @@ from typing import Any
 import apsw
 
 from memwell.model import Chunk, Context, Hit, Note
-from memwell.store.contract.query import Beside, Filters
-from memwell.store.rows import FACTS, as_hit, joined_text, together, unchanged
+from memwell.store.contract.query import Filters, Neighbours
+from memwell.store.rows import FACT_WORKSPACE, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.fts import WordRow
@@ -23,7 +23,7 @@ from memwell.store.sqlite.vocabulary import count_common_words
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class IndexedFile:
     """What a sync compares of a note without reading the file."""
 
     note_id: int
@@ -35,7 +35,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteFile:
+class SourceFile:
     """A file as it was read: what `Stamp` will say of it next time."""
 
     path: str
@@ -77,14 +77,14 @@ class Notes:
         rows = self.connection.execute(
             "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
             " ORDER BY root",
-            (f"{FACTS}*",),
+            (f"{FACT_WORKSPACE}*",),
         )
         return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
 
     def fact_workspaces(self) -> dict[str, int]:
         """Return the ids of the workspaces that hold facts, by their names."""
         rows = self.connection.execute(
-            "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACTS}*",)
+            "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
         )
         return {root: int(key) for root, key in rows}
 
@@ -101,7 +101,7 @@ class Notes:
         self.delete(ids)
         self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
-    def synced(self, workspace_id: int, at: str) -> None:
+    def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date, and put the statistics in order."""
         self.connection.execute(
             "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
@@ -109,29 +109,29 @@ class Notes:
         if self._with_words:
             count_common_words(self.connection)
 
-    def followed(self, root: str) -> int:
+    def facts_revision(self, root: str) -> int:
         """Return up to which revision the facts of a workspace are as they are."""
         asked = "SELECT synced_at FROM workspaces WHERE root = ?"
         found: Any = self.connection.execute(asked, (root,)).get
         return int(f"{found or 0}")
 
-    def follow(self, roots: Iterable[str], revision: int) -> None:
+    def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         """Record up to which revision the facts of workspaces are as they are."""
         rows = [(str(revision), root) for root in roots]
         self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
 
-    def facts_named(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+    def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of facts, wherever they are shown."""
         rows: Any = self.connection.execute(
             """
             SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
             WHERE w.root GLOB ? AND n.path IN (SELECT value FROM json_each(?))
             """,
-            (f"{FACTS}*", json.dumps([*dict.fromkeys(ids)])),
+            (f"{FACT_WORKSPACE}*", json.dumps([*dict.fromkeys(ids)])),
         ).fetchall()
         return [*rows]
 
-    def overwrite(self) -> None:
+    def secure_delete(self) -> None:
         """Let nothing stay of what is deleted from now on."""
         self.connection.pragma("secure_delete", True)
 
@@ -147,16 +147,16 @@ class Notes:
         ).get
         return int(row[0]), int(row[1])
 
-    def stamps(self, workspace_id: int) -> dict[str, Stamp]:
+    def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         """Return the stamp of every note of a workspace, by path."""
         rows = self.connection.execute(
             "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
             " WHERE workspace_id = ?",
             (workspace_id,),
         )
-        return {path: Stamp(*stamp) for path, *stamp in rows}
+        return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
-    def restamp(self, files: Iterable[tuple[int, NoteFile]]) -> None:
+    def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         """Record that notes were looked at again and are the same."""
         self.connection.executemany(
             "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
@@ -164,7 +164,7 @@ class Notes:
         )
 
     def put(
-        self, workspace_id: int, file: NoteFile, note: Note, *, moved_from: int | None = None
+        self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
         """Write a note whole, over what stood at its path; return its id, and how many new chunks.
 
@@ -203,7 +203,7 @@ class Notes:
         found = self.connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
         return None if found is None else str(found)
 
-    def _put_row(self, workspace_id: int, file: NoteFile, note: Note, old_id: int | None) -> int:
+    def _put_row(self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None) -> int:
         self.connection.execute(
             """
             INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
@@ -237,7 +237,7 @@ class Notes:
 
         Where only the cuts are others, the vectors of those that go stand in for the new ones'.
         """
-        same, gone_ids = unchanged(chunks, before)
+        same, gone_ids = match_chunks(chunks, before)
         ids, kept, new = [], [], []
         for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
             place = (seq, part.start_line, part.end_line, part.overlap)
@@ -258,9 +258,9 @@ class Notes:
             new,
         )
         if same_text:
-            from memwell.store.sqlite.spaces import lend
+            from memwell.store.sqlite.spaces import reuse_old_vectors
 
-            lend(self.connection, note_id, [key for (key,) in gone])
+            reuse_old_vectors(self.connection, note_id, [key for (key,) in gone])
         self.connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
         return ids
 
@@ -278,13 +278,13 @@ class Notes:
 
     def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
         if not self._with_words:
-            fts.leave_behind(self.connection)
+            fts.mark_stale(self.connection)
             return
         stay = {*before} & {*after}
         fts.remove(self.connection, [row for row in before if row not in stay])
         fts.add(self.connection, [row for row in after if row not in stay])
 
-    def root_of(self, chunk_id: int) -> str:
+    def workspace_root(self, chunk_id: int) -> str:
         """Return the workspace that a chunk is in."""
         return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
 
@@ -295,7 +295,7 @@ class Notes:
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    def beside(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Beside]:
+    def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         """Return the neighbours of those chunks that are short, with them, on average."""
         rows = self.connection.execute(
             """
@@ -305,9 +305,9 @@ class Notes:
             """,
             (json.dumps([*chunk_ids]),),
         )
-        return together(rows, shorter_than)
+        return group_neighbours(rows, shorter_than)
 
-    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
         rows = self.connection.execute(
             """
@@ -318,7 +318,7 @@ class Notes:
         )
         return {chunk_id: (path, date) for chunk_id, path, date in rows}
 
-    def allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         """Whether filters let any of some chunks through."""
         condition, values = filter_sql(filters)
         found = self.connection.execute(
@@ -348,11 +348,11 @@ class Notes:
             """,
             (chunk_id,),
         ).fetchall()
-        return joined_text(rows)
+        return join_chunks(rows)
 
-    def listed(self, filters: Filters, limit: int) -> list[int]:
+    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
         """Return the chunks that filters alone ask for, newest notes first."""
-        if not filters.by_content:
+        if not filters.selects_content:
             return []
         condition, values = filter_sql(filters)
         rows = self.connection.execute(
@@ -368,7 +368,7 @@ class Notes:
         """Yield a hit for each chunk id and relevance, in the order given."""
         for chunk_id, relevance in matches:
             *row, tags, until = self.connection.execute(_HIT, (chunk_id,)).get
-            yield as_hit((*row, json.loads(tags), until), relevance)
+            yield to_hit((*row, json.loads(tags), until), relevance)
 
 
 _HIT = """

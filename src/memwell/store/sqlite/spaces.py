@@ -55,7 +55,7 @@ class Space:
     unrelated_mean: float | None = None
     """The cosine of a question and a passage that has nothing to do with it."""
     unrelated_deviation: float | None = None
-    place: str = ""
+    location: str = ""
     """The table of LanceDB that has its vectors; empty: they are here, in `vectors`.
 
     On a server, the index of its own that finds them; empty: all are compared."""
@@ -68,7 +68,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingChunk:
     """A chunk that a space has no vector of yet."""
 
     chunk_id: int
@@ -98,11 +98,11 @@ class Spaces:
         """Return the space that answers, if there is one."""
         return next((space for space in self.all() if space.state == LIVE), None)
 
-    def named(self, fingerprint: str) -> Space | None:
+    def find(self, fingerprint: str) -> Space | None:
         """Return the space of a fingerprint."""
         return next((space for space in self.all() if space.fingerprint == fingerprint), None)
 
-    def place(self, space: Space) -> str | None:
+    def set_location(self, space: Space) -> str | None:
         """Return where the vectors of a space are by now; None if it was dropped."""
         found = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
         return None if found is None else str(found)
@@ -128,7 +128,7 @@ class Spaces:
             """,
             (fingerprint, provider, model, dimensions, json.dumps(settings), state, at),
         )
-        space = self.named(fingerprint)
+        space = self.find(fingerprint)
         assert space is not None
         return space
 
@@ -178,7 +178,7 @@ class Spaces:
         """Return how many chunks have no vector in a space yet."""
         return int(self._connection.execute(f"SELECT count(*) {_WAITING}", _bind(space)).get)
 
-    def waiting(self, space: Space, limit: int) -> list[Waiting]:
+    def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         """Return chunks without a vector in a space, those of the newest notes first."""
         rows = self._connection.execute(
             f"""
@@ -191,12 +191,12 @@ class Spaces:
             """,
             _bind(space) | {"limit": limit},
         )
-        return [Waiting(key, with_headings(str(title), *rest)) for key, title, *rest in rows]
+        return [WaitingChunk(key, with_headings(str(title), *rest)) for key, title, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
         self.put_rows(
-            space, ((chunk_id, blobs(matrix, space.dimensions)) for chunk_id, matrix in windows)
+            space, ((chunk_id, encode(matrix, space.dimensions)) for chunk_id, matrix in windows)
         )
 
     def put_rows(self, space: Space, windows: Iterable[tuple[int, Sequence[Stored]]]) -> None:
@@ -218,7 +218,7 @@ class Spaces:
             rows,
         )
 
-    def finished(self, space: Space, mean: float | None, deviation: float | None) -> None:
+    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk there is now has its vectors."""
         self._connection.execute(
             """
@@ -229,7 +229,7 @@ class Spaces:
             (mean, deviation, space.id),
         )
 
-    def measured(self, space: Space, mean: float, deviation: float) -> None:
+    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         """Record the cosine that the model gives to a question and an unrelated passage."""
         self._connection.execute(
             "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",
@@ -278,7 +278,7 @@ class Spaces:
         return [*rows]
 
 
-def lend(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
+def reuse_old_vectors(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
     """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
     connection.executemany(
         """
@@ -308,7 +308,7 @@ def _bind(space: Space) -> dict[str, int]:
     return {"space": space.id, "complete_to": space.complete_to}
 
 
-def blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
+def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
     """Return the windows of a chunk as stored; refuse whatever is not a vector of this space."""
     import numpy as np
 
@@ -320,7 +320,7 @@ def blobs(matrix: Matrix, dimensions: int) -> list[bytes]:
     return [row.astype("<f4").tobytes() for row in matrix] or [b""]
 
 
-def matrices(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:
+def decode(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:
     """Return the windows of each chunk, in order, from how they are stored."""
     import numpy as np
 

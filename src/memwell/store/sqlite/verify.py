@@ -16,8 +16,8 @@ from memwell.errors import CorruptIndexError
 from memwell.store.sqlite.database import (
     BUSY_TIMEOUT_MS,
     _checksum_vfs,
-    _explained,
     _version_in_header,
+    translated_errors,
 )
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.schema import APPLICATION_ID
@@ -44,26 +44,26 @@ def verify(file: Path, fold: Callable[[str], str]) -> list[Finding]:
 
     No text is in what is found, only ids; those of all scopes.
     """
-    if found := unusable(file):
+    if found := find_problem(file):
         return found
     try:
-        with looking_at(file) as connection:
+        with open_for_verify(file) as connection:
             return [*_in_rows(connection, fold)]
     except apsw.SQLError as error:
         return [Finding(f"its tables are not those of a memory ({error})", _RESTORE)]
 
 
-def unusable(file: Path) -> list[Finding]:
+def find_problem(file: Path) -> list[Finding]:
     """Return what keeps a file from being used as a memory: another kind, a newer one, damage."""
     try:
-        with looking_at(file) as connection:
-            return unsound(connection) or [*_orphans(connection)]
+        with open_for_verify(file) as connection:
+            return find_damage(connection) or [*_orphans(connection)]
     except (CorruptIndexError, apsw.SQLError) as error:
         # The pages of a newer one may look like damage.
         return _newer(_version_in_header(file)) or [Finding(str(error), _RESTORE)]
 
 
-def unsound(connection: apsw.Connection) -> list[Finding]:
+def find_damage(connection: apsw.Connection) -> list[Finding]:
     """Return what is wrong with a file as such: whether it is a memory at all, and its pages."""
     asked = "SELECT count(*) FROM sqlite_schema WHERE name IN ('fact_rows', 'revisions')"
     if connection.pragma("application_id") != APPLICATION_ID or connection.execute(asked).get != 2:
@@ -75,10 +75,10 @@ def unsound(connection: apsw.Connection) -> list[Finding]:
 
 
 @contextlib.contextmanager
-def looking_at(file: Path) -> Iterator[apsw.Connection]:
+def open_for_verify(file: Path) -> Iterator[apsw.Connection]:
     """Lend one unchanging state of a file, which stays as it is."""
-    with _explained(file):
-        connection = _connected(file)
+    with translated_errors(file):
+        connection = _connect(file)
         try:
             connection.execute("BEGIN")
             yield connection
@@ -86,7 +86,7 @@ def looking_at(file: Path) -> Iterator[apsw.Connection]:
             connection.close()
 
 
-def _connected(file: Path) -> apsw.Connection:
+def _connect(file: Path) -> apsw.Connection:
     vfs = _checksum_vfs()
     connection = apsw.Connection(str(file), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
     try:

@@ -18,7 +18,7 @@ _COMMON = 0.02
 _OUTDATED = 1.25
 
 
-class Lexicon:
+class Vocabulary:
     """The vocabulary of one state of the index."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -38,7 +38,7 @@ class Lexicon:
         """Return each token of `text` as FTS5 indexes it, beside the letters it came from."""
         return tokens(self._tokenizer, text)
 
-    def rows(self, token: str) -> int:
+    def document_frequency(self, token: str) -> int:
         """Return how many chunks hold `token`; of a very common one, about how many."""
         if token not in self._rows:
             query = self._connection.execute
@@ -48,7 +48,7 @@ class Lexicon:
             self._rows[token] = int(found or 0)
         return self._rows[token]
 
-    def rows_beginning(self, start: str) -> int:
+    def prefix_frequency(self, start: str) -> int:
         """Return about how many chunks hold a token that begins with `start`."""
         found = self._connection.execute(
             "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
@@ -79,7 +79,7 @@ def tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[tuple[str, str]]:
 
 def count_common_words(connection: apsw.Connection) -> None:
     """Count the common words of a large index, unless it is about as large as last time."""
-    total = Lexicon(connection).total
+    total = Vocabulary(connection).total
     counted = connection.execute("SELECT value FROM meta WHERE key = 'counted_chunks'").get
     before = int(counted or 0)
     if total < _LARGE or before / _OUTDATED < total < before * _OUTDATED:

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memwell.errors import HomeError
-from memwell.store.sqlite.filesystem import locked, private_folder
+from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 
 FILE_NAME = "workspaces.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Workspace:
     """A workspace: its folder, and what of it is taken."""
 
     root: str
@@ -33,7 +33,7 @@ class Entry:
         return Path(self.root)
 
     @property
-    def everything(self) -> bool:
+    def takes_all(self) -> bool:
         """Whether all notes beneath the folder are taken."""
         return "." in self.include
 
@@ -42,24 +42,24 @@ class Entry:
         return path == self.path or self.path in path.parents
 
 
-def innermost(entries: Iterable[Entry], path: Path) -> Entry | None:
+def find_innermost(entries: Iterable[Workspace], path: Path) -> Workspace | None:
     """Return the innermost of some workspaces that contains `path`."""
     holding = [entry for entry in entries if entry.contains(path)]
     return max(holding, key=lambda entry: len(entry.path.parts), default=None)
 
 
-class Registry:
+class WorkspaceFile:
     """The list of workspaces of one agent."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
 
-    def entries(self) -> list[Entry]:
+    def list_all(self) -> list[Workspace]:
         """Return the workspaces; none if there is no list yet."""
         try:
             listed = json.loads(self.file.read_text(encoding="utf-8"))
             return [
-                Entry(
+                Workspace(
                     str(item["root"]), bool(item["conventional"]), tuple(map(str, item["include"]))
                 )
                 for item in listed["workspaces"]
@@ -76,15 +76,15 @@ class Registry:
                 "Delete it and run `memwell index PATH` for each workspace",
             ) from error
 
-    def around(self, path: Path) -> Entry | None:
+    def find_around(self, path: Path) -> Workspace | None:
         """Return the innermost workspace that contains `path`."""
-        return innermost(self.entries(), path)
+        return find_innermost(self.list_all(), path)
 
-    def _save(self, entries: Sequence[Entry]) -> None:
+    def _save(self, entries: Sequence[Workspace]) -> None:
         """Write the list, whole or not at all."""
         text = json.dumps({"workspaces": [asdict(entry) for entry in entries]}, indent=2)
-        with self._explained():
-            private_folder(self.file.parent)
+        with self._translated_errors():
+            make_private_folder(self.file.parent)
             handle, temporary = tempfile.mkstemp(dir=self.file.parent, prefix=FILE_NAME)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text + "\n")
@@ -92,26 +92,26 @@ class Registry:
                 os.fsync(file.fileno())
             os.replace(temporary, self.file)
 
-    def put(self, entry: Entry) -> Entry:
+    def put(self, entry: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""
-        with self._alone():
-            others = [known for known in self.entries() if known.root != entry.root]
+        with self._locked():
+            others = [known for known in self.list_all() if known.root != entry.root]
             self._save(sorted([*others, entry], key=lambda known: known.root))
         return entry
 
     def remove(self, root: str) -> None:
         """Take a workspace off the list."""
-        with self._alone():
-            self._save([known for known in self.entries() if known.root != root])
+        with self._locked():
+            self._save([known for known in self.list_all() if known.root != root])
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Keep other processes from changing the list between our reading and writing it."""
-        with self._explained(), locked(self.file.with_suffix(".lock"), wait=True):
+        with self._translated_errors(), hold_lock(self.file.with_suffix(".lock"), wait=True):
             yield
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

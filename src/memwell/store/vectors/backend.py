@@ -29,12 +29,12 @@ Stored: TypeAlias = bytes | int
 """A row's vector: little-endian float32, or the key by which another store has it."""
 
 
-class VectorsUnavailable(MemwellError):
+class VectorSearchUnavailable(MemwellError):
     """What keeps the vectors cannot be asked now; words still answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class BackendSetting:
     """How the nearest vectors are found, as the settings say."""
 
     name: str = SCAN
@@ -43,7 +43,7 @@ class Backend:
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class Allowed:
     """Which chunks may be found: filters on their notes, and words they must or must not hold."""
 
     filters: Filters
@@ -62,14 +62,14 @@ class Among:
         return condition, values
 
 
-class VectorStore(Protocol):
+class VectorBackend(Protocol):
     """Keeps the vectors of spaces; `connection` is the state of the ledger that a search sees."""
 
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
         """Store the vectors of chunks; False if the space is kept elsewhere by now."""
 
     def nearest(
-        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+        self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
         """Return the chunks nearest to a query, best first; each is as near as its best window."""
 
@@ -83,6 +83,6 @@ class VectorStore(Protocol):
         """Let go of all that is kept of a space; its rows in the ledger are not touched."""
 
 
-def best_first(match: Match) -> tuple[float, int]:
+def sort_matches(match: Match) -> tuple[float, int]:
     """Sort matches: the best first, of equals the older chunk."""
     return -match.score, match.chunk_id

@@ -23,11 +23,11 @@ import apsw
 
 from memwell.store.contract.query import Filters, Match
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.filesystem import locked, private_folder
+from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.spaces import Space, Spaces, blobs
-from memwell.store.vectors.backend import Among, Stored, VectorsUnavailable, best_first
-from memwell.store.vectors.lance_tables import Root, Row, Tables, parsed
+from memwell.store.sqlite.spaces import Space, Spaces, encode
+from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable, sort_matches
+from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -45,7 +45,7 @@ _LEFT_SECONDS = 3600
 _BLOCK = 20_000
 
 
-class Lance:
+class LanceBackend:
     """Keeps vectors in LanceDB."""
 
     def __init__(self, database: Database) -> None:
@@ -56,7 +56,7 @@ class Lance:
 
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
         """Store the vectors of chunks; False if the space is kept elsewhere by now."""
-        vectors = {chunk: blobs(matrix, space.dimensions) for chunk, matrix in windows}
+        vectors = {chunk: encode(matrix, space.dimensions) for chunk, matrix in windows}
         rows: list[Row] = []
         named: list[tuple[int, list[Stored]]] = []
         for chunk, note, workspace in self._notes_of([*vectors]):
@@ -69,10 +69,10 @@ class Lance:
             ]
         with self._unless_moved(space):
             if rows:
-                self.tables.add(space.place, rows)
+                self.tables.add(space.location, rows)
         with self.database.writing() as connection:
             spaces = Spaces(connection)
-            if spaces.place(space) != space.place:
+            if spaces.set_location(space) != space.location:
                 return False
             spaces.put_rows(space, named)
             return True
@@ -91,7 +91,7 @@ class Lance:
     # -- asking --------------------------------------------------------------------------------
 
     def nearest(
-        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+        self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
         """Return the chunks nearest to a query, best first; each is as near as its best window.
 
@@ -100,43 +100,43 @@ class Lance:
         where = _pushed_down(connection, space, among)
         if where is None:
             return []
-        total, asked = self._asked(space, self.tables.count), 0
+        total, asked = self._query(space, self.tables.count), 0
         best: dict[int, float] = {}
         while len(best) < limit and asked < total:
             asked = min(4 * max(asked, limit) + 16, total)
-            rows = self._asked(space, partial(self.tables.nearest, query, where, asked))
+            rows = self._query(space, partial(self.tables.nearest, query, where, asked))
             best = _best(connection, space, rows, among)
             if len(rows) < asked:
                 break
         found = [Match(chunk, score) for chunk, score in best.items()]
-        return sorted(found, key=best_first)[:limit]
+        return sorted(found, key=sort_matches)[:limit]
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
         """Return the numbers of rows of the ledger, each with what came with it."""
         keys = [key for _, key in rows if isinstance(key, int)]
-        found = self._asked(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
+        found = self._query(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
         return [(of, found[key]) for of, key in rows if isinstance(key, int) and key in found]
 
-    def _asked(self, space: Space, ask: Callable[[str], T]) -> T:
+    def _query(self, space: Space, ask: Callable[[str], T]) -> T:
         """Ask the table of a space; the next one, where a compaction dropped it meanwhile."""
         with self._unless_moved(space):
-            return ask(space.place)
+            return ask(space.location)
         if place := self._place(space):
             return ask(place)
-        raise VectorsUnavailable("The vectors went back into the index meanwhile", "Ask again")
+        raise VectorSearchUnavailable("The vectors went back into the index meanwhile", "Ask again")
 
     @contextmanager
     def _unless_moved(self, space: Space) -> Iterator[None]:
         """Let a failure pass where the table was dropped because another took its place."""
         try:
             yield
-        except VectorsUnavailable:
-            if self._place(space) == space.place:
+        except VectorSearchUnavailable:
+            if self._place(space) == space.location:
                 raise
 
     def _place(self, space: Space) -> str:
         with self.database.reading() as connection:
-            return Spaces(connection).place(space) or ""
+            return Spaces(connection).set_location(space) or ""
 
     # -- compaction ----------------------------------------------------------------------------
 
@@ -144,41 +144,45 @@ class Lance:
         """Let go of what was deleted, make one file of many, keep the index up to date."""
         with self.database.reading() as connection:
             dead = len(_dead(connection, space))
-        root, _ = parsed(space.place)
-        stale = dead > max(_STALE_ROWS, _STALE_SHARE * self._asked(space, self.tables.count))
+        root, _ = parse_address(space.location)
+        stale = dead > max(_STALE_ROWS, _STALE_SHARE * self._query(space, self.tables.count))
         if stale or even_if_little_changed:
             self._move(space, root)
         else:
             with self._unless_moved(space):
-                self.tables.tidy(space.place)
+                self.tables.tidy(space.location)
         self._sweep(root)
 
     def _sweep(self, root: Root) -> None:
         """Drop tables that killed processes left behind; a young one may be in the making."""
         names = self.tables.names(root)
         with self.database.reading() as connection:
-            used = {parsed(space.place)[1] for space in Spaces(connection).all() if space.place}
+            used = {
+                parse_address(space.location)[1]
+                for space in Spaces(connection).all()
+                if space.location
+            }
         for name in {*names} - used:
             if int(name.split("-")[1]) < time.time() - _LEFT_SECONDS:
                 self.tables.drop(root.place(name))
 
     def drop(self, space: Space) -> None:
         """Drop the table of a space."""
-        self.tables.drop(space.place)
+        self.tables.drop(space.location)
 
     # -- moving --------------------------------------------------------------------------------
 
-    def take_in(self, space: Space, address: str) -> None:
+    def import_from(self, space: Space, address: str) -> None:
         """Keep the vectors of a space at an address from now on, wherever they were."""
         root = Root.at(address or str(self.database.path.with_name(FOLDER)), self._own_name())
-        if parsed(space.place)[0] != root or not self.tables.exists(space.place):
+        if parse_address(space.location)[0] != root or not self.tables.exists(space.location):
             self._move(space, root)
 
     def _own_name(self) -> str:
         """Return what this index is called at an address: a name that no other one has."""
         file = self.database.path.with_name(OWN)
-        private_folder(file.parent)
-        with locked(file.with_suffix(".lock"), wait=True):
+        make_private_folder(file.parent)
+        with hold_lock(file.with_suffix(".lock"), wait=True):
             if not file.exists():
                 file.touch(mode=0o600)
                 file.write_text(secrets.token_hex(8), encoding="utf-8")
@@ -190,12 +194,12 @@ class Lance:
         self.tables.create(new, space.dimensions)
         try:
             with self._unless_moved(space):
-                adopted = self._replaced(space, new)
+                adopted = self._replace(space, new)
         finally:
-            if leftover := space.place if adopted else new:
+            if leftover := space.location if adopted else new:
                 self.tables.drop(leftover)
 
-    def _replaced(self, space: Space, new: str) -> bool:
+    def _replace(self, space: Space, new: str) -> bool:
         """Copy what the ledger names to a new table, and name that; False if another was quicker.
 
         What comes while it is copied is copied last, in the transaction that makes the change.
@@ -205,7 +209,7 @@ class Lance:
             copied = self._copy(connection, space, new, frozenset())
         self.tables.ensure_index(new)
         with self.database.writing() as connection:
-            if Spaces(connection).place(space) != space.place:
+            if Spaces(connection).set_location(space) != space.location:
                 return False
             copied |= self._copy(connection, space, new, copied)
             _adopt(connection, space, new, copied, dead)
@@ -216,31 +220,33 @@ class Lance:
     ) -> set[int]:
         """Copy rows of a space to a table; return their keys."""
         copied: set[int] = set()
-        rows = self._kept(connection, space) if space.place else _in_table(connection, space)
+        rows = (
+            self._kept_keys(connection, space) if space.location else _in_table(connection, space)
+        )
         wanted = (row for row in rows if row[0] not in without)
         while block := [*islice(wanted, _BLOCK)]:
             self.tables.add(to, block)
             copied |= {row[0] for row in block}
         return copied
 
-    def _kept(self, connection: apsw.Connection, space: Space) -> Iterator[Row]:
+    def _kept_keys(self, connection: apsw.Connection, space: Space) -> Iterator[Row]:
         """Yield the rows of a table that the ledger names; none if the table is gone."""
-        if self.tables.exists(space.place):
+        if self.tables.exists(space.location):
             named = _keys(connection, space)
-            for block in self.tables.every(space.place):
+            for block in self.tables.every(space.location):
                 yield from (row for row in block if row[0] in named)
 
-    def give_back(self, space: Space) -> None:
+    def export_to(self, space: Space) -> None:
         """Put the numbers of a space back into index.db."""
         with self.database.writing() as connection:
-            if Spaces(connection).place(space) != space.place:
+            if Spaces(connection).set_location(space) != space.location:
                 return
             connection.executemany(
                 "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
-                ((key, vector) for key, _, _, vector in self._kept(connection, space)),
+                ((key, vector) for key, _, _, vector in self._kept_keys(connection, space)),
             )
             _adopt(connection, space, "", (), _dead(connection, space))
-        self.tables.drop(space.place)
+        self.tables.drop(space.location)
 
 
 def _new_key() -> int:
@@ -283,7 +289,7 @@ def _adopt(
     dead: Sequence[int],
 ) -> None:
     """Let the ledger name what a table has; a chunk whose vector was lost waits again."""
-    if place and not space.place:
+    if place and not space.location:
         connection.execute(
             "UPDATE vectors SET vector = id WHERE space_id = ? AND vector != x''", (space.id,)
         )
@@ -301,7 +307,7 @@ def _adopt(
 
 
 def _best(
-    connection: apsw.Connection, space: Space, rows: Sequence[tuple[int, float]], among: Among
+    connection: apsw.Connection, space: Space, rows: Sequence[tuple[int, float]], among: Allowed
 ) -> dict[int, float]:
     """Return the chunks that the ledger names, and a query allows, of rows that were found."""
     scores = dict(rows)
@@ -322,7 +328,7 @@ def _best(
     return best
 
 
-def _pushed_down(connection: apsw.Connection, space: Space, among: Among) -> str | None:
+def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> str | None:
     """Return what LanceDB can tell of the rows that are allowed; None if there are none.
 
     Lists that are too long are left to the ledger, which knows all of it.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from memwell.errors import ConfigError
-from memwell.store.sqlite.filesystem import private_folder
-from memwell.store.vectors.backend import VectorsUnavailable
+from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.store.vectors.backend import VectorSearchUnavailable
 
 if TYPE_CHECKING:
     from memwell.store.vectors.snapshot import Array
@@ -89,7 +89,7 @@ class Root:
         return self.place(f"{space_id}-{int(time.time())}-{secrets.token_hex(4)}")
 
 
-def parsed(place: str) -> tuple[Root, str]:
+def parse_address(place: str) -> tuple[Root, str]:
     """Return the folder of a table and its name."""
     path, _, options = place.partition("?") if place.startswith("s3://") else (place, "", "")
     folder, _, name = path.rpartition("/")
@@ -102,7 +102,7 @@ class Tables:
     def __init__(self) -> None:
         self._databases: dict[Root, Any] = {}
         self._tables: dict[str, Any] = {}
-        self._failed: dict[Root, tuple[float, VectorsUnavailable]] = {}
+        self._failed: dict[Root, tuple[float, VectorSearchUnavailable]] = {}
 
     # -- tables --------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Tables:
 
     def exists(self, place: str) -> bool:
         """Whether a table is there."""
-        root, name = parsed(place)
+        root, name = parse_address(place)
         return name in self.names(root)
 
     def names(self, root: Root) -> list[str]:
@@ -198,7 +198,7 @@ class Tables:
 
     def _try(self, place: str, work: Callable[[Any, str], T]) -> T:
         """Do something at a place; again where another writer was quicker."""
-        root, name = parsed(place)
+        root, name = parse_address(place)
         for attempt in range(_ATTEMPTS):
             try:
                 return work(self._database(root), name)
@@ -217,7 +217,7 @@ class Tables:
         if failure and time.monotonic() < at + _LEFT_ALONE:
             raise failure
         try:
-            self._databases[root] = _connected(root)
+            self._databases[root] = _connect(root)
         except (ValueError, RuntimeError, OSError) as error:
             failure = _unavailable(root.place(""), error)
             self._failed[root] = time.monotonic(), failure
@@ -225,11 +225,11 @@ class Tables:
         return self._databases[root]
 
 
-def _connected(root: Root) -> Any:
+def _connect(root: Root) -> Any:
     try:
         import lancedb
     except ImportError as error:
-        raise VectorsUnavailable(
+        raise VectorSearchUnavailable(
             f"The vectors at {root.path} need a package that is not installed",
             "pip install 'memwell[lance]'",
         ) from error
@@ -238,16 +238,16 @@ def _connected(root: Root) -> Any:
         plain = {"allow_http": "true"} if options.get("endpoint", "").startswith("http://") else {}
         options = {**_PATIENCE, **plain, **options}
     else:
-        private_folder(Path(root.path))
+        make_private_folder(Path(root.path))
     return lancedb.connect(
         root.path, read_consistency_interval=dt.timedelta(0), storage_options=options
     )
 
 
-def _unavailable(place: str, error: Exception) -> VectorsUnavailable:
+def _unavailable(place: str, error: Exception) -> VectorSearchUnavailable:
     said = str(error)
     reason = next((told for sign, told in _REASONS.items() if sign in said), said[:200])
-    return VectorsUnavailable(
+    return VectorSearchUnavailable(
         f"LanceDB cannot use {place}: {reason}",
         "Check vectors.lance_uri, and for S3 its endpoint and AWS_ACCESS_KEY_ID,"
         " AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment; then `memwell index`",

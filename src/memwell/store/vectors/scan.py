@@ -23,7 +23,7 @@ from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import Space, Spaces
 from memwell.store.vectors import snapshot
-from memwell.store.vectors.backend import Among, Stored, best_first
+from memwell.store.vectors.backend import Allowed, Stored, sort_matches
 from memwell.store.vectors.snapshot import Array, Row, Snapshot
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Snapshots:
                     file.unlink()
 
 
-class InTable:
+class TableVectors:
     """Vectors whose numbers are in the table itself, however the nearest are found."""
 
     def __init__(self, database: Database) -> None:
@@ -85,7 +85,7 @@ class InTable:
         """Store the vectors of chunks; False if the space is kept elsewhere by now."""
         with self.database.writing() as connection:
             spaces = Spaces(connection)
-            if spaces.place(space):
+            if spaces.set_location(space):
                 return False
             spaces.put(space, windows)
             return True
@@ -95,7 +95,7 @@ class InTable:
         return [(key, vector) for key, vector in rows if isinstance(vector, bytes)]
 
 
-class Scan(InTable):
+class ScanBackend(TableVectors):
     """Vectors that are found by a scan of a snapshot in memory."""
 
     def __init__(self, database: Database) -> None:
@@ -103,11 +103,11 @@ class Scan(InTable):
         self.snapshots = Snapshots(database.path.parent)
 
     def nearest(
-        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+        self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
         """Return the chunks nearest to a query, best first; each is as near as its best window."""
         base = self.snapshots.of(space)
-        allowed = _Allowed(connection, among)
+        allowed = _RowFilter(connection, among)
         if base is None or not len(base.ids):
             return _recent(connection, space, 0, query, allowed, limit)
         keep = allowed.keep(base.chunks, base.notes)
@@ -119,7 +119,7 @@ class Scan(InTable):
             keep[dead] = False
         older = _older(base, query, keep, limit)
         newer = _recent(connection, space, base.last_id, query, allowed, limit)
-        return sorted([*older, *newer], key=best_first)[:limit]
+        return sorted([*older, *newer], key=sort_matches)[:limit]
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         """Write a new snapshot of a space where enough has changed since the last one."""
@@ -162,7 +162,7 @@ def _anything_since(connection: apsw.Connection, space: Space, base: Snapshot) -
 
 def cosines(rows: Sequence[tuple[int, bytes]], space: Space, query: Array) -> dict[int, float]:
     """Return the cosine of each chunk that has a vector: that of its best window."""
-    scores = _stacked([vector for _, vector in rows], space.dimensions) @ query
+    scores = _stack([vector for _, vector in rows], space.dimensions) @ query
     best: dict[int, float] = {}
     for (chunk_id, _), score in zip(rows, scores.tolist(), strict=True):
         best[chunk_id] = max(score, best.get(chunk_id, -1.0))
@@ -204,7 +204,7 @@ def _recent(
     space: Space,
     after: int,
     query: Array,
-    allowed: _Allowed,
+    allowed: _RowFilter,
     limit: int,
 ) -> list[Match]:
     """Return the best chunks of the rows that came after the snapshot."""
@@ -212,7 +212,7 @@ def _recent(
     if not rows:
         return []
     chunks = np.array([row[1] for row in rows], dtype=np.int64)
-    scores = _stacked([row[3] for row in rows], space.dimensions) @ query
+    scores = _stack([row[3] for row in rows], space.dimensions) @ query
     keep = allowed.keep(chunks, np.array([row[2] for row in rows], dtype=np.int64))
     if keep is None:
         return _best(scores, chunks, None, limit)
@@ -231,7 +231,7 @@ def _rows(connection: apsw.Connection, space: Space, after: int = 0) -> Iterator
     return iter(rows)
 
 
-def _stacked(vectors: Sequence[bytes], dimensions: int) -> Array:
+def _stack(vectors: Sequence[bytes], dimensions: int) -> Array:
     return np.frombuffer(b"".join(vectors), dtype="<f4").reshape(-1, dimensions)
 
 
@@ -244,10 +244,10 @@ def _dead_rows(connection: apsw.Connection, space: Space, base: Snapshot) -> Arr
     return at[np.isin(base.ids[at], ids)]
 
 
-class _Allowed:
+class _RowFilter:
     """Which rows a query may look at."""
 
-    def __init__(self, connection: apsw.Connection, among: Among) -> None:
+    def __init__(self, connection: apsw.Connection, among: Allowed) -> None:
         self._among = among
         self._notes: Array | None = None
         condition, values = filter_sql(among.filters)
@@ -296,7 +296,7 @@ def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSnapshot:
     """A snapshot that was written, and what it was written from."""
 
     name: str
@@ -305,7 +305,7 @@ class Written:
     """Dead vectors that it does not hold."""
 
 
-def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> Written:
+def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> WrittenSnapshot:
     """Write all vectors of a space to a new file beside the index."""
     query = connection.execute
     count = query(
@@ -317,7 +317,7 @@ def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> W
     if count > snapshot.FEW:
         axes = snapshot.principal_axes(_sample(connection, space, -(-count // _SAMPLE)))
     snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions, axes)
-    return Written(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
+    return WrittenSnapshot(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
 
 
 def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
@@ -329,10 +329,10 @@ def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
         """,
         (space.id, step),
     )
-    return _stacked([vector for (vector,) in rows], space.dimensions)
+    return _stack([vector for (vector,) in rows], space.dimensions)
 
 
-def adopt_snapshot(connection: apsw.Connection, space: Space, written: Written) -> bool:
+def adopt_snapshot(connection: apsw.Connection, space: Space, written: WrittenSnapshot) -> bool:
     """Let searches use a snapshot, unless another process's came first."""
     connection.execute(
         "UPDATE spaces SET snapshot = ? WHERE id = ? AND snapshot IS ?",

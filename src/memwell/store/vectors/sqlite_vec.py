@@ -9,16 +9,16 @@ import apsw
 
 from memwell.store.contract.query import Match
 from memwell.store.sqlite.spaces import Space
-from memwell.store.vectors.backend import Among
-from memwell.store.vectors.scan import InTable
+from memwell.store.vectors.backend import Allowed
+from memwell.store.vectors.scan import TableVectors
 from memwell.store.vectors.snapshot import Array
 
 
-class BySql(InTable):
+class SqliteVecBackend(TableVectors):
     """Vectors that are found by one statement; there is nothing to compact or to drop."""
 
     def nearest(
-        self, connection: apsw.Connection, space: Space, query: Array, among: Among, limit: int
+        self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
         """Return the chunks nearest to a query, best first; each is as near as its best window."""
         _load_functions(connection)

@@ -50,7 +50,7 @@ def normalise(text: str) -> str:
 def indexed_text(text: str) -> str:
     """Return what FTS5 indexes for `text`: unspaced scripts as pairs, all else as it is."""
     text = normalise(text)
-    return text if text.isascii() else _UNSPACED.sub(_spaced_pairs, text)
+    return text if text.isascii() else _UNSPACED.sub(_bigram_text, text)
 
 
 def indexed_parts(text: str) -> str:
@@ -80,7 +80,7 @@ def camel_parts(word: str) -> list[str]:
     return _HUMP.split(word)
 
 
-def unspaced_runs(text: str) -> list[str]:
+def runs_without_spaces(text: str) -> list[str]:
     """Return the stretches of `text` that are written without spaces between words."""
     return [] if text.isascii() else _UNSPACED.findall(normalise(text))
 
@@ -90,10 +90,10 @@ def is_alphabetic(run: str) -> bool:
     return _ALPHABETIC_RUN.match(run) is not None
 
 
-def pairs(run: str) -> list[str]:
+def bigrams(run: str) -> list[str]:
     """Return the overlapping pairs of characters of an unspaced run."""
     return [a + b for a, b in pairwise(run)] or [run]
 
 
-def _spaced_pairs(match: re.Match[str]) -> str:
-    return f" {' '.join(pairs(match.group()))} "
+def _bigram_text(match: re.Match[str]) -> str:
+    return f" {' '.join(bigrams(match.group()))} "

@@ -22,7 +22,7 @@ def json_option(command: F) -> F:
     )
 
 
-def place_options(command: F) -> F:
+def workspace_options(command: F) -> F:
     """``--workspace`` and ``--agent``: whose memory, of which folder."""
     command = click.option("--agent", help="Whose memory; default the setting `agent`.")(command)
     return click.option(
@@ -43,7 +43,7 @@ def viewer_options(command: F) -> F:
     return command
 
 
-def former_options(command: F) -> F:
+def history_options(command: F) -> F:
     """``--include-superseded`` and ``--as-of``: facts that are no longer held true."""
     command = click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")(
         command
@@ -72,7 +72,7 @@ def mode_option(command: F) -> F:
 
 
 @contextmanager
-def opened(
+def open_memory(
     workspace: str | None,
     agent: str | None,
     *,
@@ -84,7 +84,9 @@ def opened(
     from memwell.memory import Memory
 
     near = None if everywhere or workspace else Path.cwd()
-    with Memory(workspace=workspace, near=near, agent=agent, user=user, session=session) as memory:
+    with Memory(
+        workspace=workspace, fallback_workspace=near, agent=agent, user=user, session=session
+    ) as memory:
         try:
             yield memory
         finally:
@@ -96,7 +98,7 @@ def print_json(value: Any) -> None:
     """Print a result object as JSON."""
     import json
 
-    from memwell.surfaces.serialise import plain
+    from memwell.surfaces.serialise import to_jsonable
 
-    text = json.dumps(plain(value), ensure_ascii=False, indent=2, default=str)
+    text = json.dumps(to_jsonable(value), ensure_ascii=False, indent=2, default=str)
     click.echo(text.encode("utf-8", "replace"))

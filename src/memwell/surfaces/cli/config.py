@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 
 
 @click.command("config")
 @click.argument("name", required=False)
-@place_options
+@workspace_options
 @json_option
 def config_command(
     name: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
     """Show every setting, its value, where that comes from, and why the default is what it is."""
-    from memwell.config.load import setting_named, shown
+    from memwell.config.load import setting_named, to_toml
     from memwell.config.settings import SETTINGS
 
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         settings = memory.settings
     chosen = [setting_named(name)] if name else SETTINGS
     if as_json:
@@ -35,7 +35,7 @@ def config_command(
         print_json({"settings": rows})
         return
     for setting in chosen:
-        value, origin = shown(settings.visible(setting)), settings.origins[setting.name]
+        value, origin = to_toml(settings.visible(setting)), settings.origins[setting.name]
         click.echo(f"{click.style(setting.name, bold=True)} = {value}  ({origin})")
         click.echo(f"    {setting.reason}")
 

@@ -15,9 +15,9 @@ from memwell.errors import MemwellError
 from memwell.surfaces.cli.common import (
     json_option,
     mode_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
+    workspace_options,
 )
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memwell.evaluate.compare import Difference
     from memwell.evaluate.dataset import Dataset
     from memwell.evaluate.report import Evaluation, Miss
-    from memwell.evaluate.runner import Recalling
+    from memwell.evaluate.runner import RecallSettings
     from memwell.evaluate.thresholds import Threshold
     from memwell.memory import Memory
     from memwell.model import SearchResult
@@ -64,7 +64,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--html", "html_file", type=_file, help="Also write a report as one page here.")
 @click.option("--run", "run_file", type=_file, help="Also write the rankings here.")
 @mode_option
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def eval_command(
@@ -87,7 +87,7 @@ def eval_command(
     folder with corpus.jsonl, queries.jsonl and qrels.tsv, indexed in a temporary place.
     Exit status: 0 measured, 1 a figure is below --fail-under, 2 usage, 3 failure.
     """
-    from memwell.evaluate.thresholds import below
+    from memwell.evaluate.thresholds import find_missed
 
     own = dataset.is_file()
     settings = _settings(compare, own)
@@ -109,17 +109,17 @@ def eval_command(
     if html_file:
         _write(html_file, _page(measured))
     if as_json:
-        print_json(_as_json(measured))
+        print_json(_to_json(measured))
     else:
         _print(measured)
-    failed = below(measured.first.overall, thresholds)
+    failed = find_missed(measured.first.overall, thresholds)
     for threshold, figure in failed:
         click.echo(f"{threshold.metric} = {figure:.3f} is below {threshold.least:g}", err=True)
     ctx.exit(BELOW if failed else 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _EvalRun:
     """One run, or several beside each other, and what was measured."""
 
     dataset: Dataset
@@ -130,7 +130,7 @@ class _Measured:
     """What stands in a document that a question found."""
     settings: str = ""
     """What the second run was with, as people may see it."""
-    recalling: Recalling | None = None
+    recalling: RecallSettings | None = None
     """What the runs were asked by, where they are ways to recall."""
 
     @property
@@ -171,14 +171,14 @@ class _Measured:
 
 def _settings(compare: str | None, own: bool) -> dict[str, str]:
     from memwell import config
-    from memwell.evaluate.runner import check_comparable, environment_of, parse_settings
+    from memwell.evaluate.runner import check_comparable, environment_settings, parse_settings
 
     if compare is None:
         return {}
     try:
         settings = parse_settings(compare)
         check_comparable(settings, of_a_memory=own)
-        config.load(None, {**os.environ, **environment_of(settings)})
+        config.load(None, {**os.environ, **environment_settings(settings)})
     except MemwellError as error:
         raise click.BadParameter(str(error), param_hint="--compare") from error
     return settings
@@ -204,19 +204,19 @@ def _visible(settings: Mapping[str, str]) -> str:
     )
 
 
-def _recalling(mode: str | None) -> Recalling:
+def _recalling(mode: str | None) -> RecallSettings:
     from memwell import config
-    from memwell.evaluate.runner import Recalling
+    from memwell.evaluate.runner import RecallSettings
 
     held = config.load(None)
-    return Recalling(held.but({"search.mode": mode}) if mode else held)
+    return RecallSettings(held.with_overrides({"search.mode": mode}) if mode else held)
 
 
 # -- measuring -------------------------------------------------------------------------------------
 
 
 def _runs(
-    settings: Mapping[str, str], mode: str | None, recalling: Recalling | None
+    settings: Mapping[str, str], mode: str | None, recalling: RecallSettings | None
 ) -> dict[str, Mapping[str, str]]:
     """Return what is to be measured: the settings of each run, by its name."""
     from memwell.evaluate.runner import WAYS
@@ -233,25 +233,25 @@ def _measure_set(
     mode: str | None,
     k: int,
     settings: Mapping[str, str],
-    recalling: Recalling | None,
-) -> _Measured:
+    recalling: RecallSettings | None,
+) -> _EvalRun:
     from memwell import config
     from memwell.evaluate.dataset import load
-    from memwell.evaluate.runner import environment_of, evaluate_memory
+    from memwell.evaluate.runner import environment_settings, evaluate_memory
 
     dataset = load(folder)
     cache = config.home_folder() / "evaluation.db"
     texts = {document.id: f"{document.title} {document.text}" for document in dataset.documents}
     used, runs = "", {}
     for label, changed in _runs(settings, mode, recalling).items():
-        held = config.load(None, {**os.environ, **environment_of(changed)})
+        held = config.load(None, {**os.environ, **environment_settings(changed)})
         chosen = held["search.mode"]
         used = used or chosen
         with progress_bar("embedding") as embedding, progress_bar(label) as progress:
             runs[label] = evaluate_memory(
                 dataset, held, chosen, cache, progress, embedding, k=k, recalling=recalling
             )
-    return _Measured(
+    return _EvalRun(
         dataset,
         False,
         used,
@@ -269,26 +269,31 @@ def _measure_cases(
     mode: str | None,
     k: int,
     settings: Mapping[str, str],
-    recalling: Recalling | None,
-) -> _Measured:
-    from memwell.evaluate.cases import as_dataset, check_notes, read_cases
-    from memwell.evaluate.runner import AskedNotes, environment_of, evaluate_cases, known_notes
+    recalling: RecallSettings | None,
+) -> _EvalRun:
+    from memwell.evaluate.cases import check_notes, read_cases, to_dataset
+    from memwell.evaluate.runner import (
+        NoteSearch,
+        environment_settings,
+        evaluate_cases,
+        find_known_notes,
+    )
 
     cases = read_cases(file)
-    dataset = as_dataset(file.name, cases)
+    dataset = to_dataset(file.name, cases)
     runs: dict[str, Evaluation] = {}
     used, asked = "", []
     for label, changed in _runs(settings, mode, recalling).items():
-        with _environment(environment_of(changed)), opened(workspace, agent) as memory:
+        with _environment(environment_settings(changed)), open_memory(workspace, agent) as memory:
             if not runs:
-                check_notes(file, cases, lambda paths: known_notes(paths, listing(memory)))
+                check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
             used = used or memory.settings["search.mode"]
-            asked.append(AskedNotes(_searching(memory, recalling)))
+            asked.append(NoteSearch(_searching(memory, recalling)))
             with progress_bar(label) as progress:
                 runs[label] = evaluate_cases(dataset, asked[-1], progress, k)
         for caveat, count in asked[-1].caveats.items():
             click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
-    return _Measured(
+    return _EvalRun(
         dataset,
         True,
         used,
@@ -299,7 +304,9 @@ def _measure_cases(
     )
 
 
-def _searching(memory: Memory, recalling: Recalling | None) -> Callable[[str, int], SearchResult]:
+def _searching(
+    memory: Memory, recalling: RecallSettings | None
+) -> Callable[[str, int], SearchResult]:
     if recalling is None:
         return lambda query, most: memory.search(query, k=most)
     return lambda query, most: recalling(query, memory, memory.home / "agents" / memory.agent)
@@ -328,7 +335,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 # -- telling ---------------------------------------------------------------------------------------
 
 
-def _print(measured: _Measured) -> None:
+def _print(measured: _EvalRun) -> None:
     click.echo(measured.about)
     _print_table(measured.first.rows)
     if measured.second:
@@ -365,7 +372,7 @@ def _print_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
         click.echo(f"{name:<{width}}" + "".join(f"{value:>{column}.3f}" for value, column in cells))
 
 
-def _as_json(measured: _Measured) -> dict[str, Any]:
+def _to_json(measured: _EvalRun) -> dict[str, Any]:
     first, second = measured.first, measured.second
     told: dict[str, Any] = {
         "name": first.name,
@@ -402,7 +409,7 @@ def _as_json(measured: _Measured) -> dict[str, Any]:
     return told
 
 
-def _page(measured: _Measured) -> str:
+def _page(measured: _EvalRun) -> str:
     from memwell.evaluate.html import Comparison, page
 
     comparison = (

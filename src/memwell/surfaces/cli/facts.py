@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.surfaces.cli.common import (
-    former_options,
+    history_options,
     json_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
     viewer_options,
+    workspace_options,
 )
 from memwell.surfaces.cli.search import NO_HITS
 
 if TYPE_CHECKING:
-    from memwell.facts.service import Remembered
+    from memwell.facts.service import RememberResult
     from memwell.memory import Memory
     from memwell.model import Fact
 
@@ -46,7 +46,7 @@ _DETAILS = (
 
 def _place_options(command: Any) -> Any:
     """Whose facts, of which home; what `opened` takes, and ``--json``."""
-    return viewer_options(place_options(json_option(command)))
+    return viewer_options(workspace_options(json_option(command)))
 
 
 def _details(command: Any) -> Any:
@@ -74,7 +74,7 @@ def remember_command(
     **details: Any,
 ) -> None:
     """Keep TEXT as a fact, or reinforce the one that says the same."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with open_memory(workspace, agent, user=user, session=session) as memory:
         _tell(memory.remember(text, **details), as_json)
 
 
@@ -94,14 +94,14 @@ def supersede_command(
     **details: Any,
 ) -> None:
     """Keep TEXT in place of the fact with the id OLD, which is no longer held true."""
-    with opened(workspace, agent, user=user, session=session) as memory:
+    with open_memory(workspace, agent, user=user, session=session) as memory:
         _tell(memory.supersede(old, text, **details), as_json)
 
 
 @click.command("recall")
 @click.argument("message")
 @click.option("--budget", type=int, help="Tokens at most; default `recall.budget`.")
-@former_options
+@history_options
 @_place_options
 @click.pass_context
 def recall_command(
@@ -119,7 +119,7 @@ def recall_command(
     A --session is not told again what it was told within the last hour. Exit status: 0 something,
     1 nothing.
     """
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         found = memory.recall(
             message, budget=budget, include_superseded=include_superseded, as_of=as_of
         )
@@ -153,9 +153,9 @@ def forget_command(
     """
     if sum(map(bool, (ids, query, scope))) != 1:
         raise click.UsageError("Name facts by their ids, or by --query, or by --scope")
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         if not ids:
-            meant = _meant(memory, query, scope)
+            meant = _find_meant(memory, query, scope)
             if not meant:
                 click.echo("There is nothing to forget", err=True)
                 ctx.exit(NO_HITS)
@@ -172,9 +172,9 @@ def forget_command(
         click.echo(f"{copy} may still hold it: delete it if it should not", err=True)
 
 
-def _meant(memory: Memory, query: str | None, scope: str | None) -> list[Fact]:
+def _find_meant(memory: Memory, query: str | None, scope: str | None) -> list[Fact]:
     if scope:
-        return memory.facts.everything_of(scope)
+        return memory.facts.list_scope(scope)
     hits = memory.search(query or "", kind="fact", include_superseded=True).hits
     return [memory.facts.get(hit.path) for hit in hits]
 
@@ -199,7 +199,7 @@ def facts_command() -> None:
 @click.option("--tag", help="Only those with a tag.")
 @click.option("--scope", help="Only those of a scope.")
 @click.option("--source", help="Only those from a source: cli, conversation, ingest ...")
-@former_options
+@history_options
 @_place_options
 @click.pass_context
 def list_command(
@@ -215,9 +215,9 @@ def list_command(
     **place: Any,
 ) -> None:
     """List facts, the newest first."""
-    from memwell.store.sqlite.facts import Which
+    from memwell.store.sqlite.facts import FactFilter
 
-    which = Which(
+    which = FactFilter(
         category=category,
         tag=tag,
         scope=scope,
@@ -225,7 +225,7 @@ def list_command(
         superseded=include_superseded,
         as_of=as_of,
     )
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         found = memory.facts.find(which)
     if as_json:
         print_json({"facts": found})
@@ -242,7 +242,7 @@ def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
     """Show all that is known of a fact."""
     from dataclasses import asdict
 
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         fact = memory.facts.get(fact_id)
     if as_json:
         print_json(fact)
@@ -257,7 +257,7 @@ def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
 @_place_options
 def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
     """Show what happened to a fact, and to those it took the place of."""
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         events = memory.facts.history(fact_id)
     if as_json:
         print_json({"events": events})
@@ -295,7 +295,7 @@ def edit_command(
     changes = {name: value for name, value in named.items() if value not in (None, ())}
     if not changes:
         raise click.UsageError("Say what to change: --text, --category, --tag ...")
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         fact = memory.facts.edit(fact_id, **changes)
     if as_json:
         print_json(fact)
@@ -309,7 +309,7 @@ def edit_command(
 @_place_options
 def promote_command(fact_id: str, scope: str, as_json: bool, **place: Any) -> None:
     """Let more see a fact: give it a wider SCOPE."""
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         fact = memory.facts.promote(fact_id, scope)
     if as_json:
         print_json(fact)
@@ -321,7 +321,7 @@ def promote_command(fact_id: str, scope: str, as_json: bool, **place: Any) -> No
 @_place_options
 def prune_command(as_json: bool, **place: Any) -> None:
     """Remove what has expired."""
-    with opened(**place) as memory:
+    with open_memory(**place) as memory:
         count = memory.facts.prune()
     if as_json:
         print_json({"pruned": count})
@@ -329,7 +329,7 @@ def prune_command(as_json: bool, **place: Any) -> None:
         click.echo(f"{count} pruned")
 
 
-def _tell(done: Remembered, as_json: bool) -> None:
+def _tell(done: RememberResult, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import place_options
+from memwell.surfaces.cli.common import workspace_options
 
 if TYPE_CHECKING:
     from memwell.surfaces.hooks.deadline import Log
@@ -43,7 +43,7 @@ def _limits(seconds: float) -> Callable[[Any], Any]:
             click.option("--user", default="", help="The user whose facts are meant, too."),
         ):
             command = option(command)
-        return place_options(command)
+        return workspace_options(command)
 
     return add
 
@@ -69,14 +69,14 @@ def recall_command(
     Reads the event as JSON from standard input. Exit status: always 0.
     """
     from memwell.surfaces.hooks import deadline, events
-    from memwell.surfaces.hooks.recall import recalled
+    from memwell.surfaces.hooks.recall import recall
 
-    place = events.Place(agent, user, workspace)
+    place = events.HookTarget(agent, user, workspace)
 
     def work() -> str:
-        return recalled(events.read_event(_stdin()), place, timeout, budget)
+        return recall(events.read_event(_stdin()), place, timeout, budget)
 
-    deadline.run(work, timeout, _log("recall", debug=debug))
+    deadline.run_within(work, timeout, _log("recall", debug=debug))
 
 
 @hook_command.command("capture", cls=_NeverBlocking)
@@ -102,19 +102,19 @@ def capture_command(
     """
     from memwell import config
     from memwell.surfaces.hooks import deadline, events
-    from memwell.surfaces.hooks.capture import captured
+    from memwell.surfaces.hooks.capture import capture
 
-    place, log = events.Place(agent, user, workspace), _log("capture", debug=debug)
+    place, log = events.HookTarget(agent, user, workspace), _log("capture", debug=debug)
 
     def work() -> str:
         event = events.read_event(_stdin())
-        done = captured(event, place, config.home_folder(), timeout, scope=scope, rules=rules)
+        done = capture(event, place, config.home_folder(), timeout, scope=scope, rules=rules)
         if done.remembered or done.refused or done.notices:
             counts = f"{done.remembered} remembered, {done.refused} refused"
             log.say("; ".join([f"session {event.session}: {counts}", *done.notices]))
         return ""
 
-    deadline.run(work, timeout, log)
+    deadline.run_within(work, timeout, log)
 
 
 @hook_command.command("config")
@@ -128,7 +128,7 @@ def capture_command(
     help="The program's settings.",
 )
 @click.option("--user", default="", help="The user whose facts are meant, too.")
-@place_options
+@workspace_options
 def config_command(
     program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
 ) -> None:

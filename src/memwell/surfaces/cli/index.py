@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _MOST_PROBLEMS = 20
 @click.command("index")
 @click.argument("paths", nargs=-1, metavar="[PATH ...]")
 @click.option("--no-embed", is_flag=True, help="Leave the vectors for later.")
-@place_options
+@workspace_options
 @json_option
 def index_command(
     paths: tuple[str, ...], no_embed: bool, workspace: str | None, agent: str | None, as_json: bool
@@ -30,7 +30,7 @@ def index_command(
     MEMORY.md, USER.md, AGENTS.md, SOUL.md, TOOLS.md, memory/ and what `scan.extra` adds.
     Notes can be found by words at once; their vectors follow and survive Ctrl-C.
     """
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         with progress_bar("indexing") as progress:
             reports = memory.index(*paths, embed=False, progress=progress)
         if not as_json:

@@ -10,10 +10,10 @@ import click
 
 from memwell.surfaces.cli.common import (
     json_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
     viewer_options,
+    workspace_options,
 )
 from memwell.surfaces.cli.progress import progress_bar
 from memwell.surfaces.cli.search import NO_HITS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--paths", help='Files and globs, such as "skills/**/*.md,TOOLS.md".')
 @click.option("--dry-run", is_flag=True, help="Store nothing; list what would be.")
 @viewer_options
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def ingest_files_command(
@@ -52,7 +52,7 @@ def ingest_files_command(
     named = [part for part in (paths or "").split(",") if part.strip()]
     if paths is not None and not named:
         raise click.UsageError("--paths names no file")
-    with opened(str(root), agent, user=user, session=session) as memory:
+    with open_memory(str(root), agent, user=user, session=session) as memory:
         with progress_bar("Reading") as progress:
             report = ingest_files(memory, root, paths=named, dry_run=dry_run, progress=progress)
         wanted = ", ".join(named or memory.settings["ingest.paths"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memwell.errors import ConfigError
-from memwell.surfaces.cli.common import place_options, viewer_options
-from memwell.surfaces.mcp.clients import CLIENTS, block, entry, in_full, install
+from memwell.surfaces.cli.common import viewer_options, workspace_options
+from memwell.surfaces.mcp.clients import CLIENTS, block, entry, full_block, install
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: this machine.")
 @click.option("--port", default=8766, show_default=True, help="With --http; 0 is any that is free.")
 @viewer_options
-@place_options
+@workspace_options
 @click.pass_context
 def mcp_command(
     ctx: click.Context,
@@ -41,18 +41,18 @@ def mcp_command(
             raise click.UsageError("Name options after `config`, for what it is to print", ctx)
         return
     from memwell.memory import Memory
-    from memwell.surfaces.background import UNHURRIED
+    from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.mcp.server import listen, serve
 
     listening = listen(host, port) if http else None
     near = None if workspace else Path.cwd()
     with Memory(
         workspace=workspace,
-        near=near,
+        fallback_workspace=near,
         agent=agent,
         user=user,
         session=session,
-        settings=UNHURRIED,
+        settings=SERVER_SETTINGS,
     ) as memory:
         serve(memory, _log, listening)
 
@@ -61,7 +61,7 @@ def mcp_command(
 @click.argument("name", metavar="CLIENT", type=click.Choice([*CLIENTS]))
 @click.option("--write", is_flag=True, help="Put it into the client's file, where all else stays.")
 @viewer_options
-@place_options
+@workspace_options
 def config_command(
     name: str, write: bool, workspace: str | None, agent: str | None, user: str, session: str
 ) -> None:
@@ -70,7 +70,7 @@ def config_command(
     CLIENT is claude-code, claude-desktop, cursor, openclaw or vscode.
     """
     named = {
-        "--workspace": workspace and in_full(workspace),
+        "--workspace": workspace and full_block(workspace),
         "--agent": agent,
         "--user": user,
         "--session": session,

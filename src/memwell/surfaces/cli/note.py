@@ -7,16 +7,16 @@ import sys
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 
 
 @click.command("get")
 @click.argument("reference", metavar="PATH[#L3-L9]")
-@place_options
+@workspace_options
 @json_option
 def get_command(reference: str, workspace: str | None, agent: str | None, as_json: bool) -> None:
     """Print a note, or some lines of it, as the file is now."""
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         passage = memory.get(reference)
     if as_json:
         print_json(passage)
@@ -29,14 +29,14 @@ def get_command(reference: str, workspace: str | None, agent: str | None, as_jso
 @click.option(
     "--now", envvar="MEMWELL_NOW", metavar="TIME", help="Another time than now, ISO 8601."
 )
-@place_options
+@workspace_options
 @json_option
 def note_command(
     text: tuple[str, ...], now: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
     """Append TEXT (or standard input) to today's log of the workspace."""
     words = " ".join(text) if text else sys.stdin.read()
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         passage = memory.note(words, now=_time(now))
     if as_json:
         print_json(passage)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from memwell.surfaces.cli.common import (
-    former_options,
+    history_options,
     json_option,
     mode_option,
     now_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
     viewer_options,
+    workspace_options,
 )
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -50,11 +50,11 @@ NO_HITS = 1
     help="Show each passage with those beside it, or with its whole section.",
 )
 @click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
-@former_options
+@history_options
 @viewer_options
 @click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
 @now_option
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def search_command(
@@ -87,7 +87,7 @@ def search_command(
     """
     _refuse_unknown_options(ctx, query)
     with (
-        opened(workspace, agent, everywhere=everywhere, user=user, session=session) as memory,
+        open_memory(workspace, agent, everywhere=everywhere, user=user, session=session) as memory,
         progress_bar("indexing") as progress,
     ):
         result = memory.search(
@@ -108,7 +108,7 @@ def search_command(
     if as_json:
         print_json(result)
     elif files_only:
-        for path in dict.fromkeys(_shown_path(hit, result) for hit in result.hits):
+        for path in dict.fromkeys(_display_path(hit, result) for hit in result.hits):
             click.echo(path)
     else:
         _print(result)
@@ -131,7 +131,7 @@ def _print(result: SearchResult) -> None:
         _print_hits(hits, result)
     if not result.hits:
         _print_nothing(result)
-    for line in (*result.notices, *_caveats(result)):
+    for line in (*result.notices, *_print_caveats(result)):
         click.secho(line, err=True, dim=True)
 
 
@@ -141,7 +141,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
 
     best = max(hits, key=lambda hit: hit.score)
     at = f":{hits[0].start_line}" if best.kind == "note" else ""
-    place = click.style(f"{_shown_path(best, result)}{at}", bold=True)
+    place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
     click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}', dim=True)}")
     for hit in hits:
@@ -150,7 +150,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             break  # what follows it is in there
         for line in snippet(hit.text, hit.marks, hit.start_line):
             if line.text.lstrip("# ") not in hit.heading:
-                click.echo(f"  {_marked(line.text, line.marks)}")
+                click.echo(f"  {_highlight(line.text, line.marks)}")
     for hit in hits:
         if hit.valid_until:
             click.secho(f"  held true until {hit.valid_until[:10]}", dim=True)
@@ -183,7 +183,7 @@ def print_trace(trace: Trace) -> None:
         click.echo(f"  {'worth beside those before it (mmr)':<42} {trace.worth:>8.4f}")
 
 
-def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
+def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
     """Mark the words that match: in colour on a terminal, between « » elsewhere."""
     colour = sys.stdout.isatty()
     for start, end in reversed(marks):
@@ -193,7 +193,7 @@ def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
     return text
 
 
-def _shown_path(hit: Hit, result: SearchResult) -> str:
+def _display_path(hit: Hit, result: SearchResult) -> str:
     """A path inside the workspace, or a full one where notes come from several."""
     if hit.kind == "fact":
         return f"fact {hit.path}"
@@ -207,7 +207,7 @@ def _print_nothing(result: SearchResult) -> None:
         click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
 
 
-def _caveats(result: SearchResult) -> list[str]:
+def _print_caveats(result: SearchResult) -> list[str]:
     """What keeps the answer from being complete, if anything does."""
     lines = [f"{leg.name} did not answer: {leg.reason}" for leg in result.legs if not leg.answered]
     fresh = result.freshness

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, place_options, print_json, viewer_options
+from memwell.surfaces.cli.common import json_option, print_json, viewer_options, workspace_options
 
 if TYPE_CHECKING:
     import socket
@@ -26,7 +26,7 @@ HOST, PORT = "127.0.0.1", 8765
 @click.option("--name", "names", multiple=True, help="A further name the server is asked by.")
 @click.option("--open", "open_page", is_flag=True, help="Show its page in the browser.")
 @viewer_options
-@place_options
+@workspace_options
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -43,7 +43,7 @@ def serve_command(
     if ctx.invoked_subcommand:
         return
     from memwell.memory import Memory
-    from memwell.surfaces.background import UNHURRIED
+    from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
     from memwell.surfaces.http.security import is_loopback, names_of
@@ -53,14 +53,14 @@ def serve_command(
     with (
         Memory(
             workspace=workspace,
-            near=near,
+            fallback_workspace=near,
             agent=agent,
             user=user,
             session=session,
             embedders=embedders,
-            settings=UNHURRIED,
+            settings=SERVER_SETTINGS,
         ) as memory,
-        _listening(host, port) as listening,
+        _listen_socket(host, port) as listening,
     ):
         reachable = not is_loopback(host)
         if reachable:
@@ -73,7 +73,7 @@ def serve_command(
 @click.command("ui")
 @click.option("--port", default=PORT, show_default=True, help="The port of the server.")
 @viewer_options
-@place_options
+@workspace_options
 @click.pass_context
 def ui_command(
     ctx: click.Context,
@@ -133,7 +133,7 @@ def list_command(as_json: bool) -> None:
     """List the tokens by name, and whose facts are seen with them."""
     found = [
         {"name": one.name, "user": one.user, "session": one.session, "created_at": one.created_at}
-        for one in _tokens().listed()
+        for one in _tokens().list_all()
     ]
     if as_json:
         print_json({"tokens": found})
@@ -154,14 +154,14 @@ def _refuse_without_token(host: str, home: Path) -> None:
     from memwell.errors import ConfigError
     from memwell.surfaces.http.tokens import Tokens
 
-    if not Tokens(home).listed():
+    if not Tokens(home).list_all():
         raise ConfigError(
             f"At {host} everybody who reaches this machine could read the memory",
             "Make a token first: `memwell serve token add NAME`",
         )
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen_socket(host: str, port: int) -> socket.socket:
     import socket
 
     from memwell.errors import ConfigError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 
 if TYPE_CHECKING:
     from memwell.reports import SpaceStatus
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.command("spaces")
 @click.argument("action", type=click.Choice(["list", "switch", "drop"]), default="list")
 @click.argument("number", type=int, required=False)
-@place_options
+@workspace_options
 @json_option
 def spaces_command(
     action: str, number: int | None, workspace: str | None, agent: str | None, as_json: bool
@@ -27,7 +27,7 @@ def spaces_command(
     """
     if action != "list" and number is None:
         raise click.UsageError(f"Which one? memwell spaces {action} NUMBER")
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         if action == "switch" and number is not None:
             memory.switch_space(number)
         elif action == "drop" and number is not None:

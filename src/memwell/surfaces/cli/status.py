@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 
 PROBLEMS_FOUND = 1
 
 
 @click.command("status")
 @click.option("--deep", is_flag=True, help="Also check every page of the index.")
-@place_options
+@workspace_options
 @json_option
 def status_command(deep: bool, workspace: str | None, agent: str | None, as_json: bool) -> None:
     """Show what the index holds and how it is."""
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         status = memory.status(deep=deep)
     if as_json:
         print_json(status)
@@ -42,14 +42,14 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
 
 
 @click.command("doctor")
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def doctor_command(
     ctx: click.Context, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
     """Look for anything that is wrong, each finding with its remedy; exit status 1 if any is."""
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         checks = memory.doctor()
     if as_json:
         from dataclasses import asdict
@@ -70,7 +70,7 @@ def doctor_command(
 @click.option("--agent", help="Whose memory; default the setting `agent`.")
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
     """Delete the index (it comes back by itself), or forget a workspace. No note is touched."""
-    with opened(None, agent, everywhere=True) as memory:
+    with open_memory(None, agent, everywhere=True) as memory:
         what = (
             f"Forget the workspace {workspace}"
             if workspace

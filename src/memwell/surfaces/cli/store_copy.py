@@ -9,7 +9,7 @@ import click
 from memwell.surfaces.cli.common import json_option, print_json
 
 if TYPE_CHECKING:
-    from memwell.store.copy.memory import Copied
+    from memwell.store.copy.memory import CopyReport
 
 DIFFERENT = 1
 
@@ -43,16 +43,16 @@ def copy_command(
     """
     from memwell import config
     from memwell.store.copy.memory import copy_memory
-    from memwell.store.locations import place_at
-    from memwell.store.vectors.backend import Backend
+    from memwell.store.locations import open_location
+    from memwell.store.vectors.backend import BackendSetting
     from memwell.surfaces.cli.progress import progress_bar
 
     held, home = config.load(None), config.home_folder()
-    backend = Backend(held["vectors.backend"], held["vectors.lance_uri"])
+    backend = BackendSetting(held["vectors.backend"], held["vectors.lance_uri"])
     whose = tenant or held["store.tenant"]
     done = copy_memory(
-        place_at(source, whose, home, backend, is_there=True),
-        place_at(target, whose, home, backend, is_there=False),
+        open_location(source, whose, home, backend, is_there=True),
+        open_location(target, whose, home, backend, is_there=False),
         progress_bar,
         into_existing=into_existing,
     )
@@ -63,7 +63,7 @@ def copy_command(
     ctx.exit(0 if done.same else DIFFERENT)
 
 
-def _tell(done: Copied) -> None:
+def _tell(done: CopyReport) -> None:
     there, arrived = done.there, done.arrived
     click.echo(f"From {done.source}\nto   {done.target}")
     for name in ("facts", "workspaces", "notes", "passages", "vectors"):

@@ -10,7 +10,7 @@ import click
 from memwell.surfaces.cli.common import json_option, print_json
 
 if TYPE_CHECKING:
-    from memwell.store.postgres.build_indexes import Built
+    from memwell.store.postgres.build_indexes import BuiltIndex
 
 
 @click.command("index")
@@ -30,7 +30,7 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
     """
     from memwell import config
     from memwell.errors import ConfigError
-    from memwell.store.factory import server_at
+    from memwell.store.factory import get_server
 
     held = config.load(None)
     if not held["store.url"]:
@@ -38,7 +38,7 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
             "store.url is not set: indexes of their own are for a memory on a server",
             "Name it: memwell --store postgresql://OWNER@HOST/DATABASE store index",
         )
-    server = server_at(held["store.url"], held["store.tenant"])  # says so if the driver is missing
+    server = get_server(held["store.url"], held["store.tenant"])  # says so if the driver is missing
     from memwell.store.postgres.agent_indexes import SMALLEST
     from memwell.store.postgres.build_indexes import build
 
@@ -59,6 +59,6 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
         click.echo(f"Nothing to build: no agent of {least:,} passages or more lacks an index.")
 
 
-def _tell(built: Built) -> None:
+def _tell(built: BuiltIndex) -> None:
     passages = f"{built.passages:,} passages"
     click.echo(f"{built.agent}: {passages}, {built.what} built in {built.seconds:g} s")

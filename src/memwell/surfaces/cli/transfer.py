@@ -9,14 +9,14 @@ import click
 
 from memwell.surfaces.cli.common import (
     json_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
     viewer_options,
+    workspace_options,
 )
 
 if TYPE_CHECKING:
-    from memwell.facts.export_import import Imported
+    from memwell.facts.export_import import ImportReport
 
 PROBLEMS_FOUND = 1
 _FILE = click.Path(path_type=Path)
@@ -33,7 +33,7 @@ _FILE = click.Path(path_type=Path)
     help="Lines of JSON, which `import` reads, or Markdown for reading.",
 )
 @viewer_options
-@place_options
+@workspace_options
 @json_option
 def export_command(
     file: Path | None,
@@ -48,12 +48,12 @@ def export_command(
 
     Those that were superseded are there, too. FILE is readable by you alone, and written over.
     """
-    from memwell.facts.export_import import MARKDOWN, as_jsonl, as_markdown, exported
+    from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
     from memwell.store.sqlite.backup import private_file
 
-    with opened(workspace, agent, user=user, session=session) as memory:
-        found = exported(memory.facts)
-    content = (as_markdown(found) if layout == MARKDOWN else as_jsonl(found)).encode()
+    with open_memory(workspace, agent, user=user, session=session) as memory:
+        found = export_facts(memory.facts)
+    content = (to_markdown(found) if layout == MARKDOWN else to_jsonl(found)).encode()
     if file:
         with private_file(file.absolute()) as part:
             part.write_bytes(content)
@@ -69,7 +69,7 @@ def export_command(
 @click.argument("file", type=click.File("rb"))
 @click.option("--trust", is_flag=True, help="Take also what looks like junk or a secret.")
 @viewer_options
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def import_command(
@@ -89,10 +89,10 @@ def import_command(
 
     Exit status: 0 all lines were taken or left out, 1 some were refused.
     """
-    from memwell.facts.export_import import take_in
+    from memwell.facts.export_import import import_jsonl
 
-    with opened(workspace, agent, user=user, session=session) as memory:
-        report = take_in(file.read(), memory.facts, trust=trust)
+    with open_memory(workspace, agent, user=user, session=session) as memory:
+        report = import_jsonl(file.read(), memory.facts, trust=trust)
     if as_json:
         print_json(report)
     else:
@@ -103,7 +103,7 @@ def import_command(
 @click.command("backup")
 @click.argument("file", type=_FILE)
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-@place_options
+@workspace_options
 @json_option
 def backup_command(
     file: Path, force: bool, workspace: str | None, agent: str | None, as_json: bool
@@ -113,10 +113,10 @@ def backup_command(
     For the owner of the home: the copy holds the facts of every user, agent and session. It is
     checked before it is given its name, and readable by you alone.
     """
-    from memwell.store.sqlite.backup import back_up
+    from memwell.store.sqlite.backup import create_backup
 
-    with opened(workspace, agent) as memory:
-        done = back_up(memory.facts.store.database, file.absolute(), force=force)
+    with open_memory(workspace, agent) as memory:
+        done = create_backup(memory.facts.store.database, file.absolute(), force=force)
     if as_json:
         print_json(done)
     else:
@@ -125,7 +125,7 @@ def backup_command(
 
 @click.command("restore")
 @click.argument("file", type=_FILE)
-@place_options
+@workspace_options
 @json_option
 def restore_command(file: Path, workspace: str | None, agent: str | None, as_json: bool) -> None:
     """Put the backup FILE in the place of all that is remembered now.
@@ -137,7 +137,7 @@ def restore_command(file: Path, workspace: str | None, agent: str | None, as_jso
 
     from memwell.store.sqlite.backup import restore
 
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         done = restore(memory.facts.store.database, file.absolute(), dt.datetime.now())
     if as_json:
         print_json(done)
@@ -149,7 +149,7 @@ def restore_command(file: Path, workspace: str | None, agent: str | None, as_jso
 
 @click.command("verify")
 @click.argument("file", required=False, type=_FILE)
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def verify_command(
@@ -163,14 +163,14 @@ def verify_command(
     Exit status: 0 sound, 1 something is wrong.
     """
     from memwell.errors import NotFoundError
-    from memwell.facts.service import folded
+    from memwell.facts.service import normalised
     from memwell.store.sqlite.verify import verify
 
-    with opened(workspace, agent) as memory:
+    with open_memory(workspace, agent) as memory:
         checked = file.absolute() if file else memory.facts.store.database.path
     if file and not file.is_file():
         raise NotFoundError(f"There is no file {file}", "Name one that `memwell backup` made")
-    found = verify(checked, folded) if checked.exists() else []
+    found = verify(checked, normalised) if checked.exists() else []
     if as_json:
         from dataclasses import asdict
 
@@ -183,7 +183,7 @@ def verify_command(
     ctx.exit(PROBLEMS_FOUND if found else 0)
 
 
-def _tell(report: Imported) -> None:
+def _tell(report: ImportReport) -> None:
     click.echo(
         f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged,"
         f" {len(report.refused)} refused"

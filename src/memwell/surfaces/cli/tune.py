@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import json_option, opened, place_options, print_json
+from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
 from memwell.surfaces.cli.eval import listing
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -32,7 +32,7 @@ NOTHING_BETTER = 1
     help="How many of those found count.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def tune_command(
@@ -52,21 +52,21 @@ def tune_command(
     """
     from memwell.config.edit import write_settings
 
-    tuned = _tuned(cases, k, workspace, agent)
+    tuned = _run_tune(cases, k, workspace, agent)
     if not as_json:
         _print_figures(tuned)
     write = bool(tuned.changes) and not dry_run
     if write:
         write_settings(tuned.workspace, tuned.changes)
     if as_json:
-        print_json(_as_json(tuned, written=write))
+        print_json(_to_json(tuned, written=write))
     else:
         _print_verdict(tuned, written=write)
     ctx.exit(0 if tuned.changes else NOTHING_BETTER)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tuned:
+class _TuneRun:
     """What came of it, and what it was about."""
 
     name: str
@@ -93,27 +93,27 @@ class _Tuned:
     @property
     def overriding(self) -> list[str]:
         """The variables that keep what is written from having an effect."""
-        from memwell.config.edit import overriding
+        from memwell.config.edit import find_overrides
 
-        return overriding(self.changes, os.environ)
+        return find_overrides(self.changes, os.environ)
 
 
-def _tuned(file: Path, k: int, workspace: str | None, agent: str | None) -> _Tuned:
-    from memwell.evaluate.cases import as_dataset, check_notes, read_cases
-    from memwell.evaluate.runner import AskedEach, known_notes
+def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _TuneRun:
+    from memwell.evaluate.cases import check_notes, read_cases, to_dataset
+    from memwell.evaluate.runner import NoteSearchEach, find_known_notes
     from memwell.evaluate.tune import candidates, halves, tune
 
     cases = read_cases(file)
-    fitting, held_back = (as_dataset(file.name, part) for part in halves(file.name, cases))
-    with opened(workspace, agent) as memory:
+    fitting, held_back = (to_dataset(file.name, part) for part in halves(file.name, cases))
+    with open_memory(workspace, agent) as memory:
         held = memory.settings
         _check_fused(held)
-        check_notes(file, cases, lambda paths: known_notes(paths, listing(memory)))
-        asked = AskedEach(lambda query, most, ways: memory.search_each(query, ways, k=most))
+        check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
+        asked = NoteSearchEach(lambda query, most, ways: memory.search_with(query, ways, k=most))
         with progress_bar("tuning") as progress:
             tuning = tune(fitting, held_back, candidates(held.__getitem__), asked, progress, k)
         notes = len({note for case in cases for note in case.notes})
-        tuned = _Tuned(file.name, notes, tuning, held, memory.workspace)
+        tuned = _TuneRun(file.name, notes, tuning, held, memory.workspace)
     for caveat, count in asked.caveats.items():
         click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
     return tuned
@@ -126,10 +126,10 @@ def _check_fused(held: Config) -> None:
         ("embedding.chain", not held["embedding.chain"], 'Name a provider, such as "minilm"'),
     ):
         if missing:
-            from memwell.config.load import shown
+            from memwell.config.load import to_toml
 
             raise MemwellError(
-                f"{name} = {shown(held[name])} ({held.origins[name]}): words and meaning are not"
+                f"{name} = {to_toml(held[name])} ({held.origins[name]}): words and meaning are not"
                 " fused, so there is nothing to tune",
                 remedy,
             )
@@ -138,7 +138,7 @@ def _check_fused(held: Config) -> None:
 # -- telling ---------------------------------------------------------------------------------------
 
 
-def _print_figures(tuned: _Tuned) -> None:
+def _print_figures(tuned: _TuneRun) -> None:
     tuning, metric = tuned.tuning, tuned.tuning.metric
     fitting, held_back = tuning.tried[0][1].questions, tuning.before.questions
     click.echo(
@@ -160,8 +160,8 @@ def _print_figures(tuned: _Tuned) -> None:
         )
 
 
-def _print_verdict(tuned: _Tuned, *, written: bool) -> None:
-    from memwell.config.load import shown
+def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
+    from memwell.config.load import to_toml
 
     tuning = tuned.tuning
     if not tuning.best:
@@ -174,7 +174,7 @@ def _print_verdict(tuned: _Tuned, *, written: bool) -> None:
     click.echo(f"\nThe best is better on the queries held back{chance}.")
     click.echo(f"{'Written' if written else 'Would be written'} to {tuned.file}:")
     for name, value in tuned.changes.items():
-        click.echo(f"  {name} = {shown(value)}  (was {shown(tuned.held[name])})")
+        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.held[name])})")
     for variable in tuned.overriding:
         click.echo(f"${variable} is set and stronger than the file: unset it", err=True)
 
@@ -184,7 +184,7 @@ def _shown(settings: Settings) -> str:
     return " ".join(f"{name.removeprefix('search.')}={value}" for name, value in settings.items())
 
 
-def _as_json(tuned: _Tuned, *, written: bool) -> dict[str, Any]:
+def _to_json(tuned: _TuneRun, *, written: bool) -> dict[str, Any]:
     tuning, metric = tuned.tuning, tuned.tuning.metric
     by = tuning.difference
     return {

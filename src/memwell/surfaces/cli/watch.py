@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, opened, place_options
+from memwell.surfaces.cli.common import json_option, open_memory, workspace_options
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("watch")
 @click.option("--all", "everywhere", is_flag=True, help="Watch all workspaces of the agent.")
-@place_options
+@workspace_options
 @json_option
 def watch_command(
     everywhere: bool, workspace: str | None, agent: str | None, as_json: bool
@@ -25,7 +25,7 @@ def watch_command(
     stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: stop.set())
-    with opened(workspace, agent, everywhere=everywhere) as memory:
+    with open_memory(workspace, agent, everywhere=everywhere) as memory:
         click.echo("Watching; stop with Ctrl-C.", err=True)
         memory.watch(lambda event: _tell(event, as_json), stop)
 

@@ -10,9 +10,9 @@ from memwell.surfaces.cli.common import (
     json_option,
     mode_option,
     now_option,
-    opened,
-    place_options,
+    open_memory,
     print_json,
+    workspace_options,
 )
 from memwell.surfaces.cli.search import NO_HITS, print_trace
 
@@ -24,7 +24,7 @@ from memwell.surfaces.cli.search import NO_HITS, print_trace
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
 @mode_option
 @now_option
-@place_options
+@workspace_options
 @json_option
 @click.pass_context
 def why_command(
@@ -43,7 +43,7 @@ def why_command(
 
     Exit status: 0 it is, 1 it is not.
     """
-    with opened(workspace, agent, everywhere=everywhere) as memory:
+    with open_memory(workspace, agent, everywhere=everywhere) as memory:
         found = memory.why(query, path, k=k, mode=mode, **({"today": now.date()} if now else {}))
     if as_json:
         print_json(found)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.extract.chat import facts_said, own_words
-from memwell.surfaces.hooks.cursor import progress_of
-from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, Place
+from memwell.extract.chat import facts_in_message, own_words
+from memwell.surfaces.hooks.cursor import open_cursor
+from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, HookTarget
 from memwell.surfaces.hooks.transcript import Mark, Message, messages
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_FOR_THE_MODEL = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundFact:
     text: str
     category: str
     line: int
@@ -42,7 +42,7 @@ class _Found:
 
 
 @dataclass(slots=True)
-class Captured:
+class CaptureReport:
     """What came of reading a transcript."""
 
     remembered: int = 0
@@ -50,41 +50,41 @@ class Captured:
     notices: list[str] = field(default_factory=list)
 
 
-def captured(
+def capture(
     event: Event,
-    place: Place,
+    place: HookTarget,
     home: Path,
     seconds: float,
     *,
     scope: str | None = None,
     rules: bool = False,
-) -> Captured:
+) -> CaptureReport:
     """Remember what was said since the last time, if the event is the end of a turn."""
-    done = Captured()
+    done = CaptureReport()
     ours = event.name in (STOP, SESSION_END) and not event.stop_hook_active
     if not ours or event.transcript is None or not event.transcript.is_file():
         return done
     whose = [event.session, str(event.transcript), place.agent, place.user]
-    with progress_of(whose, home / "hooks") as progress:
+    with open_cursor(whose, home / "hooks") as progress:
         said = [*messages(event.transcript, progress.mark)]
         found = _by_rule(said)
         asks = not rules and any(message.text for message in said) and _has_model()
         if found or asks:
-            with place.opened(event, event.session if scope == "session" else "") as memory:
+            with place.open_memory(event, event.session if scope == "session" else "") as memory:
                 if asks:
                     by_model = _by_model(memory, said, seconds * _FOR_THE_MODEL, done)
                     found = found if by_model is None else by_model
                 for after, facts in groupby(found, lambda fact: fact.after):
                     for fact in facts:
                         _remember(memory, fact, event, scope, done)
-                    progress.reached(after)
+                    progress.advance(after)
                 done.notices += memory.notices
-        progress.reached(said[-1].after)
+        progress.advance(said[-1].after)
     return done
 
 
 def _remember(
-    memory: Memory, fact: _Found, event: Event, scope: str | None, done: Captured
+    memory: Memory, fact: _FoundFact, event: Event, scope: str | None, done: CaptureReport
 ) -> None:
     from memwell.facts.service import RefusedError
 
@@ -105,11 +105,11 @@ def _remember(
         done.notices.append(f"line {fact.line}: {refusal.what}")
 
 
-def _by_rule(said: Sequence[Message]) -> list[_Found]:
+def _by_rule(said: Sequence[Message]) -> list[_FoundFact]:
     return [
-        _Found(fact.text, fact.category, message.line, message.after)
+        _FoundFact(fact.text, fact.category, message.line, message.after)
         for message in said
-        for fact in facts_said(message.text)
+        for fact in facts_in_message(message.text)
     ]
 
 
@@ -118,13 +118,13 @@ def _has_model() -> bool:
 
 
 def _by_model(
-    memory: Memory, said: Sequence[Message], seconds: float, done: Captured
-) -> list[_Found] | None:
+    memory: Memory, said: Sequence[Message], seconds: float, done: CaptureReport
+) -> list[_FoundFact] | None:
     """Return what the language model finds; None where the rules have to do."""
-    from memwell.extract.extractor import Reader
+    from memwell.extract.extractor import FactExtractor
     from memwell.llm.base import LlmUnavailable
     from memwell.llm.budget import Budget
-    from memwell.llm.registry import chosen
+    from memwell.llm.registry import model_for
 
     text = "\n\n".join(filter(None, (own_words(message.text) for message in said)))
     if not text:
@@ -134,17 +134,17 @@ def _by_model(
         return None
     settings = memory.settings
     try:
-        chat = chosen(settings.values, "llm.default", timeout=seconds, total=seconds)
+        chat = model_for(settings.values, "llm.default", timeout=seconds, total=seconds)
     except LlmUnavailable as error:
         done.notices.append(f"by rule: {error}")
         return None
     if chat is None:
         return None
     budget = Budget(settings["llm.max_calls"], settings["llm.max_tokens"])
-    reader = Reader(_MOST_FOR_THE_MODEL, 0, budget.wrap(chat))
+    reader = FactExtractor(_MOST_FOR_THE_MODEL, 0, budget.wrap(chat))
     facts = reader.read("what the user said to an assistant", text)
     if troubles := [*reader.failures, *reader.notices]:
         done.notices.append(f"by rule: {troubles[0]}")
         return None
     first, last = next(message for message in said if message.text), said[-1]
-    return [_Found(fact.text, fact.category, first.line, last.after) for fact in facts]
+    return [_FoundFact(fact.text, fact.category, first.line, last.after) for fact in facts]

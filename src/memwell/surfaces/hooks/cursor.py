@@ -12,20 +12,20 @@ from contextlib import contextmanager
 from hashlib import blake2s
 from pathlib import Path
 
-from memwell.store.sqlite.filesystem import locked
+from memwell.store.sqlite.filesystem import hold_lock
 from memwell.surfaces.hooks.transcript import Mark
 
 _MOST_SESSIONS = 500
 
 
-class Progress:
+class Cursor:
     """How far one transcript was read."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.mark = _last_mark(file)
 
-    def reached(self, mark: Mark) -> None:
+    def advance(self, mark: Mark) -> None:
         """Write down that all before a mark is done."""
         if mark != self.mark:
             with self._file.open("a", encoding="ascii") as file:
@@ -34,14 +34,14 @@ class Progress:
 
 
 @contextmanager
-def progress_of(whose: Sequence[str | None], folder: Path) -> Iterator[Progress]:
+def open_cursor(whose: Sequence[str | None], folder: Path) -> Iterator[Cursor]:
     """Lend the progress of a session, to one process at a time."""
     key = blake2s(json.dumps(whose).encode(), digest_size=12).hexdigest()
     file = folder / f"{key}.read"
     if not file.exists():
         _make_room(folder)
-    with locked(file, wait=True):
-        yield Progress(file)
+    with hold_lock(file, wait=True):
+        yield Cursor(file)
 
 
 def _last_mark(file: Path) -> Mark:

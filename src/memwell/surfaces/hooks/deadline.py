@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from memwell.store.sqlite.filesystem import private_folder
+from memwell.store.sqlite.filesystem import make_private_folder
 
 LOG = "log"
 _LONGEST_LOG = 64 * 1024
@@ -37,7 +37,7 @@ class Log:
             if self._debug:
                 sys.stderr.write(line)
                 sys.stderr.flush()
-            private_folder(self._file.parent)
+            make_private_folder(self._file.parent)
             if self._file.exists() and self._file.stat().st_size > _LONGEST_LOG:
                 self._file.replace(self._file.with_name(f"{LOG}.1"))
             handle = os.open(self._file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
@@ -45,7 +45,7 @@ class Log:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}")
 
 
-def run(work: Callable[[], str], seconds: float, log: Log) -> NoReturn:
+def run_within(work: Callable[[], str], seconds: float, log: Log) -> NoReturn:
     """Do the work in so many seconds, print what it returns, and end the process.
 
     The work has a thread of its own, as a call into SQLite or a model cannot be interrupted; the

@@ -39,7 +39,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HookTarget:
     """Whose memory, and where: what the options of the command say."""
 
     agent: str | None = None
@@ -52,7 +52,7 @@ class Place:
             return Path(self.workspace).expanduser().absolute(), True
         return event.folder or Path.cwd(), False
 
-    def opened(
+    def open_memory(
         self, event: Event, session: str = "", settings: Mapping[str, Value] | None = None
     ) -> Memory:
         """Open the memory that an event is about."""
@@ -62,7 +62,7 @@ class Place:
         workspace, near = (folder, None) if only_there else (None, folder)
         return Memory(
             workspace=workspace,
-            near=near,
+            fallback_workspace=near,
             agent=self.agent,
             user=self.user,
             session=session,

@@ -15,8 +15,8 @@ import json
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.surfaces.hook_socket import Request, asked
-from memwell.surfaces.hooks.events import PROMPT, SESSION_START, Event, Place
+from memwell.surfaces.hook_socket import Request, ask_server
+from memwell.surfaces.hooks.events import PROMPT, SESSION_START, Event, HookTarget
 
 if TYPE_CHECKING:
     from memwell.config.settings import Value
@@ -38,14 +38,14 @@ _LEFT_OUT = frozenset(("technical", "other"))
 """Categories: what files hold is found when it is asked for."""
 
 
-def recalled(event: Event, place: Place, seconds: float, budget: int | None = None) -> str:
+def recall(event: Event, place: HookTarget, seconds: float, budget: int | None = None) -> str:
     """Return what to print at an event; "" if there is nothing to say."""
     if event.name == PROMPT and event.prompt.strip():
-        block = _of_prompt(event, place, seconds, budget)
+        block = _recall_for_prompt(event, place, seconds, budget)
     elif event.name == SESSION_START and event.source != "resume":
-        with place.opened(event, event.session) as memory:
-            memory.tell_again()
-            block = _at_start(memory, budget or _START_BUDGET)
+        with place.open_memory(event, event.session) as memory:
+            memory.reset_recall_history()
+            block = _recall_at_start(memory, budget or _START_BUDGET)
     else:
         return ""
     if not block:
@@ -54,38 +54,38 @@ def recalled(event: Event, place: Place, seconds: float, budget: int | None = No
     return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
 
 
-def _of_prompt(event: Event, place: Place, seconds: float, budget: int | None) -> str:
+def _recall_for_prompt(event: Event, place: HookTarget, seconds: float, budget: int | None) -> str:
     message = event.prompt[:_LONGEST_PROMPT]
     folder, only_there = place.folder(event)
     request = Request(message, budget, place.user, event.session, str(folder), only_there)
     agent = place.agent or config.load(None)["agent"]
     wait = min(seconds / 2, _LONGEST_WAIT)
-    answer = asked(config.home_folder(), agent, request, wait)
+    answer = ask_server(config.home_folder(), agent, request, wait)
     if answer is not None and isinstance(answer.get("block"), str):
         return str(answer["block"])
     for_a_model: dict[str, Value] = {"llm.timeout": max(0.1, seconds * _FOR_A_MODEL)}
-    with place.opened(event, event.session, for_a_model) as memory:
+    with place.open_memory(event, event.session, for_a_model) as memory:
         return memory.recall(message, budget=budget).block
 
 
-def _at_start(memory: Memory, budget: int) -> str:
+def _recall_at_start(memory: Memory, budget: int) -> str:
     from memwell.facts.recall import recall_block
     from memwell.model import Hit
-    from memwell.store.sqlite.facts import Which
+    from memwell.store.sqlite.facts import FactFilter
 
-    if not memory.facts.store.is_there:
+    if not memory.facts.store.exists:
         return ""
-    facts = memory.facts.find(Which(), _LOOKED_AT)
+    facts = memory.facts.find(FactFilter(), _LOOKED_AT)
     hits = [
         Hit(fact.id, "", 1, 1, 1.0, 1.0, fact.text, "fact", date=fact.created_at[:10])
-        for fact in _chosen(facts)
+        for fact in _choose_facts(facts)
     ]
     found = recall_block(hits, budget)
-    memory.facts.was_read([hit.path for hit in found.hits])
+    memory.facts.renew_on_read([hit.path for hit in found.hits])
     return found.block
 
 
-def _chosen(facts: list[Fact]) -> list[Fact]:
+def _choose_facts(facts: list[Fact]) -> list[Fact]:
     """Return the facts that matter most, of some that are sorted by time, the newest first."""
     decisions = [fact for fact in facts if fact.category == "decision"][:_DECISIONS]
     others = [

@@ -55,7 +55,7 @@ def messages(file: Path, since: Mark) -> Iterator[Message]:
                 break
             number = line + 1
             offset, line = offset + len(raw), line + raw.endswith(b"\n")
-            if text := _typed(told):
+            if text := _is_typed(told):
                 yield Message(text, number, Mark(offset, line))
     yield Message("", line, Mark(offset, line))
 
@@ -69,7 +69,7 @@ def _json(raw: bytes) -> Any:
         return None
 
 
-def _typed(told: Any) -> str:
+def _is_typed(told: Any) -> str:
     """Return what a person typed, if a line holds that."""
     if not isinstance(told, dict) or any(told.get(name) for name in _NOT_TYPED):
         return ""

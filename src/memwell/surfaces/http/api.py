@@ -13,17 +13,17 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import Field
 
-from memwell.facts.erase import Forgotten
+from memwell.facts.erase import EraseReport
 from memwell.facts.recall import Recall
-from memwell.facts.service import Remembered, Telling
+from memwell.facts.service import NewFact, RememberResult
 from memwell.memory import Memory
-from memwell.model import Fact, FactEvent, IndexReport, Passage, SearchResult
+from memwell.model import Excerpt, Fact, FactEvent, IndexReport, SearchResult
 from memwell.reports import Check, SpaceStatus, Status
 from memwell.search.why import Why
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.http.viewer import Seen
-from memwell.surfaces.serialise import plain
+from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.serialise import to_jsonable
 
 MOST_HITS = 1000
 MOST_FACTS = 10_000
@@ -42,7 +42,7 @@ Mode = Literal["hybrid", "words", "meaning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchRequest:
     """What a search is asked for; what is not said is as the settings have it."""
 
     query: Text
@@ -59,7 +59,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyRequest:
     """A query, and the note that is or is not among its hits."""
 
     query: Text
@@ -69,7 +69,7 @@ class WhyNot:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RecallRequest:
     """What is said to an agent, and how many tokens may be recalled for it."""
 
     message: Text
@@ -79,109 +79,109 @@ class Message:
 
 
 @router.post("/search", response_model=SearchResult)
-def search(asked: Search, memory: Seen) -> Any:
+def search(asked: SearchRequest, memory: ViewerMemory) -> Any:
     """Find the passages that answer a query, best first."""
-    return plain(memory.search(**asdict(asked)))
+    return to_jsonable(memory.search(**asdict(asked)))
 
 
 @router.post("/why", response_model=Why)
-def why(asked: WhyNot, memory: Seen) -> Any:
+def why(asked: WhyRequest, memory: ViewerMemory) -> Any:
     """Say at which place a note is among the hits of a query, or why it is not."""
-    return plain(memory.why(**asdict(asked)))
+    return to_jsonable(memory.why(**asdict(asked)))
 
 
 @router.post("/recall", response_model=Recall)
-def recall(asked: Message, memory: Seen) -> Any:
+def recall(asked: RecallRequest, memory: ViewerMemory) -> Any:
     """Return what is remembered of a message, as a block for an agent's prompt."""
-    return plain(memory.recall(**asdict(asked)))
+    return to_jsonable(memory.recall(**asdict(asked)))
 
 
-@router.get("/get", response_model=Passage)
-def get(reference: Annotated[str, Query(max_length=4096)], memory: Seen) -> Any:
+@router.get("/get", response_model=Excerpt)
+def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory) -> Any:
     """Read a note, or the lines of it that PATH#L3-L9 names."""
-    return plain(memory.get(reference))
+    return to_jsonable(memory.get(reference))
 
 
 # -- writing ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class NoteRequest:
     """A text for today's log."""
 
     text: Text
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Telling):
+class RememberRequest(NewFact):
     """A text to remember, and what is known of it."""
 
     source: str = "http"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldInstead(Told):
+class SupersedeRequest(RememberRequest):
     """A text to remember in place of the fact with the id `old`."""
 
     old: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
+class ForgetRequest:
     """Facts, by their ids."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=1000)]
 
 
-@router.post("/note", response_model=Passage)
-def note(told: Noted, memory: Seen, request: Request) -> Any:
+@router.post("/note", response_model=Excerpt)
+def note(told: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
     """Append a text to today's log of the workspace."""
-    return _woken(request, memory.note(told.text))
+    return _wake_background(request, memory.note(told.text))
 
 
-@router.post("/remember", response_model=Remembered)
-def remember(told: Told, memory: Seen, request: Request) -> Any:
+@router.post("/remember", response_model=RememberResult)
+def remember(told: RememberRequest, memory: ViewerMemory, request: Request) -> Any:
     """Keep a fact, or reinforce the one that says the same."""
-    return _woken(request, memory.remember(**asdict(told)))
+    return _wake_background(request, memory.remember(**asdict(told)))
 
 
-@router.post("/supersede", response_model=Remembered)
-def supersede(told: ToldInstead, memory: Seen, request: Request) -> Any:
+@router.post("/supersede", response_model=RememberResult)
+def supersede(told: SupersedeRequest, memory: ViewerMemory, request: Request) -> Any:
     """Keep a fact in place of another, which is no longer held true."""
-    return _woken(request, memory.supersede(**asdict(told)))
+    return _wake_background(request, memory.supersede(**asdict(told)))
 
 
-@router.post("/forget", response_model=Forgotten)
-def forget(named: Ids, memory: Seen) -> Any:
+@router.post("/forget", response_model=EraseReport)
+def forget(named: ForgetRequest, memory: ViewerMemory) -> Any:
     """Remove facts; nothing of them stays in memory or index."""
-    return plain(memory.forget(*named.ids))
+    return to_jsonable(memory.forget(*named.ids))
 
 
-def _woken(request: Request, done: Any) -> Any:
+def _wake_background(request: Request, done: Any) -> Any:
     """Have what was written embedded, in the background."""
     request.app.state.background.wake()
-    return plain(done)
+    return to_jsonable(done)
 
 
 # -- facts -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FactsResponse:
     """Some facts, the newest first."""
 
     facts: list[Fact]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryResponse:
     """What happened to a fact, and to those it took the place of."""
 
     events: list[FactEvent]
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
+class EditRequest:
     """What is to be otherwise about a fact."""
 
     text: Text | None = None
@@ -192,22 +192,22 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Wider:
+class PromoteRequest:
     """A scope."""
 
     scope: Literal["global", "user", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResponse:
     """How many facts had expired."""
 
     pruned: int
 
 
-@router.get("/facts", response_model=Facts)
+@router.get("/facts", response_model=FactsResponse)
 def facts(
-    memory: Seen,
+    memory: ViewerMemory,
     category: str | None = None,
     tag: str | None = None,
     scope: str | None = None,
@@ -217,7 +217,7 @@ def facts(
     limit: Annotated[int, Query(ge=1, le=MOST_FACTS)] = 1000,
 ) -> Any:
     """List facts, the newest first."""
-    which = Which(
+    which = FactFilter(
         category=category,
         tag=tag,
         scope=scope,
@@ -225,77 +225,79 @@ def facts(
         superseded=include_superseded,
         as_of=as_of,
     )
-    return {"facts": plain(memory.facts.find(which, limit))}
+    return {"facts": to_jsonable(memory.facts.find(which, limit))}
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
-def fact(fact_id: Id, memory: Seen) -> Any:
+def fact(fact_id: Id, memory: ViewerMemory) -> Any:
     """Return all that is known of a fact."""
-    return plain(memory.facts.get(fact_id))
+    return to_jsonable(memory.facts.get(fact_id))
 
 
-@router.get("/facts/{fact_id}/history", response_model=History)
-def history(fact_id: Id, memory: Seen) -> Any:
+@router.get("/facts/{fact_id}/history", response_model=HistoryResponse)
+def history(fact_id: Id, memory: ViewerMemory) -> Any:
     """Return what happened to a fact, and to those it took the place of."""
-    return {"events": plain(memory.facts.history(fact_id))}
+    return {"events": to_jsonable(memory.facts.history(fact_id))}
 
 
 @router.patch("/facts/{fact_id}", response_model=Fact)
-def edit(fact_id: Id, correction: Correction, memory: Seen, request: Request) -> Any:
+def edit(fact_id: Id, correction: EditRequest, memory: ViewerMemory, request: Request) -> Any:
     """Correct what is known of a fact."""
     changes = {name: value for name, value in asdict(correction).items() if value is not None}
     if "tags" in changes:
         changes["tags"] = tuple(changes["tags"])
-    return _woken(request, memory.facts.edit(fact_id, **changes))
+    return _wake_background(request, memory.facts.edit(fact_id, **changes))
 
 
 @router.post("/facts/{fact_id}/promote", response_model=Fact)
-def promote(fact_id: Id, wider: Wider, memory: Seen) -> Any:
+def promote(fact_id: Id, wider: PromoteRequest, memory: ViewerMemory) -> Any:
     """Let more see a fact."""
-    return plain(memory.facts.promote(fact_id, wider.scope))
+    return to_jsonable(memory.facts.promote(fact_id, wider.scope))
 
 
-@router.post("/facts/prune", response_model=Pruned)
-def prune(memory: Seen) -> Any:
+@router.post("/facts/prune", response_model=PruneResponse)
+def prune(memory: ViewerMemory) -> Any:
     """Remove what has expired."""
     return {"pruned": memory.facts.prune()}
 
 
 @router.get("/export", responses={200: {"content": {"text/plain": {}}}})
-def export(memory: Seen, format: Literal["jsonl", "markdown"] = "jsonl") -> PlainTextResponse:
+def export(
+    memory: ViewerMemory, format: Literal["jsonl", "markdown"] = "jsonl"
+) -> PlainTextResponse:
     """Return the facts that are seen, with their history."""
-    from memwell.facts.export_import import MARKDOWN, as_jsonl, as_markdown, exported
+    from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
 
-    found = exported(memory.facts)
-    return PlainTextResponse(as_markdown(found) if format == MARKDOWN else as_jsonl(found))
+    found = export_facts(memory.facts)
+    return PlainTextResponse(to_markdown(found) if format == MARKDOWN else to_jsonl(found))
 
 
 # -- the state of it -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class DoctorResponse:
     """What was looked at."""
 
     checks: list[Check]
 
 
 @dataclass(frozen=True, slots=True)
-class Spaces:
+class SpacesResponse:
     """The vector spaces, the one that answers first."""
 
     spaces: list[SpaceStatus]
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class IndexResponse:
     """What was done to each workspace."""
 
     reports: list[IndexReport]
 
 
 @dataclass(frozen=True, slots=True)
-class Soundness:
+class VerifyResponse:
     """Whether the memory of facts is sound; `memwell verify` on the server says more."""
 
     sound: bool
@@ -303,53 +305,53 @@ class Soundness:
 
 
 @router.get("/status", response_model=Status)
-def status(memory: Seen, deep: bool = False) -> Any:
+def status(memory: ViewerMemory, deep: bool = False) -> Any:
     """Return what the index holds; deep checks every page of it, too."""
-    return plain(memory.status(deep=deep))
+    return to_jsonable(memory.status(deep=deep))
 
 
-@router.get("/doctor", response_model=Checks)
-def doctor(memory: Seen) -> Any:
+@router.get("/doctor", response_model=DoctorResponse)
+def doctor(memory: ViewerMemory) -> Any:
     """Look for anything that is wrong, each with its remedy."""
-    return {"checks": plain(memory.doctor())}
+    return {"checks": to_jsonable(memory.doctor())}
 
 
-@router.get("/spaces", response_model=Spaces)
-def spaces(memory: Seen) -> Any:
+@router.get("/spaces", response_model=SpacesResponse)
+def spaces(memory: ViewerMemory) -> Any:
     """List the vector spaces."""
-    return {"spaces": plain(memory.spaces())}
+    return {"spaces": to_jsonable(memory.spaces())}
 
 
-@router.post("/spaces/{number}/switch", response_model=Spaces)
-def switch(number: Number, memory: Seen) -> Any:
+@router.post("/spaces/{number}/switch", response_model=SpacesResponse)
+def switch(number: Number, memory: ViewerMemory) -> Any:
     """Let another space answer."""
     memory.switch_space(number)
     return spaces(memory)
 
 
-@router.delete("/spaces/{number}", response_model=Spaces)
-def drop(number: Number, memory: Seen) -> Any:
+@router.delete("/spaces/{number}", response_model=SpacesResponse)
+def drop(number: Number, memory: ViewerMemory) -> Any:
     """Delete a space that does not answer."""
     memory.drop_space(number)
     return spaces(memory)
 
 
-@router.post("/index", response_model=Reports)
-def index(memory: Seen, request: Request) -> Any:
+@router.post("/index", response_model=IndexResponse)
+def index(memory: ViewerMemory, request: Request) -> Any:
     """Bring the index in step with the workspaces now; vectors follow in the background."""
     done: list[IndexReport] = []
     for folder in memory.folders():
         with Memory(memory.home, workspace=folder, agent=memory.agent) as one:
             done += one.index(embed=False)
-    return {"reports": _woken(request, done)}
+    return {"reports": _wake_background(request, done)}
 
 
-@router.get("/verify", response_model=Soundness)
-def verify(memory: Seen) -> Any:
+@router.get("/verify", response_model=VerifyResponse)
+def verify(memory: ViewerMemory) -> Any:
     """Check all that was remembered; whose fact is not in order is not told from afar."""
-    from memwell.facts.service import folded
+    from memwell.facts.service import normalised
     from memwell.store.sqlite.verify import verify
 
     file = memory.facts.store.database.path
-    found = verify(file, folded) if file.exists() else []
+    found = verify(file, normalised) if file.exists() else []
     return {"sound": not found, "findings": len(found)}

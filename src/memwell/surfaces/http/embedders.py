@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from memwell.embed.base import Embedder
-from memwell.embed.providers import BUILT_IN, Factory, make
+from memwell.embed.providers import BUILT_IN, Factory, create_embedder
 
 
 def shared_embedders() -> dict[str, Factory]:
@@ -19,7 +19,7 @@ def shared_embedders() -> dict[str, Factory]:
             identity = f"{name} {sorted(settings.items())}"
             with making:
                 if identity not in made:
-                    made[identity] = make(name, settings)
+                    made[identity] = create_embedder(name, settings)
                 return made[identity]
 
         return shared

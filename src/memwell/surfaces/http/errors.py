@@ -59,15 +59,15 @@ def refusal(
     return JSONResponse({"error": detail.model_dump()}, status, headers)
 
 
-def explain(app: FastAPI) -> None:
+def add_error_handlers(app: FastAPI) -> None:
     """Have an application answer errors in this form."""
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _answer_malformed)
+    app.add_exception_handler(HTTPException, _answer_refused)
     app.add_exception_handler(UnicodeEncodeError, _half_a_character)
-    app.add_exception_handler(MemwellError, _went_wrong)
+    app.add_exception_handler(MemwellError, _answer_failure)
 
 
-def _malformed(_: Request, error: Exception) -> JSONResponse:
+def _answer_malformed(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
@@ -78,7 +78,7 @@ def _malformed(_: Request, error: Exception) -> JSONResponse:
     return refusal(400, said, param=printable)
 
 
-def _refused(_: Request, error: Exception) -> JSONResponse:
+def _answer_refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     message = _SAID.get(error.status_code, error.detail)
     return refusal(error.status_code, message, headers=error.headers)
@@ -89,7 +89,7 @@ def _half_a_character(_: Request, __: Exception) -> JSONResponse:
     return refusal(400, "The text holds half a character (a lone surrogate)")
 
 
-def _went_wrong(_: Request, error: Exception) -> JSONResponse:
+def _answer_failure(_: Request, error: Exception) -> JSONResponse:
     if isinstance(error, NotFoundError):
         return refusal(404, str(error), code="not_found")
     if isinstance(error, HomeError | IndexDatabaseError):  # they name files of the server's

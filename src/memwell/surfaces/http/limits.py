@@ -28,21 +28,21 @@ LIMITS = Limits()
 
 
 @dataclass(slots=True)
-class UnderWay:
+class RunningRequests:
     """The requests that are being carried out, also those that nobody waits for any more."""
 
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def finished(self) -> None:
+    async def wait_until_done(self) -> None:
         """Wait until all of them are: what was begun is finished."""
         while self.tasks:
             await asyncio.wait(self.tasks)
 
 
-class Limited:
+class LimitsMiddleware:
     """Keeps requests within limits; what fails inside becomes an answer that reveals nothing."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, under_way: UnderWay) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, under_way: RunningRequests) -> None:
         self._app = app
         self._limits = limits
         self._tasks = under_way.tasks
@@ -59,7 +59,7 @@ class Limited:
             await busy(scope, receive, send)
             return
         answer = _Answer(send)
-        task = asyncio.create_task(self._answered(scope, self._measured(scope, receive), answer))
+        task = asyncio.create_task(self._answer(scope, self._measure_body(scope, receive), answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.wait({task}, timeout=self._limits.seconds)
@@ -73,7 +73,7 @@ class Limited:
             )
             await refusal(503, said)(scope, receive, send)
 
-    async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
             await self._app(scope, receive, answer)
         except Exception:
@@ -83,7 +83,7 @@ class Limited:
                     scope, receive, answer
                 )
 
-    def _measured(self, scope: Scope, receive: Receive) -> Receive:
+    def _measure_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return what gives the parts of a body, up to the limit."""
         most, so_far = self._limits.body_bytes, 0
         length = Request(scope).headers.get("content-length", "")

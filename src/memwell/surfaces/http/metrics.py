@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memwell.surfaces.http.viewer import Seen
+from memwell.surfaces.http.viewer import ViewerMemory
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
@@ -65,7 +65,7 @@ class Metrics:
         ]
 
 
-class Measured:
+class MetricsMiddleware:
     """Counts every answer, by its route and not by its address: there are few routes."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -88,7 +88,7 @@ class Measured:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, memory: Seen) -> PlainTextResponse:
+def metrics(request: Request, memory: ViewerMemory) -> PlainTextResponse:
     """Return counters, times and sizes for Prometheus."""
     counted: Metrics = request.app.state.metrics
     status = memory.status()

@@ -39,7 +39,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class GuardMiddleware:
     """Lets through only requests that are meant for this server, from those who may ask.
 
     Args:
@@ -70,10 +70,10 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        answer = self._refused(Request(scope)) or self._app
+        answer = self._refuse(Request(scope)) or self._app
         await answer(scope, receive, guarded)
 
-    def _refused(self, request: Request) -> Response | None:
+    def _refuse(self, request: Request) -> Response | None:
         """Return why a request is not answered; if it is, note who asks."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self._names:
@@ -87,12 +87,12 @@ class Guard:
 
     def _unknown(self, request: Request) -> Response | None:
         try:
-            known = self._tokens.listed()
+            known = self._tokens.list_all()
         except MemwellError:
             return refusal(503, "The list of tokens cannot be read. The server's owner can mend it")
         if not known and not self._reachable:
             return None
-        token = self._tokens.owner_of(_given(request))
+        token = self._tokens.owner_of(_given_token(request))
         if token:
             request.scope["viewer"] = Viewer(token.user, "", token.session)
             return None
@@ -111,7 +111,7 @@ def _name(host: str) -> str | None:
         return None
 
 
-def _given(request: Request) -> str:
+def _given_token(request: Request) -> str:
     """Return the token of a request: a program's in a header, a browser's in a cookie."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else request.cookies.get(COOKIE, "")

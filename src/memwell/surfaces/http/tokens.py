@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import locked
+from memwell.store.sqlite.filesystem import hold_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Tokens:
         self._file = home / "tokens.json"
         self._read: tuple[tuple[int, int], list[Token]] | None = None
 
-    def listed(self) -> list[Token]:
+    def list_all(self) -> list[Token]:
         """Return the tokens, as they are in the file now."""
         try:
             status = self._file.stat()
@@ -52,8 +52,8 @@ class Tokens:
         """Make a token and return it, this once."""
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        with locked(self._file.with_suffix(".lock"), wait=True):
-            known = self.listed()
+        with hold_lock(self._file.with_suffix(".lock"), wait=True):
+            known = self.list_all()
             if any(other.name == name for other in known):
                 raise MemwellError(f"There is a token {name} already", "Choose another name")
             self._write([*known, Token(name, _digest(token), user, session, at)])
@@ -61,16 +61,16 @@ class Tokens:
 
     def remove(self, name: str) -> None:
         """Let a token be good for nothing from now on."""
-        with locked(self._file.with_suffix(".lock"), wait=True):
-            left = [token for token in self.listed() if token.name != name]
-            if len(left) == len(self.listed()):
+        with hold_lock(self._file.with_suffix(".lock"), wait=True):
+            left = [token for token in self.list_all() if token.name != name]
+            if len(left) == len(self.list_all()):
                 raise NotFoundError(f"There is no token {name}", "`memwell serve token list`")
             self._write(left)
 
     def owner_of(self, given: str) -> Token | None:
         """Return the token that is given; how long that takes tells nothing about others."""
         digest = _digest(given)
-        fitting = [one for one in self.listed() if hmac.compare_digest(one.digest, digest)]
+        fitting = [one for one in self.list_all() if hmac.compare_digest(one.digest, digest)]
         return fitting[0] if fitting else None
 
     def _write(self, tokens: list[Token]) -> None:

@@ -20,7 +20,7 @@ def memory_of(request: Request) -> Memory:
     """Return the memory as the one who asks sees it."""
     memory: Memory = request.app.state.memory
     viewer = viewer_of(request)
-    return memory.seen_by(viewer.user, viewer.session)
+    return memory.as_viewer(viewer.user, viewer.session)
 
 
-Seen = Annotated[Memory, Depends(memory_of)]
+ViewerMemory = Annotated[Memory, Depends(memory_of)]

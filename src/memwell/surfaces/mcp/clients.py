@@ -56,14 +56,14 @@ CLIENTS = {
 def entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
     """Return how a client starts memwell, with options of `memwell mcp`."""
     named = {name: os.environ.get(name) for name in _PLACES}
-    places = {name: in_full(value) for name, value in named.items() if value}
+    places = {name: full_block(value) for name, value in named.items() if value}
     started = {"command": _command(), "args": ["mcp", *options]}
     return {**client.also, **started, **({"env": places} if places else {})}
 
 
 def block(client: Client, added: Mapping[str, Any]) -> str:
     """Return a client's configuration with nothing but memwell in it."""
-    return _json(_merged({}, client.keys, added))
+    return _json(_merge({}, client.keys, added))
 
 
 def install(client: Client, added: Mapping[str, Any]) -> Path | None:
@@ -75,7 +75,7 @@ def install(client: Client, added: Mapping[str, Any]) -> Path | None:
     try:
         old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
         held = json.loads(old) if old.strip() else {}
-        new = _merged(held, client.keys, added)
+        new = _merge(held, client.keys, added)
         if new == held:
             return None
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,16 +89,16 @@ def install(client: Client, added: Mapping[str, Any]) -> Path | None:
     return file
 
 
-def _merged(held: Any, keys: Sequence[str], added: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(held: Any, keys: Sequence[str], added: Mapping[str, Any]) -> dict[str, Any]:
     """Return objects in objects with memwell under the last of `keys`, in the order they have."""
     if not isinstance(held, dict):
         raise ValueError(f"{json.dumps(held)[:40]} stands where an object should")
     if not keys:
         return {**held, _NAME: added}
-    return {**held, keys[0]: _merged(held.get(keys[0], {}), keys[1:], added)}
+    return {**held, keys[0]: _merge(held.get(keys[0], {}), keys[1:], added)}
 
 
-def in_full(path: str) -> str:
+def full_block(path: str) -> str:
     """Return a path that means the same in whatever folder a client starts a server."""
     return str(Path(path).expanduser().absolute())
 
@@ -108,7 +108,7 @@ def _command() -> str:
     if shutil.which(_NAME):
         return _NAME
     installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
-    return installed or in_full(sys.argv[0])
+    return installed or full_block(sys.argv[0])
 
 
 def _replace(file: Path, text: str) -> None:

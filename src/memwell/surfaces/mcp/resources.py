@@ -11,9 +11,9 @@ from mcp_types import INVALID_PARAMS
 from pydantic import Field
 
 from memwell.memory import Memory
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.mcp.results import FACT
-from memwell.surfaces.mcp.tools import told
+from memwell.surfaces.mcp.tools import translate_errors
 
 _LISTED = 200
 """Facts that the listing shows: the newest."""
@@ -35,7 +35,7 @@ class Resources:
 
     def facts(self) -> str:
         """The facts that are held true, the newest first."""
-        found = self._memory.facts.find(Which(), _LISTED)
+        found = self._memory.facts.find(FactFilter(), _LISTED)
         return "\n".join(f"{FACT}{fact.id} {' '.join(fact.text.split())}" for fact in found)
 
     def recall(self, message: Annotated[str, Field(description="What it is to be about.")]) -> str:
@@ -51,5 +51,5 @@ def add_resources(server: MCPServer, given: Resources) -> None:
         ("memwell://fact/{id}", given.fact, "text/plain"),
         ("memwell://facts", given.facts, "text/plain"),
     ):
-        server.resource(uri, mime_type=kind)(told(read, ResourceNotFoundError))
-    server.prompt()(told(given.recall, lambda text: MCPError(INVALID_PARAMS, text)))
+        server.resource(uri, mime_type=kind)(translate_errors(read, ResourceNotFoundError))
+    server.prompt()(translate_errors(given.recall, lambda text: MCPError(INVALID_PARAMS, text)))

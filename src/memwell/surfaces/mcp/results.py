@@ -8,8 +8,8 @@ from __future__ import annotations
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
-from memwell.facts.service import Remembered
-from memwell.model import Fact, Hit, Passage, SearchResult
+from memwell.facts.service import RememberResult
+from memwell.model import Excerpt, Fact, Hit, SearchResult
 from memwell.search.snippet import snippet
 
 FACT = "fact:"
@@ -17,7 +17,7 @@ FACT = "fact:"
 _SNIPPET, _SNIPPET_LINES = 300, 3
 
 
-class Found(BaseModel):
+class FoundPassage(BaseModel):
     """One passage or fact that answers a query."""
 
     citation: str = Field(description="notes/a.md#L3-L9 or fact:ID; memory_get reads it.")
@@ -28,17 +28,17 @@ class Found(BaseModel):
     also: list[str] = Field(default=[], description="Where nearly the same text stands.")
 
 
-class Search(BaseModel):
+class SearchAnswer(BaseModel):
     """The hits of a query, best first."""
 
-    hits: list[Found]
+    hits: list[FoundPassage]
     suggestions: list[str] = Field(
         default=[], description="Other queries, where this one found nothing."
     )
     notices: list[str] = Field(default=[], description="What keeps the answer from being complete.")
 
 
-class Read(BaseModel):
+class ReadAnswer(BaseModel):
     """Lines of a note, or a fact."""
 
     citation: str
@@ -50,14 +50,14 @@ class Read(BaseModel):
     superseded_by: str = Field(default="", description="The fact that is true instead.")
 
 
-class Recalled(BaseModel):
+class RecallAnswer(BaseModel):
     """What is remembered of a message; empty if nothing is."""
 
     block: str
     tokens: int
 
 
-class Stored(BaseModel):
+class StoreAnswer(BaseModel):
     """What became of a text."""
 
     outcome: str = Field(description="added, reinforced (it was known) or superseded.")
@@ -66,7 +66,7 @@ class Stored(BaseModel):
     instead_of: str = Field(default="", description="What is no longer held true.")
 
 
-class Forgot(BaseModel):
+class ForgetAnswer(BaseModel):
     """What was removed."""
 
     count: int
@@ -78,7 +78,7 @@ class Forgot(BaseModel):
     )
 
 
-class Place(BaseModel):
+class WorkspaceAnswer(BaseModel):
     """A workspace, and what the index holds of it."""
 
     root: str
@@ -88,7 +88,7 @@ class Place(BaseModel):
     missing: bool = False
 
 
-class State(BaseModel):
+class StatusAnswer(BaseModel):
     """What there is to search, and whether it can be."""
 
     agent: str
@@ -97,11 +97,11 @@ class State(BaseModel):
     facts: int
     words: str
     meaning: str
-    workspaces: list[Place]
+    workspaces: list[WorkspaceAnswer]
     warnings: list[str] = []
 
 
-def answer(given: BaseModel) -> CallToolResult:
+def to_tool_result(given: BaseModel) -> CallToolResult:
     """Return a result as text and as structure, without what is empty."""
     return CallToolResult(
         content=[TextContent(type="text", text=given.model_dump_json(exclude_defaults=True))],
@@ -109,32 +109,32 @@ def answer(given: BaseModel) -> CallToolResult:
     )
 
 
-def searched(result: SearchResult, *, full: bool) -> Search:
+def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
     """Return the hits of a search as snippets, or with their whole text."""
     roots = {hit.workspace for hit in result.hits if hit.kind != "fact"}
     silent = [f"{leg.name}: {leg.reason}" for leg in result.legs if not leg.answered]
-    return Search(
+    return SearchAnswer(
         hits=[_found(hit, full=full, several=len(roots) > 1) for hit in result.hits],
         suggestions=[*result.suggestions],
         notices=[*result.notices, *silent, *filter(None, [result.freshness.note])],
     )
 
 
-def _found(hit: Hit, *, full: bool, several: bool) -> Found:
+def _found(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
     path = f"{hit.workspace}/{hit.path}" if several else hit.path
-    return Found(
+    return FoundPassage(
         citation=FACT + hit.path
         if hit.kind == "fact"
-        else cited(path, hit.start_line, hit.end_line),
+        else citation(path, hit.start_line, hit.end_line),
         score=round(hit.score, 2),
-        text=hit.text if full else _shortened(hit),
+        text=hit.text if full else _shorten(hit),
         heading=" > ".join(hit.heading),
         date=hit.date or "",
         also=[*hit.also],
     )
 
 
-def _shortened(hit: Hit) -> str:
+def _shorten(hit: Hit) -> str:
     """Return the lines of a passage that show why it was found, few of them."""
     if len(hit.text) <= _SNIPPET:
         return hit.text.strip()
@@ -144,20 +144,20 @@ def _shortened(hit: Hit) -> str:
     return "\n".join(line.text for line in shown)
 
 
-def cited(path: str, start: int, end: int) -> str:
+def citation(path: str, start: int, end: int) -> str:
     """Return how lines of a note are cited."""
     return f"{path}#L{start}-L{end}"
 
 
-def passage_read(passage: Passage, next_line: int = 0) -> Read:
+def read_result(passage: Excerpt, next_line: int = 0) -> ReadAnswer:
     """Return lines of a note."""
-    place = cited(passage.path, passage.start_line, passage.end_line)
-    return Read(citation=place, text=passage.text, next_line=next_line)
+    place = citation(passage.path, passage.start_line, passage.end_line)
+    return ReadAnswer(citation=place, text=passage.text, next_line=next_line)
 
 
-def fact_read(fact: Fact) -> Read:
+def fact_result(fact: Fact) -> ReadAnswer:
     """Return a fact, and what became of it."""
-    return Read(
+    return ReadAnswer(
         citation=FACT + fact.id,
         text=fact.text,
         category=fact.category,
@@ -167,9 +167,9 @@ def fact_read(fact: Fact) -> Read:
     )
 
 
-def stored(done: Remembered) -> Stored:
+def store_result(done: RememberResult) -> StoreAnswer:
     """Return what became of a text that was to be remembered."""
-    return Stored(
+    return StoreAnswer(
         outcome=done.outcome,
         citation=FACT + done.fact.id,
         text=done.fact.text,

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from memwell.errors import NotFoundError
 from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import private_folder
+from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.surfaces.http.errors import FAILURES
 from memwell.surfaces.http.viewer import viewer_of
-from memwell.surfaces.openai.records import Part, Records, new_id, now, page
+from memwell.surfaces.openai.records import PageRequest, Records, new_id, now, page
 from memwell.surfaces.openai.schemas import Deleted, FileObject, FileRecord, Page
 
 Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
@@ -38,7 +38,7 @@ class Files:
         """Keep a file; it is there as soon as its record is."""
         at = now()
         file = self.folder / new_id("file-") / safe_name(name)
-        private_folder(file.parent)
+        make_private_folder(file.parent)
         with private_file(file) as part, part.open("wb") as target:
             shutil.copyfileobj(content, target)
         return self.records.put(
@@ -110,7 +110,7 @@ Kept = Annotated[Files, Depends(files_of)]
 Owner = Annotated[str, Depends(owner_of)]
 
 
-class FilePart(Part):
+class FilePart(PageRequest):
     """Which part of the list of files is asked for."""
 
     limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
@@ -132,7 +132,7 @@ def upload(
 
 
 @router.get("", response_model=Page[FileObject])
-def listed(files: Kept, owner: Owner, asked: Annotated[FilePart, Query()]) -> Any:
+def list_files(files: Kept, owner: Owner, asked: Annotated[FilePart, Query()]) -> Any:
     """List files."""
     found = files.of(owner)
     return page([one for one in found if asked.purpose in (None, one.purpose)], asked)

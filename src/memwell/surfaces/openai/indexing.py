@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from memwell.config.settings import Value
 from memwell.memory import Memory
 from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import private_folder
-from memwell.surfaces.background import UNHURRIED
+from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
 from memwell.surfaces.openai.schemas import LastError, VectorStoreFileRecord
 from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, VectorStores
@@ -24,7 +24,7 @@ from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, Vecto
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
 
-_SETTINGS: dict[str, Value] = {**UNHURRIED, "search.decay": "off", "remote.base_url": ""}
+_SETTINGS: dict[str, Value] = {**SERVER_SETTINGS, "search.decay": "off", "remote.base_url": ""}
 """A document does not age as the note of a day does; and a store answers from its own files."""
 _MOST_OPEN = 16
 _SETTINGS_FILE = "memwell.toml", "[scan]\nmax_file_mb = 1000\n"
@@ -70,7 +70,7 @@ class Indexer:
                     # The one opened first goes; a search that is under way opens it once more.
                     self._memories.pop(next(iter(self._memories))).close()
                 texts = self._stores.texts(store_id)
-                private_folder(texts)
+                make_private_folder(texts)
                 self._memories[store_id] = Memory(
                     self._stores.home,
                     workspace=texts,
@@ -87,12 +87,12 @@ class Indexer:
         while not self._stop.is_set():
             if store_id := self._stores.changed.get():
                 try:
-                    self._bring_in_step(store_id)
+                    self._sync_store(store_id)
                 except Exception:
                     log.exception("The vector store %s is not in step", store_id)
                     self._give_up(store_id)
 
-    def _bring_in_step(self, store_id: str) -> None:
+    def _sync_store(self, store_id: str) -> None:
         """Make texts and index what the records say."""
         if self._stores.records.find(store_id) is None:
             self._clear(store_id)
@@ -116,7 +116,7 @@ class Indexer:
             return  # they stay in progress, and are taken up at the next start
         for file in taken:
             size = self._stores.text(file).stat().st_size
-            self._stores.settle(store_id, file.id, status=COMPLETED, usage_bytes=size)
+            self._stores.finish_file(store_id, file.id, status=COMPLETED, usage_bytes=size)
 
     def _write_text(self, file: VectorStoreFileRecord) -> bool:
         """Write the text of a file where it is indexed; False if it has none."""
@@ -129,7 +129,7 @@ class Indexer:
             text = "\0"
         if "\0" in text:
             failed = {"status": FAILED, "last_error": _NOT_TEXT}
-            self._stores.settle(file.vector_store_id, file.id, **failed)
+            self._stores.finish_file(file.vector_store_id, file.id, **failed)
             return False
         with private_file(self._stores.text(file)) as part:
             part.write_text(text, encoding="utf-8", newline="")
@@ -137,7 +137,7 @@ class Indexer:
 
     def _give_up(self, store_id: str) -> None:
         for file in self._stores.files(store_id):
-            self._stores.settle(store_id, file.id, status=FAILED, last_error=_NOT_INDEXED)
+            self._stores.finish_file(store_id, file.id, status=FAILED, last_error=_NOT_INDEXED)
 
     def _clear(self, store_id: str) -> None:
         """Remove what is left of a store."""

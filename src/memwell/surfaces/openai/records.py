@@ -14,13 +14,13 @@ from pydantic import BaseModel, Field
 
 from memwell.errors import NotFoundError
 from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import private_folder
-from memwell.surfaces.openai.schemas import FileId, Kept, Page
+from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.surfaces.openai.schemas import FileId, Owned, Page
 
 _ID = re.compile(r"[a-z]{2,4}[-_][0-9a-f]{28}")
 """What an id looks like. It names a file: nothing else may."""
 
-R = TypeVar("R", bound=Kept)
+R = TypeVar("R", bound=Owned)
 
 
 def new_id(prefix: str) -> str:
@@ -59,7 +59,7 @@ class Records(Generic[R]):
 
     def put(self, record: R) -> R:
         """Keep an object, in place of what was kept of it."""
-        private_folder(self._folder)
+        make_private_folder(self._folder)
         with private_file(self._file(record.id)) as part:
             part.write_text(record.model_dump_json(), encoding="utf-8")
         return record
@@ -84,7 +84,7 @@ class Records(Generic[R]):
         return self._folder / f"{wanted}.json"
 
 
-class Part(BaseModel):
+class PageRequest(BaseModel):
     """Which part of a list is asked for."""
 
     limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -93,10 +93,12 @@ class Part(BaseModel):
     before: FileId | None = None
 
 
-Asked = Annotated[Part, Query()]
+Asked = Annotated[PageRequest, Query()]
 
 
-def page(records: Iterable[R], asked: Part, shown: Callable[[R], Any] = lambda kept: kept) -> Any:
+def page(
+    records: Iterable[R], asked: PageRequest, shown: Callable[[R], Any] = lambda kept: kept
+) -> Any:
     """Return the part of a list that is asked for, each object as it is shown.
 
     Ids are in the order of time, so that a list goes on after one that was deleted meanwhile.

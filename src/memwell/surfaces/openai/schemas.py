@@ -19,7 +19,7 @@ Status = Literal["in_progress", "completed", "cancelled", "failed"]
 T = TypeVar("T")
 
 
-class Kept(BaseModel):
+class Owned(BaseModel):
     """What is kept of an object besides what is shown of it."""
 
     id: str
@@ -43,7 +43,7 @@ class FileObject(BaseModel):
     status: Literal["processed"] = "processed"
 
 
-class FileRecord(FileObject, Kept):
+class FileRecord(FileObject, Owned):
     """What is kept of a file."""
 
 
@@ -80,7 +80,7 @@ class VectorStoreBase(BaseModel):
     last_active_at: int
 
 
-class VectorStoreRecord(VectorStoreBase, Kept):
+class VectorStoreRecord(VectorStoreBase, Owned):
     """What is kept of a vector store."""
 
     @property
@@ -135,7 +135,7 @@ class VectorStoreFile(BaseModel):
     chunking_strategy: ChunkingStrategy
 
 
-class VectorStoreFileRecord(VectorStoreFile, Kept):
+class VectorStoreFileRecord(VectorStoreFile, Owned):
     """What is kept of a file in a vector store."""
 
     filename: str
@@ -150,7 +150,7 @@ class BatchBase(BaseModel):
     vector_store_id: str
 
 
-class BatchRecord(BatchBase, Kept):
+class BatchRecord(BatchBase, Owned):
     """What is kept of a batch."""
 
     file_ids: list[str]
@@ -201,7 +201,7 @@ class ContentPage(BaseModel):
     next_page: None = None
 
 
-class Found(BaseModel):
+class FoundFile(BaseModel):
     """A passage that answers a query."""
 
     file_id: str
@@ -216,6 +216,6 @@ class FoundPage(BaseModel):
 
     object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
     search_query: list[str]
-    data: list[Found]
+    data: list[FoundFile]
     has_more: Literal[False] = False
     next_page: None = None

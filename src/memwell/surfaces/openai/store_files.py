@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from memwell.errors import MemwellError, NotFoundError
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.openai.records import Part, page
+from memwell.surfaces.openai.records import PageRequest, page
 from memwell.surfaces.openai.schemas import (
     Attributes,
     Batch,
@@ -24,7 +24,7 @@ from memwell.surfaces.openai.schemas import (
     VectorStoreFileRecord,
 )
 from memwell.surfaces.openai.stores import CANCELLED, COMPLETED, IN_PROGRESS, VectorStores
-from memwell.surfaces.openai.vector_stores import Store, Stores, counted
+from memwell.surfaces.openai.vector_stores import Store, Stores, count_files
 
 MOST_FILES = 2000
 
@@ -70,7 +70,7 @@ class Description(BaseModel):
     attributes: Attributes | None
 
 
-class StatePart(Part):
+class StatePart(PageRequest):
     """Which part of a list of files is asked for."""
 
     filter: Status | None = None
@@ -86,7 +86,7 @@ def create(told: Addition, store: Store, stores: Stores) -> Any:
 
 
 @router.get("/files", response_model=Page[VectorStoreFile])
-def listed(store: Store, stores: Stores, asked: Asked) -> Any:
+def list_files(store: Store, stores: Stores, asked: Asked) -> Any:
     """List the files of a vector store."""
     return _page([*stores.files(store.id)], asked)
 
@@ -106,7 +106,7 @@ def update(file_id: str, told: Description, store: Store, stores: Stores) -> Any
 @router.delete("/files/{file_id}", response_model=Deleted)
 def delete(file: File, stores: Stores) -> Any:
     """Take a file out of a vector store; it stays among the files that were uploaded."""
-    stores.take_out(file.vector_store_id, file.id)
+    stores.remove_file(file.vector_store_id, file.id)
     return Deleted(id=file.id, object="vector_store.file.deleted")
 
 
@@ -132,23 +132,23 @@ def create_batch(told: Additions, store: Store, stores: Stores) -> Any:
         raise MemwellError("Which files are meant is not clear", "Give either file_ids or files")
     wanted = {file_id: told.attributes or {} for file_id in told.file_ids}
     wanted |= {one.file_id: one.attributes or {} for one in told.files}
-    return _shown(stores.add_batch(store, wanted), stores)
+    return _to_response(stores.add_batch(store, wanted), stores)
 
 
 @router.get("/file_batches/{batch_id}", response_model=Batch)
 def retrieve_batch(batch: OneBatch, stores: Stores) -> Any:
     """Return how far a batch is."""
-    return _shown(batch, stores)
+    return _to_response(batch, stores)
 
 
 @router.post("/file_batches/{batch_id}/cancel", response_model=Batch)
 def cancel_batch(batch: OneBatch, stores: Stores) -> Any:
     """Give up what is not done yet of a batch."""
-    return _shown(stores.cancel(batch), stores)
+    return _to_response(stores.cancel(batch), stores)
 
 
 @router.get("/file_batches/{batch_id}/files", response_model=Page[VectorStoreFile])
-def listed_of_batch(batch: OneBatch, stores: Stores, asked: Asked) -> Any:
+def list_batch_files(batch: OneBatch, stores: Stores, asked: Asked) -> Any:
     """List the files of a batch."""
     return _page(stores.batch_files(batch), asked)
 
@@ -157,8 +157,8 @@ def _page(files: list[VectorStoreFileRecord], asked: StatePart) -> Any:
     return page([file for file in files if asked.filter in (None, file.status)], asked)
 
 
-def _shown(batch: BatchRecord, stores: VectorStores) -> Batch:
-    counts = counted(stores.batch_files(batch))
+def _to_response(batch: BatchRecord, stores: VectorStores) -> Batch:
+    counts = count_files(stores.batch_files(batch))
     ended = CANCELLED if batch.cancelled else COMPLETED
     status = IN_PROGRESS if counts.in_progress else ended
     return Batch.model_validate({**batch.model_dump(), "status": status, "file_counts": counts})

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memwell import config
-from memwell.store.sqlite.filesystem import locked
+from memwell.store.sqlite.filesystem import hold_lock
 from memwell.surfaces.openai.files import Files
 from memwell.surfaces.openai.records import Records, new_id, now
 from memwell.surfaces.openai.schemas import (
@@ -62,7 +62,7 @@ class VectorStores:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Keep others, also other processes, from writing between our reading and writing."""
-        with locked(self.folder / ".lock", wait=True):
+        with hold_lock(self.folder / ".lock", wait=True):
             yield
 
     def create(self, owner: str, told: Mapping[str, Any]) -> VectorStoreRecord:
@@ -120,24 +120,24 @@ class VectorStores:
             file = self.files(store.id).get(file_id, store.owner)
             return self.files(store.id).put(file.model_copy(update={"attributes": attributes}))
 
-    def settle(self, store_id: str, file_id: str, **outcome: object) -> None:
+    def finish_file(self, store_id: str, file_id: str, **outcome: object) -> None:
         """Note what became of a file that is in progress, if it still is."""
         with self.changing():
             file = self.files(store_id).find(file_id)
             if file and file.status == IN_PROGRESS:
                 self.files(store_id).put(file.model_copy(update=outcome))
 
-    def take_out(self, store_id: str, file_id: str) -> None:
+    def remove_file(self, store_id: str, file_id: str) -> None:
         """Take a file out of a store."""
         with self.changing():
             self.files(store_id).remove(file_id)
         self.changed.put(store_id)
 
-    def take_out_everywhere(self, file_id: str, owner: str) -> None:
+    def remove_file_everywhere(self, file_id: str, owner: str) -> None:
         """Take a file out of all stores of its owner."""
         for store in self.records.of(owner):
             if self.files(store.id).find(file_id):
-                self.take_out(store.id, file_id)
+                self.remove_file(store.id, file_id)
 
     # -- batches -----------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class VectorStores:
     def cancel(self, batch: BatchRecord) -> BatchRecord:
         """Give up those files of a batch that are still in progress."""
         for file_id in batch.file_ids:
-            self.settle(batch.vector_store_id, file_id, status=CANCELLED)
+            self.finish_file(batch.vector_store_id, file_id, status=CANCELLED)
         self.changed.put(batch.vector_store_id)
         return self.batches(batch.vector_store_id).put(batch.model_copy(update={"cancelled": True}))
 

@@ -21,7 +21,7 @@ from memwell.surfaces.openai.schemas import (
     ExpiresAfter,
     FileCounts,
     FileId,
-    Found,
+    FoundFile,
     FoundPage,
     Metadata,
     Name,
@@ -102,25 +102,25 @@ def create(told: Creation, stores: Stores, owner: Owner) -> Any:
     store = stores.create(owner, {**_EMPTY, **_told(told)})
     if told.file_ids:
         stores.add(store, {file_id: {} for file_id in told.file_ids})
-    return shown(store, stores)
+    return to_response(store, stores)
 
 
 @router.get("", response_model=Page[VectorStore])
-def listed(stores: Stores, owner: Owner, asked: Asked) -> Any:
+def list_stores(stores: Stores, owner: Owner, asked: Asked) -> Any:
     """List vector stores."""
-    return page(stores.records.of(owner), asked, lambda store: shown(store, stores))
+    return page(stores.records.of(owner), asked, lambda store: to_response(store, stores))
 
 
 @router.get("/{vector_store_id}", response_model=VectorStore)
 def retrieve(store: Store, stores: Stores) -> Any:
     """Return what is known of a vector store."""
-    return shown(store, stores)
+    return to_response(store, stores)
 
 
 @router.post("/{vector_store_id}", response_model=VectorStore)
 def modify(store: Store, told: Change, stores: Stores) -> Any:
     """Change the name, metadata or expiry of a vector store."""
-    return shown(stores.change(store.id, store.owner, _told(told)), stores)
+    return to_response(stores.change(store.id, store.owner, _told(told)), stores)
 
 
 @router.delete("/{vector_store_id}", response_model=Deleted)
@@ -141,7 +141,7 @@ def search(store: Store, asked: Query, stores: Stores, request: Request) -> Any:
     hits = _found(queries, asked, store, stores, request.app.state.indexer)
     files = stores.files(store.id)
     data = [
-        Found(
+        FoundFile(
             file_id=file.id,
             filename=file.filename,
             score=hit.score,
@@ -193,10 +193,10 @@ def _file_id(hit: Hit) -> str:
     return hit.path.removesuffix(".md")
 
 
-def shown(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
+def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
     """Return a store with what its files come to."""
     files = [*stores.files(store.id)]
-    counts = counted(files)
+    counts = count_files(files)
     state = IN_PROGRESS if counts.in_progress else COMPLETED
     return VectorStore.model_validate(
         {
@@ -209,7 +209,7 @@ def shown(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
     )
 
 
-def counted(files: Iterable[VectorStoreFileRecord]) -> FileCounts:
+def count_files(files: Iterable[VectorStoreFileRecord]) -> FileCounts:
     """Return how many files are in which state."""
     counts = FileCounts()
     for file in files:

@@ -14,7 +14,7 @@ from memwell.facts.lifetimes import LIFETIMES
 from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
 from memwell.surfaces.web.views import fact_link
 
@@ -49,7 +49,7 @@ def facts(
     superseded: bool = False,
 ) -> HTMLResponse:
     """List facts, the newest first."""
-    which = Which(
+    which = FactFilter(
         scope=scope or None,
         category=category or None,
         tag=tag.casefold() or None,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memwell.store.browse import Spot
+from memwell.store.browse import MapPoint
 
 Array = npt.NDArray[Any]
 
@@ -38,21 +38,21 @@ class Region:
     name: str
     x: float
     y: float
-    spots: tuple[Spot, ...]
+    spots: tuple[MapPoint, ...]
     points: Array
     """Where each of them lies, between 0 and 1."""
 
 
 @lru_cache(maxsize=2)
-def regions(spots: tuple[Spot, ...], vectors: bytes) -> tuple[Region, ...]:
+def regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
     """Return the map of passages whose vectors (of length 1) follow one another in `vectors`.
 
     The largest region comes first.
     """
     if not spots:
         return ()
-    points = placed(np.frombuffer(vectors, dtype="<f4").reshape(len(spots), -1))
-    of, centres = _parted(points)
+    points = place_points(np.frombuffer(vectors, dtype="<f4").reshape(len(spots), -1))
+    of, centres = _split_region(points)
     found: list[Region] = []
     for number in np.unique(of):
         mine = np.flatnonzero(of == number)
@@ -65,11 +65,11 @@ def regions(spots: tuple[Spot, ...], vectors: bytes) -> tuple[Region, ...]:
     return tuple(sorted(found, key=lambda region: -len(region.spots)))
 
 
-def placed(vectors: Array) -> Array:
+def place_points(vectors: Array) -> Array:
     """Return a place for each vector, between 0 and 1, the same for the same vectors."""
     points = _first_places(vectors)
     if len(vectors) > _NEIGHBOURS:
-        points = _untangled(points, _nearest(vectors))
+        points = _untangle(points, _nearest(vectors))
     low, high = points.min(axis=0), points.max(axis=0)
     between: Array = (points - low) / np.where(high > low, high - low, 1.0)
     return between
@@ -100,7 +100,7 @@ def _nearest(vectors: Array) -> Array:
     return found
 
 
-def _untangled(points: Array, nearest: Array) -> Array:
+def _untangle(points: Array, nearest: Array) -> Array:
     """Draw points to their neighbours and away from strangers."""
     lots = np.random.default_rng(0)
     at = (points[:, 0] + 1j * points[:, 1]).astype(np.complex64)
@@ -108,19 +108,19 @@ def _untangled(points: Array, nearest: Array) -> Array:
     for step in range(_STEPS):
         to_near = at[nearest] - at[:, None]
         from_far = at[:, None] - at[lots.integers(len(at), size=(len(at), _STRANGERS))]
-        apart = _squared(from_far)
-        pull = to_near / (1 + _squared(to_near))
+        apart = _square_up(from_far)
+        pull = to_near / (1 + _square_up(to_near))
         push = from_far / ((0.1 + apart) * (1 + apart))
         at = at + (pull.mean(axis=1) + push.mean(axis=1)) * np.float32(1 - step / _STEPS)
     return np.column_stack([at.real, at.imag])
 
 
-def _squared(numbers: Array) -> Array:
+def _square_up(numbers: Array) -> Array:
     squared: Array = numbers.real**2 + numbers.imag**2
     return squared
 
 
-def _parted(points: Array) -> tuple[Array, Array]:
+def _split_region(points: Array) -> tuple[Array, Array]:
     """Return the region of each point and the middle of each region (k-means)."""
     count = min(_MOST_REGIONS, round(len(points) ** 0.5 / 2) or 1, len(points))
     centres = points[:1]

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from memwell.errors import NotFoundError
 from memwell.memory import Memory
-from memwell.store.sqlite.facts import Which
+from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.web import fact_pages, views
 from memwell.surfaces.web.map import MOST, Region, regions
 from memwell.surfaces.web.render import HERE, Page, Viewed, page
@@ -81,7 +81,7 @@ def why(request: Request, memory: Viewed, q: str, path: str) -> HTMLResponse:
     """Say why a note is, or is not, among the hits."""
     found = memory.why(q, path.strip(), k=_HITS)
     bar = views.bar(found.trace) if found.trace else []
-    explained = views.explained(found.trace) if found.trace else []
+    explained = views.explain_score(found.trace) if found.trace else []
     return page(request, "why.html", query=q, why=found, bar=bar, explained=explained)
 
 
@@ -99,7 +99,7 @@ def note(request: Request, memory: Viewed, path: str, workspace: str = "") -> HT
 @_pages.get("/timeline")
 def timeline(request: Request, memory: Viewed, year: str | None = None) -> HTMLResponse:
     """Show notes and facts by date, a year at a time."""
-    events = views.events(memory.contents.notes(), memory.facts.find(Which()))
+    events = views.events(memory.contents.notes(), memory.facts.find(FactFilter()))
     years = [*dict.fromkeys(event.day[:4] for event in events)]
     chosen = year if year in years else next(iter(years), "")
     days = views.by_day(event for event in events if event.day[:4] == chosen)
@@ -127,7 +127,7 @@ def map_points(memory: Viewed) -> JSONResponse:
 
 
 def _regions(memory: Memory) -> tuple[Region, ...]:
-    spots, vectors = memory.contents.landscape(MOST)
+    spots, vectors = memory.contents.sample_with_vectors(MOST)
     return regions(tuple(spots), vectors.tobytes())
 
 

@@ -64,10 +64,10 @@ class Page(APIRoute):
         return told
 
 
-def _viewed(request: Request) -> Memory:
+def _template_context(request: Request) -> Memory:
     memory: Memory = request.state.memory
     return memory
 
 
-Viewed = Annotated[Memory, Depends(_viewed)]
+Viewed = Annotated[Memory, Depends(_template_context)]
 """The memory, as the one who asks sees it."""

@@ -12,14 +12,14 @@ from urllib.parse import quote, urlencode
 
 from memwell.errors import NotFoundError
 from memwell.memory import Memory
-from memwell.model import Fact, Hit, Part, SearchResult, Trace
+from memwell.model import Fact, Hit, LegScore, SearchResult, Trace
 from memwell.search.snippet import snippet
-from memwell.store.browse import ListedNote, Spot
+from memwell.store.browse import ListedNote, MapPoint
 
 if TYPE_CHECKING:
     from memwell.surfaces.web.map import Region
 
-Piece = tuple[str, bool]
+TextSpan = tuple[str, bool]
 """Some letters, and whether they match the query."""
 
 _RAW = {"words": "BM25", "meaning": "cosine"}
@@ -55,7 +55,7 @@ class ShownHit:
     link: str
     title: str
     place: str
-    lines: list[list[Piece]]
+    lines: list[list[TextSpan]]
     bar: list[Slice]
     explained: list[str]
 
@@ -76,12 +76,12 @@ def _shown(hit: Hit, several: bool) -> ShownHit:
         shorten(hit.text, 60, placeholder=" …") if fact else hit.title or hit.path,
         "" if fact else f"{path}:{hit.start_line}",
         [
-            pieces(line.text, line.marks)
+            split_text(line.text, line.marks)
             for line in snippet(hit.text, hit.marks, hit.start_line)
             if line.text.lstrip("# ") not in hit.heading
         ],
         bar(hit.trace),
-        explained(hit.trace),
+        explain_score(hit.trace),
     )
 
 
@@ -95,7 +95,7 @@ def fact_link(fact_id: str) -> str:
     return f"/facts/{quote(fact_id, safe='')}"
 
 
-def pieces(text: str, marks: Sequence[tuple[int, int]]) -> list[Piece]:
+def split_text(text: str, marks: Sequence[tuple[int, int]]) -> list[TextSpan]:
     """Cut a text at its marks."""
     found, at = [], 0
     for start, end in marks:
@@ -126,14 +126,14 @@ def bar(trace: Trace) -> list[Slice]:
     return found
 
 
-def explained(trace: Trace) -> list[str]:
+def explain_score(trace: Trace) -> list[str]:
     """Return in words how a score came about."""
-    return [*_explained(trace)]
+    return [*_explain_part(trace)]
 
 
-def _explained(trace: Trace) -> Iterator[str]:
+def _explain_part(trace: Trace) -> Iterator[str]:
     for part in trace.parts:
-        yield _told(part)
+        yield _sentence(part)
     yield f"Together they come to {trace.fused:.2f}, which decides the order."
     if trace.covered is not None:
         yield f"It has {min(trace.covered, 1):.0%} of what a passage with all the words would have."
@@ -153,7 +153,7 @@ def _explained(trace: Trace) -> Iterator[str]:
         yield f"Beside the hits before it, it is worth {trace.worth:.2f}."
 
 
-def _told(part: Part) -> str:
+def _sentence(part: LegScore) -> str:
     if part.leg == "lift":
         return f"It is among the first by meaning, and lifted by {part.contribution:.2f} for that."
     place = f"found it at place {part.rank}" if part.rank else "did not bring it"
@@ -166,7 +166,7 @@ def _told(part: Part) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """Something with a day: a note, or a fact that was told."""
 
     day: str
@@ -175,10 +175,10 @@ class Event:
     link: str
 
 
-def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[Event]:
+def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
     """Return notes and facts, the newest first; those without a date last."""
     found = [
-        Event(
+        TimelineEvent(
             (note.date or "")[:10],
             "note",
             note.title or note.path,
@@ -186,11 +186,13 @@ def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[Event]:
         )
         for note in notes
     ]
-    found += [Event(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts]
+    found += [
+        TimelineEvent(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts
+    ]
     return sorted(found, key=lambda event: event.day, reverse=True)
 
 
-def by_day(found: Iterable[Event]) -> list[tuple[str, list[Event]]]:
+def by_day(found: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
     """Return the events of each day."""
     return [(day, [*some]) for day, some in groupby(found, key=lambda event: event.day)]
 
@@ -215,7 +217,7 @@ def drawing(regions: Sequence[Region]) -> dict[str, Any]:
     }
 
 
-def _leads(spot: Spot) -> tuple[str, str]:
+def _leads(spot: MapPoint) -> tuple[str, str]:
     """Return the title of a passage and where it is shown."""
     if spot.kind == "fact":
         return spot.title, fact_link(spot.path)
