@@ -37,11 +37,11 @@ test: lint
 	$(BIN)/python -m pytest -n 2 -m "not soak"
 
 docs: $(STAMP)
-	$(BIN)/python -m tests.documents
+	$(BIN)/python -m tests.support.documents
 
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group torch
-	$(BIN)/python -m pytest -n 2 tests/test_local_providers.py
+	$(BIN)/python -m pytest -n 2 tests/unit/embed/test_local_providers.py
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak -s

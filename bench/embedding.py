@@ -11,7 +11,7 @@ from statistics import median
 
 import numpy as np
 import numpy.typing as npt
-from tests.local_models import sentence_transformers_folder
+from tests.support.local_models import sentence_transformers_folder
 
 from bench import data
 from bench.measure import seconds

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from tests.postgres import cluster
+from tests.support.postgres import cluster
 
 from bench.results import Row, at_least
 from memwell.search.parse import parse

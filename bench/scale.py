@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 import psycopg
-from tests.postgres import Cluster, cluster
+from tests.support.postgres import Cluster, cluster
 
 from bench import corpus, data
 from bench.measure import seconds, temporary_home

@@ -22,7 +22,7 @@ from statistics import fmean, median, quantiles
 from typing import Any
 
 import psycopg
-from tests.postgres import cluster
+from tests.support.postgres import cluster
 
 from bench import corpus, data
 from bench.measure import seconds, temporary_home

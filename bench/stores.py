@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.postgres import cluster
+from tests.support.postgres import cluster
 
 from bench import data
 from bench.labelled import default_settings

@@ -88,7 +88,7 @@ class Opened:
         """Let go of the index; the next call opens it again."""
         self._index.close()
         self._store.close()
-        if "_meaning" in self.__dict__:
+        if "_vectors" in self.__dict__:
             self._vectors.close()
 
     @cached_property
@@ -117,7 +117,7 @@ class Opened:
         """Return the same memory as somebody else sees it; it shares this one's connections."""
         shared = self._vectors  # made now, so that there is one for all
         other = copy(self)
-        other.__dict__["_meaning"] = shared
+        other.__dict__["_vectors"] = shared
         other.viewer, other.notices = Viewer(user, self.agent, session), []
         return other
 

@@ -106,7 +106,7 @@ def _hit(chosen: Selected, options: Options, reader: Reader) -> Hit:
 def read_text(text: str, within: Filters = ANYWHERE) -> Parsed:
     """Step 1; `within` says what no query can: which workspaces, which paths, at which time."""
     parsed = parse(text)
-    beyond = {name: getattr(within, name) for name in ("workspaces", "only", "held_at")}
+    beyond = {name: getattr(within, name) for name in ("workspaces", "exact_paths", "valid_at")}
     filters = replace(parsed.query.filters, **beyond)
     return replace(parsed, query=replace(parsed.query, filters=filters))
 

@@ -329,8 +329,13 @@ def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
 
 
 def _equal(which: FactFilter) -> Iterator[tuple[Any, ...]]:
-    for name in ("folded", "scope", "category", "source"):
-        if (value := getattr(which, name)) is not None:
+    for name, value in (
+        ("folded", which.normalised),
+        ("scope", which.scope),
+        ("category", which.category),
+        ("source", which.source),
+    ):
+        if value is not None:
             yield f"f.{name} = ?", value
     if which.tag is not None:
         tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag = ?"

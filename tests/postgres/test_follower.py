@@ -1,0 +1,94 @@
+"""A memory on a server that follows another one and can only be read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memwell import Memory
+from memwell.config.settings import Value
+from memwell.errors import ReadOnlyError
+from memwell.facts.service import NewFact
+from memwell.store.sqlite.facts import FactFilter
+from tests.support.postgres import Cluster, cluster, new_role
+from tests.surfaces.cli.test_cli import run
+
+
+class Pair:
+    """A server and one that follows it, as memwell's own role uses them."""
+
+    def __init__(self, first: Cluster, follower: Cluster, folder: Path) -> None:
+        self._first = first
+        self._follower = follower
+        self._folder = folder
+        self._role = new_role(on=first)
+        self.url = follower.url(user=self._role)
+
+    def first(self) -> Memory:
+        return self._memory(self._first.url(user=self._role))
+
+    def follower(self) -> Memory:
+        """The memory as it is on the first server now."""
+        (written,) = self._first.execute("SELECT pg_current_wal_lsn()")
+        last = time.monotonic() + 30
+        while self._follower.execute("SELECT pg_last_wal_replay_lsn()") < [written]:
+            assert time.monotonic() < last, "the server does not follow"
+            time.sleep(0.02)
+        return self._memory(self.url)
+
+    def _memory(self, url: str) -> Memory:
+        own: dict[str, Value] = {"embedding.chain": ("test",), "store.url": url}
+        return Memory(self._folder / "home", settings=own)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    with cluster() as first, cluster(first) as follower:
+        yield Pair(first, follower, tmp_path)
+
+
+def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "fox.md").write_text("The quick fox jumps over the fence.\n")
+    with pair.first() as memory:
+        memory.index(notes)
+        expected = memory.search("quick fox")
+        memory.remember("The fox is called Robin.", decay_class="active")
+    with pair.follower() as memory:
+        found = memory.search("quick fox", kind="note")
+        assert [hit.text for hit in found.hits] == [hit.text for hit in expected.hits]
+        assert found.freshness.note == ""
+        monkeypatch.setenv("MEMWELL_NOW", f"{dt.date.today() + dt.timedelta(days=5)}")
+        assert "Robin" in memory.recall("what is the fox called").block  # which would renew it
+        monkeypatch.delenv("MEMWELL_NOW")
+
+    with pair.first() as memory:
+        memory.facts.remember(NewFact("The hedgehog is called Mecki."))  # not in the index yet
+    (notes / "new.md").write_text("A hedgehog came by.\n")
+    with pair.follower() as memory:
+        found = memory.search("quick fox", kind="note")  # from what it has
+        assert [hit.text for hit in found.hits] == [hit.text for hit in expected.hits]
+        assert "can only be read" in found.freshness.note
+        for write in (
+            lambda: memory.remember("A third animal."),
+            lambda: memory.index(notes),
+            lambda: memory.forget(memory.facts.find(FactFilter())[0].id),
+        ):
+            with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
+                write()
+
+    done = run("--store", pair.url, "remember", "Nothing", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "can only be read" in done.stderr
+    checks = json.loads(run("--store", pair.url, "doctor", "--json", cwd=tmp_path).stdout)["checks"]
+    (server,) = (check for check in checks if check["name"] == "PostgreSQL")
+    assert server["ok"]
+    assert "follows another server" in server["detail"]

@@ -1,0 +1,554 @@
+"""Large agents on a server have indexes of their own, and find what comparing everything finds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memwell.errors import IndexDatabaseError
+from memwell.model import Chunk, Note, Viewer
+from memwell.search.parse import parse
+from memwell.store.contract.index import Index
+from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.factory import open_postgres, open_sqlite
+from memwell.store.postgres import agent_indexes as own
+from memwell.store.postgres import bm25 as words
+from memwell.store.postgres.build_indexes import BuildReport
+from memwell.store.postgres.filters import filter_sql
+from memwell.store.postgres.server import Session
+from memwell.store.postgres.spaces import Spaces
+from memwell.store.postgres.sql import Values
+from memwell.store.postgres.textsearch import find_candidates
+from memwell.store.sqlite import fts as keyword
+from memwell.store.sqlite.notes import SourceFile
+from memwell.store.sqlite.spaces import Space
+from tests.contract.test_stores import Indexed
+from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
+from tests.surfaces.cli.test_cli import run, run_json
+
+PASSAGES = 4_000
+PER_NOTE = 20
+DIMENSIONS = 32
+RARE = Filters(paths=("rare/**",))
+"""One passage in two hundred."""
+
+
+def clustered(count: int, dimensions: int, seed: int) -> Any:
+    """Vectors of unit length around some centres, as those of texts are."""
+    chance = np.random.default_rng(seed)
+    centres = np.random.default_rng(0).normal(size=(50, dimensions))
+    found = centres[chance.integers(50, size=count)] + chance.normal(size=(count, dimensions))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Large:
+    """An agent with many passages, its vectors in the order of its chunks."""
+
+    tenant: str
+    indexed: Indexed
+    index: Index
+    chunks: list[int]
+    vectors: Any
+
+    def space(self) -> Space:
+        with self.index.reading() as reader:
+            live = reader.spaces.live()
+        assert live
+        return live
+
+    def nearest(self, query: Any, filters: Filters, limit: int = 10) -> list[int]:
+        with self.index.reading() as reader:
+            found = reader.nearest(self.space(), query, WordQuery(filters=filters), limit)
+        return [match.chunk_id for match in found]
+
+    def truly_nearest(self, query: Any, among: Sequence[int], limit: int = 10) -> list[int]:
+        best = sorted(among, key=lambda number: -float(self.vectors[number] @ query))
+        return [self.chunks[number] for number in best[:limit]]
+
+
+@contextmanager
+def opened(folder: Path, tenant: str) -> Iterator[Indexed]:
+    stores = open_postgres(app_url(), tenant, folder, "main")
+    try:
+        yield Indexed(stores)
+    finally:
+        stores.index.close()
+        stores.facts.close()
+
+
+def filled(indexed: Indexed, tenant: str, passages: int = PASSAGES, seed: int = 1) -> Large:
+    """Write notes, one in two hundred under rare/, each passage with a vector."""
+    chunks: list[int] = []
+    with indexed.index.writing() as notes:
+        for number in range(passages // PER_NOTE):
+            path = f"{'rare' if number % 200 == 7 else 'usual'}/{number}.md"
+            texts = tuple(Chunk(f"p{number} {line}", line, line) for line in range(PER_NOTE))
+            note = Note("", None, (), (), (), {}, texts)
+            key, _ = notes.put(indexed.workspace, SourceFile(path, 1, 1, 1, path, "r"), note)
+            chunks += notes.chunk_ids(key)
+    vectors = clustered(len(chunks), DIMENSIONS, seed)
+    pairs = zip(chunks, vectors.reshape(-1, 1, DIMENSIONS), strict=True)
+    indexed.index.put_vectors(indexed.embedded(dimensions=DIMENSIONS), pairs)
+    shared().execute("ANALYZE memwell.vectors, memwell.chunks, memwell.notes")
+    return Large(tenant, indexed, indexed.index, chunks, vectors)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    """An agent with an index of its own, searched by the role that may do least."""
+    tenant = new_tenant()
+    with opened(tmp_path_factory.mktemp("large"), tenant) as indexed:
+        made = filled(indexed, tenant)
+        meaning, words = build_own(tenant).built
+        assert (meaning.agent, meaning.passages, words.passages) == ("main", PASSAGES, PASSAGES)
+        yield made
+
+
+@contextmanager
+def forced(large: Large) -> Iterator[Session]:
+    """A state of the index in which the planner has nothing but the index of its own."""
+    with server(app_url(), large.tenant) as app, app.reading("main") as session:
+        session.connection.execute("SET LOCAL enable_sort = off")
+        yield session
+
+
+def scans(session: Session, name: str) -> int:
+    """How often an index was searched in this transaction."""
+    asked = "SELECT pg_stat_get_xact_numscans(to_regclass(%(name)s)) WHERE %(tenant)s != ''"
+    return int(session.value(asked, name=f"memwell.{name}"))
+
+
+# -- meaning ---------------------------------------------------------------------------------------
+
+
+def test_an_index_of_its_own_finds_what_comparing_all_finds(large: Large) -> None:
+    everywhere = range(len(large.chunks))
+    same = 0
+    for query in clustered(20, DIMENSIONS, seed=2):
+        found = large.nearest(query, Filters())
+        same += len({*found} & {*large.truly_nearest(query, everywhere)})
+    assert same >= 0.95 * 20 * 10
+
+
+def test_scores_are_those_of_the_whole_vectors_and_the_index_is_used(large: Large) -> None:
+    space, query = large.space(), clustered(1, DIMENSIONS, seed=3)[0]
+    with forced(large) as session:
+        found = Spaces(session).nearest(space, query, "", {}, 10)
+        assert scans(session, space.location) == 1
+    for match in found:
+        exact = float(large.vectors[large.chunks.index(match.chunk_id)] @ query)
+        assert match.score == pytest.approx(exact, abs=1e-6)
+
+
+def test_a_filter_that_keeps_one_in_two_hundred_still_gives_ten_of_ten(large: Large) -> None:
+    rare = [n for n in range(PASSAGES) if n // PER_NOTE % 200 == 7]
+    for query in clustered(5, DIMENSIONS, seed=4):
+        truly = large.truly_nearest(query, rare)
+        assert large.nearest(query, RARE) == truly
+        with forced(large) as session:
+            values = Values()
+            condition = filter_sql(RARE, values)
+            found = Spaces(session).nearest(large.space(), query, condition, values, 5)
+            assert [match.chunk_id for match in found] == truly[:5]
+            assert scans(session, large.space().location) == 1
+
+
+def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large) -> None:
+    space, query = large.space(), clustered(1, DIMENSIONS, seed=4)[0]
+    with forced(large) as session:
+        session.connection.execute("SET LOCAL hnsw.iterative_scan = off")
+        values = Values(space=space.id, query=str(query.tolist()))
+        rows = session.rows_inlined(
+            f"""
+            SELECT v.chunk_id FROM vectors v
+            JOIN chunks c ON c.tenant = v.tenant AND c.agent = v.agent AND c.id = v.chunk_id
+            JOIN notes n ON n.tenant = c.tenant AND n.agent = c.agent AND n.id = c.note_id
+            WHERE v.tenant = %(tenant)s AND v.agent = %(agent)s AND v.space_id = %(space)s
+                AND v.vector IS NOT NULL {filter_sql(RARE, values)}
+            ORDER BY {own.as_half_precision("v.vector", DIMENSIONS)}
+                <#> {own.as_half_precision("%(query)s", DIMENSIONS)} LIMIT 10
+            """,
+            **values,
+        )
+    assert len(rows) <= 5
+
+
+def test_what_is_deleted_or_new_is_seen_at_once(large: Large) -> None:
+    space, query = large.space(), clustered(1, DIMENSIONS, seed=5)[0]
+    note = large.indexed.put("new.md", "something new")
+    (chunk,) = large.indexed.chunks(note)
+    large.index.put_vectors(space, [(chunk, query.reshape(1, -1))])
+    assert large.nearest(query, Filters())[0] == chunk
+    large.indexed.delete(note)
+    assert chunk not in large.nearest(query, Filters())
+
+
+def test_chunks_of_many_windows_count_once(tmp_path: Path) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        made = filled(indexed, tenant, 200)
+        space = indexed.embedded("other", DIMENSIONS)
+        windows = np.repeat(made.vectors, 6, axis=0).reshape(200, 6, DIMENSIONS)
+        made.index.put_vectors(space, zip(made.chunks, windows, strict=True))
+        build_own(tenant)
+        with made.index.writing_spaces() as spaces:
+            spaces.go_live(space, "2026-01-02")
+        query = made.vectors[3]
+        for limit in (1, 50, 200):
+            found = made.nearest(query, Filters(), limit)
+            assert {*found} == {*made.truly_nearest(query, range(200), limit)}
+
+
+def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        made = filled(indexed, tenant, 400)
+        other = indexed.embedded("other", 8)
+        vectors = clustered(400, 8, seed=9)
+        pairs = zip(made.chunks, vectors.reshape(-1, 1, 8), strict=True)
+        made.index.put_vectors(other, pairs)
+        assert len(build_own(tenant).built) == 3
+        with made.index.reading() as reader:
+            first, second = reader.spaces.all()
+            assert first.location != second.location
+        assert made.nearest(made.vectors[17], Filters())[0] == made.chunks[17]
+        with made.index.writing_spaces() as spaces:
+            spaces.go_live(second, "2026-01-02")
+        assert made.nearest(vectors[21], Filters())[0] == made.chunks[21]
+        made.index.drop_space(first)
+        assert build_own(tenant).removed == [first.location]
+        assert build_own(tenant) == BuildReport()
+
+
+def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
+    tenants = [new_tenant(), new_tenant()]
+    while len({*map(partition, tenants)}) > 1:
+        tenants[1] = new_tenant()
+    with opened(tmp_path, tenants[0]) as indexed, opened(tmp_path, tenants[1]) as others:
+        made, theirs = filled(indexed, tenants[0], 200), filled(others, tenants[1], 200)
+        space, query = made.space(), made.vectors[0]
+        with made.index.writing() as notes:
+            indexed.workspace = notes.workspace("facts:user:anna")
+        (secret,) = indexed.chunks(indexed.put("secret", "of anna"))
+        made.index.put_vectors(space, [(secret, query.reshape(1, -1))])
+        for tenant in tenants:
+            build_own(tenant)
+        seen = {
+            name: replace(made, index=made.index.for_viewer(Viewer(name, "main")))
+            for name in ("anna", "ben")
+        }
+        assert secret in seen["anna"].nearest(query, Filters())
+        everything = seen["ben"].nearest(query, Filters(), 90)
+        assert {*everything} <= {*made.chunks}
+        assert {*theirs.nearest(query, Filters(), 90)} <= {*theirs.chunks}
+
+
+def partition(tenant: str) -> int:
+    """Which of the partitions has a tenant's rows."""
+    asked = "SELECT satisfies_hash_partition('memwell.vectors'::regclass, 8, {}, '{}'::text)"
+    app_url()  # which makes the tables
+    return next(n for n in range(8) if shared().execute(asked.format(n, tenant))[0][0])
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+COMMON = 400
+ASKED = [
+    "common words",
+    "common words zebra",
+    "common Äpfel",
+    "下午的会议 common",
+    "common 4711",
+    f"common {'k' * 5000}",
+    "common bm25RankToScore",
+    'common "blue fox"',
+    "common zeb*",
+    "common words -zebra",
+    "zebra AND common",
+    "common path:usual",
+    "common path:rare",
+    "nowhere",
+]
+
+
+@pytest.fixture
+def costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were a hundred times as many: no word is so rare that all of it is looked up."""
+    monkeypatch.setattr(keyword, "_SELECT_ROWS", 0)
+
+
+def with_words(indexed: Indexed) -> Indexed:
+    """Write passages that are much alike, and some that are not."""
+    lines = [f"common words are in {'some of ' * (n % 7)}them, even {n}" for n in range(COMMON)]
+    indexed.put("usual/many.md", *lines)
+    indexed.put("usual/others.md", *(f"something else, {n} times" for n in range(COMMON, 1000)))
+    indexed.put("rare/fox.md", "a common quick blue fox", "a zebra, blue and common")
+    indexed.put("rare/apfel.md", "Die Apfel sind common.", "common: 4711", f"common {'k' * 5000}")
+    indexed.put("rare/zh.md", "下午的会议改到三点 common", heading=["会议"])
+    indexed.put("usual/code.md", "Call `bm25RankToScore`, which is common.")
+    return indexed
+
+
+@pytest.fixture
+def spoken(tmp_path: Path) -> Iterator[Indexed]:
+    """An agent whose words have an index of their own."""
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        assert [built.what for built in build_own(tenant).built] == ["words (bm25)"]
+        yield indexed
+
+
+Scored = tuple[str, int, float]
+"""A passage by its path and first line, and its score."""
+
+
+def scored(indexed: Indexed, asked: str) -> list[Scored]:
+    """The best passages for words, each with its score."""
+    with indexed.index.reading() as reader:
+        found = [
+            (match.chunk_id, match.score)
+            for match in reader.search_keywords(parse(asked).query, 10)
+        ]
+        return [(hit.path, hit.start_line, hit.score) for hit in reader.hits(found)]
+
+
+def assert_same(found: Sequence[Scored], expected: Sequence[Scored]) -> None:
+    """The same passages in the same order, with the same scores but for rounding."""
+    assert [place for *place, _ in found] == [place for *place, _ in expected]
+    assert [score for *_, score in found] == pytest.approx([score for *_, score in expected])
+
+
+def chosen(index: Index, asked: str) -> list[int]:
+    """What the index of texts gives a search; nothing where it is not asked."""
+    given: list[list[int]] = []
+
+    def noted(*arguments: Any) -> list[int]:
+        given.append(find_candidates(*arguments))
+        return given[-1]
+
+    with pytest.MonkeyPatch.context() as patch, index.reading() as reader:
+        patch.setattr(words, "find_candidates", noted)
+        reader.search_keywords(parse(asked).query, 10)
+    return [chunk for some in given for chunk in some]
+
+
+def test_words_are_found_as_in_files_with_the_same_scores(
+    spoken: Indexed, tmp_path: Path, costly: None
+) -> None:
+    files = with_words(Indexed(open_sqlite(tmp_path / "files", "main")))
+    by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
+    assert {*by_index} >= {*ASKED[:6], "common path:usual"}
+    for asked in ASKED:
+        assert_same(scored(spoken, asked), scored(files, asked))
+    files.index.close()
+
+
+def test_words_with_few_postings_need_no_index(
+    spoken: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
+    everything = scored(spoken, "seldom common")
+    for most_postings, used in ((700, False), (600, True)):
+        monkeypatch.setattr(keyword, "_SELECT_ROWS", most_postings)
+        assert bool(chosen(spoken.index, "seldom common")) == used
+        assert_same(scored(spoken, "seldom common"), everything)
+
+
+def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, costly: None) -> None:
+    assert scored(spoken, "common yak") == scored(spoken, "common")
+    note = spoken.put("new.md", "a common yak")
+    assert chosen(spoken.index, "common yak")
+    assert scored(spoken, "common yak")[0][0] == "new.md"
+    spoken.put("new.md", "a common gnu")
+    assert scored(spoken, "common gnu")[0][0] == "new.md"
+    spoken.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
+    assert scored(spoken, "common okapi")[0][0] == "new.md"
+    spoken.delete(note)
+    for asked in ("common yak", "common gnu", "common okapi"):
+        assert "new.md" not in {path for path, *_ in scored(spoken, asked)}
+    kept = "SELECT count(*) FROM memwell.spoken s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
+    assert shared().execute(f"{kept} AND c.id = s.chunk_id WHERE c.id IS NULL") == [(0,)]
+    spoken.index.rebuild_keyword_index()
+    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    shared().execute("VACUUM memwell.spoken")  # until then the index holds what is gone
+    assert chosen(spoken.index, "common zebra")
+    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+
+
+def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
+    costly: None, tmp_path: Path
+) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        build_own(tenant)
+        indexed.index.delete()
+        again = with_words(Indexed(open_postgres(app_url(), tenant, tmp_path, "main")))
+        assert chosen(again.index, "common zebra") == []
+        assert scored(again, "common zebra")[0][:2] == ("rare/fox.md", 2)
+        done = build_own(tenant)
+        assert (len(done.removed), len(done.built)) == (2, 1)
+        assert chosen(again.index, "common zebra")
+        again.index.close()
+
+
+def test_without_pg_textsearch_words_are_looked_up_in_postings(
+    tmp_path: Path, costly: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database()
+    stores = open_postgres(url, "mine", tmp_path, "main")
+    indexed = with_words(Indexed(stores))
+    assert build_own("mine", url) == BuildReport(wordless=["main"])
+    monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
+    done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
+    assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
+    assert chosen(indexed.index, "common zebra") == []
+    assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    stores.index.close()
+
+
+def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> None:
+    before = spoken.workspace
+    with spoken.index.writing() as notes:
+        spoken.workspace = notes.workspace("facts:user:anna")
+    (secret,) = spoken.chunks(spoken.put("secret", "a common secret zebra"))
+    spoken.workspace = before
+    for name, sees in (("anna", True), ("ben", False)):
+        seen = spoken.index.for_viewer(Viewer(name, "main"))
+        with seen.reading() as reader:
+            found = [
+                match.chunk_id for match in reader.search_keywords(parse("common zebra").query, 100)
+            ]
+        assert (secret in found) == sees
+        assert len(found) == 100
+
+
+def test_a_build_of_words_that_was_interrupted_is_done_again(tmp_path: Path, costly: None) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        with_words(indexed)
+        with building(tenant) as under_way:
+            indexed.put("new.md", "a common yak, written meanwhile")
+            shared().execute(f"SELECT pg_terminate_backend({under_way.backend()})")
+            under_way.thread.join()
+        assert under_way.error
+        assert chosen(indexed.index, "common yak") == []
+        assert scored(indexed, "common yak")[0][0] == "new.md"
+        done = build_own(tenant)
+        assert (len(done.removed), len(done.built)) == (2, 1)
+        assert chosen(indexed.index, "common yak")
+        assert scored(indexed, "common yak")[0][0] == "new.md"
+
+
+# -- building --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Waiting:
+    """A build that waits for a transaction, as one on a busy server does."""
+
+    error: list[IndexDatabaseError]
+    thread: threading.Thread
+
+    def backend(self) -> int:
+        """The process that builds, once it does."""
+        while not (found := shared().execute("SELECT pid FROM pg_stat_progress_create_index")):
+            assert self.thread.is_alive()
+        return int(found[0][0])
+
+
+@contextmanager
+def building(tenant: str) -> Iterator[Waiting]:
+    """A build that cannot end before this does: it waits for whoever reads."""
+
+    def build() -> None:
+        try:
+            build_own(tenant)
+        except IndexDatabaseError as error:
+            waiting.error.append(error)
+
+    waiting = Waiting([], threading.Thread(target=build))
+    with server(shared().url(), tenant) as other:
+        with other.reading("main") as session:
+            session.run("SELECT 1 FROM chunks WHERE tenant = %(tenant)s")
+            waiting.thread.start()
+            waiting.backend()
+            yield waiting
+        waiting.thread.join()
+
+
+def test_others_write_and_search_while_an_index_is_built(tmp_path: Path) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        made = filled(indexed, tenant, 200)
+        query = -made.vectors[0]
+        with building(tenant) as under_way:
+            (chunk,) = indexed.chunks(indexed.put("new.md", "written meanwhile"))
+            made.index.put_vectors(made.space(), [(chunk, query.reshape(1, -1))])
+            assert made.space().location == ""
+            assert made.nearest(query, Filters())[0] == chunk
+            assert under_way.backend()
+            with pytest.raises(IndexDatabaseError, match="Another process"):
+                build_own(tenant)
+        assert under_way.error == []
+        assert made.space().location
+        assert made.nearest(query, Filters())[0] == chunk
+
+
+def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
+    tenant = new_tenant()
+    with opened(tmp_path, tenant) as indexed:
+        made = filled(indexed, tenant, 200)
+        with building(tenant) as under_way:
+            shared().execute(f"SELECT pg_terminate_backend({under_way.backend()})")
+            under_way.thread.join()
+        assert under_way.error
+        assert made.space().location == ""
+        assert made.nearest(made.vectors[3], Filters())[0] == made.chunks[3]
+        done = build_own(tenant)
+        assert (len(done.removed), len(done.built)) == (1, 2)
+        assert made.space().location == done.removed[0]
+
+
+def test_the_command_builds_for_large_agents_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = new_tenant()
+    build_own(tenant)  # which has pg_textsearch installed
+    monkeypatch.setenv("MEMWELL_STORE_TENANT", tenant)
+    with opened(tmp_path, tenant) as indexed:
+        made = filled(indexed, tenant, 200)
+        monkeypatch.setattr(own, "SMALLEST", 200)
+        (check,) = [check for check in made.index.run_checks() if not check.ok]
+        assert check.detail == "200 passages have no index of their own for meaning and words"
+        assert "memwell store index" in check.remedy
+        refused = run("--store", app_url(), "store", "index", cwd=tmp_path)
+        assert refused.returncode == 3
+        assert "Run it as memwell" in refused.stderr
+        command = ("--store", shared().url(), "store", "index")
+        small = run(*command, cwd=tmp_path)
+        assert small.stdout.startswith("Nothing to build")
+        assert run_json(*command, "--smallest", "100", "--agent", "other", cwd=tmp_path) == {
+            "built": [],
+            "removed": [],
+            "wordless": [],
+        }
+        done = run(*command, "--smallest", "100", cwd=tmp_path)
+        meaning, words = done.stdout.splitlines()
+        assert meaning.startswith("main: 200 passages, meaning (hnsw) built in ")
+        assert words.startswith("main: 200 passages, words (bm25) built in ")
+        assert all(check.ok for check in made.index.run_checks())
+
+
+def test_without_a_server_there_is_nothing_to_build(tmp_path: Path) -> None:
+    refused = run("store", "index", cwd=tmp_path)
+    assert "store.url is not set" in refused.stderr

@@ -1,0 +1,350 @@
+"""What a role can see and change on the server with SQL written by hand: tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from memwell import Memory
+from memwell.errors import MemwellError
+from memwell.model import Viewer
+from memwell.store.postgres import migrate as migrating
+from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
+from memwell.store.sqlite.facts import FactFilter
+from tests.conftest import Write
+from tests.support.postgres import (
+    USER,
+    app_url,
+    build_own,
+    new_database,
+    new_role,
+    new_tenant,
+    shared,
+)
+from tests.surfaces.cli.test_cli import run
+
+EVERYBODYS = "{*}"
+ANNAS = "{global:,user:anna}"
+
+
+@dataclass(frozen=True)
+class Tenants:
+    one: str
+    two: str
+
+
+@pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
+    """Two tenants with rows in every table, among them facts of anna, of ben and of all."""
+    made = Tenants(new_tenant(), new_tenant())
+    for tenant in (made.one, made.two):
+        fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
+        build_own(tenant)
+        for agent, table in (("main", "rests"), ("", "unfinished")):
+            values = "'p', 0, 1, false, ''" if agent else "'0', ''"
+            names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
+            shared().execute(f"INSERT INTO memwell.{table} VALUES ({names}, {values})")
+        shared().execute(
+            "INSERT INTO memwell.leases SELECT tenant, agent, space_id, chunk_id, 'x', now()"
+            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND piece = 0"
+        )
+    return made
+
+
+def fill(url: str, tenant: str, folder: Path) -> None:
+    """Index a note, and have anna, ben and everybody remember and forget something."""
+    (folder / "cat.md").write_text("The cat is named Miso.\n", encoding="utf-8")
+    settings: dict[str, Any] = {
+        "store.url": url,
+        "store.tenant": tenant,
+        "embedding.chain": ("test",),
+    }
+    with Memory(folder / "home", settings=settings, user="anna") as anna:
+        anna.index(folder)
+        anna.remember("The dog is named Rex.", scope="global")
+        anna.forget(anna.remember("The door is green.", scope="user").fact.id)
+        ben = anna.as_viewer("ben")
+        for memory, what in ((anna, "tea"), (ben, "coffee")):
+            memory.remember(f"My drink is {what}.", scope="user")
+            assert what in memory.search("drink", kind="fact").hits[0].text
+        anna.fill()
+
+
+@contextmanager
+def connected(
+    tenant: str | None = None, scopes: str = "", url: str = ""
+) -> Iterator[psycopg.Connection[Any]]:
+    """A connection on which only what is given was set."""
+    with psycopg.connect(url or app_url(), autocommit=True) as connection:
+        for name, value in (("tenant", tenant), ("scopes", scopes)):
+            if value:
+                connection.execute("SELECT set_config(%s, %s, false)", (f"memwell.{name}", value))
+        yield connection
+
+
+def count(connection: psycopg.Connection[Any], table: str, where: str = "true") -> int:
+    found = connection.execute(f"SELECT count(*) FROM memwell.{table} WHERE {where}").fetchone()
+    assert found
+    return int(found[0])
+
+
+def changes(
+    connection: psycopg.Connection[Any], table: str, column: str, value: str
+) -> Iterator[str]:
+    """The ways to make a row that one sees another's: changed, and written as a copy."""
+    yield f"UPDATE memwell.{table} SET {column} = {value}"
+    names = connection.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'memwell'"
+        " AND table_name = %s",
+        (table,),
+    ).fetchall()
+    own = [name for (name,) in names]
+    copied = ", ".join(value if name == column else name for name in own)
+    yield (
+        f"INSERT INTO memwell.{table} ({', '.join(own)}) SELECT {copied} FROM memwell.{table}"
+        f" WHERE {column} != {value} LIMIT 1"
+    )
+
+
+# -- tenants ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_without_settings_nothing_is_seen(tenants: Tenants, table: str) -> None:
+    assert shared().execute(f"SELECT 1 FROM memwell.{table} WHERE tenant = '{tenants.one}'")
+    with connected() as connection:
+        assert count(connection, table) == 0
+    with connected(scopes=EVERYBODYS) as connection:
+        assert count(connection, table) == 0
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_row_of_another_tenant_can_be_read_changed_or_written(
+    tenants: Tenants, table: str
+) -> None:
+    theirs = f"tenant = '{tenants.two}'"
+    asked = f"SELECT count(*) FROM memwell.{table} WHERE tenant = "
+    (before,), (own,) = (
+        shared().execute(f"{asked}'{one}'")[0] for one in (tenants.two, tenants.one)
+    )
+    assert before > 0
+    with connected(tenants.one, EVERYBODYS) as connection:
+        assert count(connection, table) == own
+        assert count(connection, table, theirs) == 0
+        change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
+        assert connection.execute(change).rowcount == 0
+        assert connection.execute(f"DELETE FROM memwell.{table} WHERE {theirs}").rowcount == 0
+        for statement in changes(connection, table, "tenant", f"'{tenants.two}'"):
+            with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+                connection.execute(statement)
+    assert shared().execute(f"{asked}'{tenants.two}'") == [(before,)]
+
+
+def test_a_role_that_is_bound_to_a_tenant_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
+    url = shared().url(user=new_role(tenants.one))
+    for table in TABLES:
+        with connected(tenants.one, EVERYBODYS, url) as connection:
+            assert count(connection, table) > 0
+            connection.execute(f"SET memwell.tenant = '{tenants.two}'")
+            assert count(connection, table) == 0
+
+
+# -- scopes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", OWNERS)
+def test_no_fact_of_another_user_can_be_read_changed_or_written(
+    tenants: Tenants, table: str
+) -> None:
+    owner = OWNERS[table]
+    theirs = f"{owner} = 'user:ben'"
+    column, value = ("owner", "'user:ben'") if owner == "owner" else ("target", "'ben'")
+    with connected(tenants.one, EVERYBODYS) as connection:
+        assert count(connection, table, theirs) > 0
+    with connected(tenants.one, ANNAS) as connection:
+        assert count(connection, table, f"{owner} = 'user:anna'") > 0
+        assert count(connection, table, theirs) == 0
+        change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
+        assert connection.execute(change).rowcount == 0
+        assert connection.execute(f"DELETE FROM memwell.{table} WHERE {theirs}").rowcount == 0
+        for statement in changes(connection, table, column, value):
+            with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+                connection.execute(statement + ("" if "LIMIT" in statement else _OF_A_USER[owner]))
+    with connected(tenants.one) as connection:  # no scopes: the notes alone
+        assert count(connection, table, f"{owner} != ''") == 0
+
+
+_OF_A_USER = {"owner": "", OWNERS["facts"]: " WHERE scope = 'user'"}
+
+
+def test_a_role_that_is_bound_to_a_user_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
+    url = shared().url(user=new_role(tenants.one, ["user:anna"]))
+    with connected(tenants.one, EVERYBODYS, url) as connection:
+        for table, owner in OWNERS.items():
+            assert count(connection, table, f"{owner} = 'user:anna'") > 0
+            assert count(connection, table, f"{owner} = 'user:ben'") == 0
+
+
+def test_a_memory_works_for_a_role_that_is_bound_to_its_user(
+    workspace: Path, write: Write, tmp_path: Path
+) -> None:
+    tenant = new_tenant()
+    fill(app_url(), tenant, workspace)
+    url = shared().url(user=new_role(tenant, ["user:anna", "agent:main"]))
+    settings: dict[str, Any] = {"store.url": url, "store.tenant": tenant}
+    with Memory(tmp_path / "other", settings=settings, user="anna") as memory:
+        memory.remember("My bike is blue.", scope="user")
+        assert [hit.text for hit in memory.search("bike").hits] == ["My bike is blue."]
+        assert [hit.text for hit in memory.search("drink").hits] == ["My drink is tea."]
+        assert memory.as_viewer("ben").facts.find(FactFilter(scope="user")) == []
+
+
+def test_a_fact_that_is_promoted_is_seen_with_what_happened_to_it(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": new_tenant()}
+    with Memory(tmp_path, settings=settings, user="anna") as anna:
+        fact = anna.remember("The printer is in the hall.", scope="user").fact
+        ben = anna.as_viewer("ben")
+        assert ben.search("printer").hits == ()
+        anna.facts.promote(fact.id, "global")
+        assert [event.what for event in ben.facts.history(fact.id)] == ["added", "promoted"]
+        assert ben.search("printer").hits[0].path == fact.id
+
+
+def test_a_role_without_the_tables_is_told_what_to_do(tmp_path: Path) -> None:
+    url = new_database().replace(f"//{USER}@", f"//{new_role()}@")
+    settings: dict[str, Any] = {"store.url": url}
+    with (
+        pytest.raises(MemwellError, match="memwell store roles"),
+        Memory(tmp_path, settings=settings) as memory,
+    ):
+        memory.search("x")
+
+
+def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": tenants.one}
+    for user in ("anna,user:ben", 'x","user:ben', "x'; SET memwell.scopes = '{*}", "\\", "*"):
+        with Memory(tmp_path, settings=settings, user=user) as memory:
+            assert memory.facts.find(FactFilter(scope="user")) == []
+            fact = memory.remember("My hat is red.", scope="user").fact
+            assert memory.search("hat", kind="fact").hits[0].path == fact.id
+            assert memory.search("coffee", mode="words").hits == ()
+
+
+def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Tenants) -> None:
+    from memwell.store.factory import open_postgres
+
+    index = open_postgres(app_url(), tenants.one, Path(), "main").index
+    try:
+        with index.for_viewer(Viewer("anna", "main")).reading() as reader:
+            assert "facts:user:ben" not in reader.notes.fact_workspaces()
+        with index.reading() as reader:  # what keeps it up to date
+            assert "facts:user:ben" in reader.notes.fact_workspaces()
+    finally:
+        index.close()
+
+
+# -- ways around -----------------------------------------------------------------------------------
+
+
+def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
+    with connected(tenants.one, EVERYBODYS) as connection:
+        refused = [f"SELECT * FROM memwell.facts_{number}" for number in range(PARTITIONS)]
+        refused += [
+            "SET row_security = off; SELECT * FROM memwell.facts",
+            "TRUNCATE memwell.facts",
+            "DROP POLICY seen ON memwell.facts",
+            "ALTER TABLE memwell.facts DISABLE ROW LEVEL SECURITY",
+            "CREATE TABLE memwell.mine (x int)",
+            "SET ROLE memwell",
+            "COPY memwell.facts FROM STDIN",
+        ]
+        for statement in refused:
+            with pytest.raises((errors.InsufficientPrivilege, errors.FeatureNotSupported)):
+                connection.execute(statement)
+
+
+def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
+    url = new_database()
+    owner = new_role()
+    name = re.findall(r"/(test_\w+)\?", url)[0]
+    for extension in ("vector", "pg_textsearch"):
+        shared().execute(f"CREATE EXTENSION {extension}", name)
+    shared().execute(f'ALTER DATABASE {name} OWNER TO "{owner}"')
+    url = shared().url(name, owner)
+    fill(url, "mine", tmp_path)
+    assert len(build_own("mine", url).built) == 2
+    with connected(url=url) as connection:
+        assert not [table for table in TABLES if count(connection, table)]
+    with connected("mine", EVERYBODYS, url) as connection:
+        assert all(count(connection, table) for table in OWNERS)
+        parts = [f"{table}_{number}" for table in TABLES for number in range(PARTITIONS)]
+        assert not [part for part in parts if count(connection, part)]
+
+
+def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.rests'::regclass"
+    with psycopg.connect(new_database(), autocommit=True) as connection:
+        with monkeypatch.context() as before:
+            before.setattr(migrating, "MIGRATIONS", MIGRATIONS[:2])
+            migrating.migrate(connection)
+        connection.execute("INSERT INTO rests VALUES ('mine', 'main', 'p', 0, 1, false, '')")
+        assert connection.execute(asked).fetchall() == [(False,)]
+        migrating.migrate(connection)
+        assert connection.execute(asked).fetchall() == [(True,)]
+        assert count(connection, "rests") == 1
+
+
+# -- what is printed -------------------------------------------------------------------------------
+
+
+def test_the_script_of_a_role_makes_one_with_no_other_rights(
+    tenants: Tenants, tmp_path: Path
+) -> None:
+    script = run("store", "roles", "--role", 'O\'Hara "x"', "--tenant", "it's", cwd=tmp_path).stdout
+    with psycopg.connect(shared().url()) as connection:
+        connection.execute(script)
+        rights = connection.execute(
+            "SELECT rolsuper, rolbypassrls, rolcreatedb, rolcreaterole, rolreplication"
+            " FROM pg_roles WHERE rolname = %s",
+            ('O\'Hara "x"',),
+        ).fetchone()
+        assert rights == (False,) * 5
+        connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier('O\'Hara "x"')))
+        connection.execute("SELECT set_config('memwell.tenant', %s, true)", (tenants.one,))
+        assert count(connection, "notes") == 0
+        connection.rollback()
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--scope", "user:anna"), ("--tenant", "x", "--scope", "anna"), ("--tenant", "")]
+)
+def test_what_a_role_cannot_be_bound_to_is_refused(wrong: tuple[str, ...], tmp_path: Path) -> None:
+    assert run("store", "roles", *wrong, cwd=tmp_path).returncode == 2
+
+
+def test_tables_are_distributed_after_those_that_they_refer_to(
+    tenants: Tenants, tmp_path: Path
+) -> None:
+    printed = run("store", "ddl", "--citus", cwd=tmp_path).stdout
+    order = re.findall(r"create_distributed_table\('memwell\.(\w+)', 'tenant'", printed)
+    assert sorted(order) == sorted(TABLES)
+    keys = shared().execute(
+        "SELECT conrelid::regclass::text, confrelid::regclass::text, confupdtype"
+        " FROM pg_constraint WHERE contype = 'f' AND conparentid = 0"
+    )
+    assert keys
+    for table, other, updating in keys:
+        names = [name.removeprefix("memwell.") for name in (table, other)]
+        assert order.index(names[1]) < order.index(names[0])
+        assert updating == "a"  # what Citus does not know of a key with the tenant in it: CASCADE
+    policies = shared().execute("SELECT qual FROM pg_policies WHERE policyname = 'seen'")
+    assert len(policies) == len(TABLES)
+    assert not [rule for (rule,) in policies if "SELECT" in rule]  # nor queries in a rule

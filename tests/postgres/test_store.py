@@ -1,0 +1,420 @@
+"""PostgreSQL as a memory's store: opened, shared, restarted, and kept apart by tenant."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memwell import Memory
+from memwell.config.load import load
+from memwell.errors import ConfigError, MemwellError, NewerIndexError
+from memwell.model import Viewer
+from memwell.store import postgres
+from memwell.store.factory import open_postgres
+from memwell.store.postgres import facts as server_facts
+from memwell.store.postgres import server as connect
+from memwell.store.postgres.migrate import migrate
+from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
+from memwell.store.postgres.server import Server, Session
+from tests.conftest import Write
+from tests.support.postgres import (
+    Cluster,
+    app_url,
+    cluster,
+    new_database,
+    new_tenant,
+    server,
+    shared,
+)
+from tests.surfaces.cli.test_cli import run
+
+ANNA = Viewer("anna", "main")
+
+
+@pytest.fixture
+def tenant(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A tenant of the test's own, which every memory that it opens is of."""
+    name = new_tenant()
+    monkeypatch.setenv("MEMWELL_STORE_URL", app_url())
+    monkeypatch.setenv("MEMWELL_STORE_TENANT", name)
+    return name
+
+
+# -- a memory --------------------------------------------------------------------------------------
+
+
+def test_index_search_remember_and_forget_on_a_server(
+    tenant: str, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    write("cat.md", "# Pets\n\nThe cat is named Miso.\n")
+    for number in range(5):
+        write(f"other{number}.md", f"Something else, of number {number}.\n")
+    with Memory() as memory:
+        (report,) = memory.index(workspace)
+        assert (report.added, report.chunks_written) == (6, 6)
+        fact = memory.remember("The dog is named Rex.", scope="global").fact
+        assert memory.search("what is the cat called").hits[0].path == "cat.md"
+        assert memory.search("dog").hits[0].path == fact.id
+        assert memory.remember("the dog is named Rex", scope="global").outcome == "reinforced"
+        memory.forget(fact.id)
+        assert memory.search("dog", kind="fact").hits == ()
+        status = memory.status(deep=True)
+        assert f"tenant {tenant}" in status.index
+        assert status.deep == {"integrity": "ok"}
+        assert [space.embedded for space in status.spaces] == [6]
+        assert all(check.ok for check in memory.doctor())
+    assert not [*home.rglob("*.db*")]
+
+
+def test_one_command_can_name_the_server(
+    tenant: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMWELL_STORE_URL")
+    named = ("--store", app_url())
+    assert run(*named, "remember", "The dog is named Rex.", cwd=workspace).returncode == 0
+    assert "Rex" in run(*named, "search", "dog", cwd=workspace).stdout
+    assert run("search", "dog", cwd=workspace).returncode == 1  # that was for one command
+
+
+def test_another_machine_finds_what_one_has_indexed(
+    tenant: str, workspace: Path, write: Write, tmp_path: Path
+) -> None:
+    note = write("cat.md", "The cat is named Miso.\n")
+    with Memory(tmp_path / "one") as one:
+        one.index(workspace)
+        one.remember("The dog is named Rex.", scope="global")
+    note.rename(tmp_path / "elsewhere.md")
+    workspace.rmdir()
+    with Memory(tmp_path / "two") as two:
+        result = two.search("cat")
+        assert [hit.path for hit in result.hits] == ["cat.md"]
+        assert "searched as it was last seen" in result.freshness.note
+        assert two.search("dog").hits[0].kind == "fact"
+
+
+def test_no_tenant_sees_another_ones_rows(workspace: Path, write: Write, home: Path) -> None:
+    write("cat.md", "The cat is named Miso.\n")
+    url = app_url()
+    one, two = ({"store.url": url, "store.tenant": new_tenant()} for _ in range(2))
+    with Memory(settings=one) as mine, Memory(settings=two) as theirs:
+        mine.index(workspace)
+        mine.remember("The dog is named Rex.", scope="global")
+        assert theirs.search("cat dog").hits == ()
+        assert theirs.facts.store.revision() == 0
+        theirs.remember("The dog is named Fido.", scope="global")
+        assert [hit.text for hit in mine.search("dog", kind="fact").hits] == [
+            "The dog is named Rex."
+        ]
+
+
+def test_what_only_a_file_can_be_asked_says_what_to_do_instead(tenant: str) -> None:
+    with Memory() as memory, pytest.raises(MemwellError, match="pg_dump"):
+        _ = memory.facts.store.database
+
+
+def index_three(memory: Memory, workspace: Path, write: Write) -> None:
+    for number in range(3):
+        write(f"{number}.md", f"Note {number} has a word{number}.\n")
+    memory.index(workspace)
+
+
+def test_an_index_of_an_older_version_of_words_is_built_anew(
+    tenant: str, workspace: Path, write: Write
+) -> None:
+    with Memory() as memory:
+        index_three(memory, workspace, write)
+        shared().execute(f"UPDATE memwell.indexes SET words_version = 0 WHERE tenant = '{tenant}'")
+        shared().execute(f"DELETE FROM memwell.postings WHERE tenant = '{tenant}'")
+        assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
+        assert memory.status(deep=True).deep == {"integrity": "ok"}
+
+
+def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
+    tenant: str, workspace: Path, write: Write
+) -> None:
+    with Memory() as memory:
+        index_three(memory, workspace, write)
+        memory.remember("The dog is named Rex.", scope="global")
+        memory.store_index.delete()
+        with memory.store_index.reading() as reader:
+            assert reader.total == 0
+        assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
+        assert memory.search("dog", kind="fact").hits
+
+
+# -- opening it ------------------------------------------------------------------------------------
+
+
+def test_every_table_is_partitioned_by_tenant_and_led_by_it_in_every_index() -> None:
+    url = new_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        migrate(connection)
+        indexes = connection.execute(
+            "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'memwell'"
+        ).fetchall()
+        parts = connection.execute(
+            "SELECT count(*) FROM pg_inherits WHERE inhparent = ANY(%s::regclass[])",
+            ([*TABLES],),
+        ).fetchone()
+    assert parts == (len(TABLES) * PARTITIONS,)
+    assert {table for table, _ in indexes} >= {*TABLES}
+    assert not [definition for _, definition in indexes if "(tenant" not in definition]
+
+
+def test_every_statement_goes_through_what_names_the_tenant() -> None:
+    for file in Path(postgres.__file__).parent.glob("*.py"):
+        text = file.read_text(encoding="utf-8").replace('execute("SET LOCAL', "")
+        text = re.sub(r'execute\(f"(DROP|ALTER) INDEX', "", text)  # their names say whose
+        assert file.name in ("connect.py", "migrating.py") or ".execute(" not in text, file
+
+
+def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
+    text = Path(server_facts.__file__).read_text(encoding="utf-8")
+    reading, copying, deleting = re.findall(r"([^\s\"]+) FROM facts\b", text)
+    assert (reading, copying, deleting) == ("f.*", "%(detail)s", "DELETE")
+
+
+def _search_in_a_new_database(url: str) -> None:
+    with server(url, "one") as opened, opened.reading("main") as session:
+        session.rows("SELECT 1 FROM notes WHERE tenant = %(tenant)s")
+
+
+def test_processes_that_start_at_once_migrate_once() -> None:
+    url = new_database()
+    context = multiprocessing.get_context("spawn")
+    started = [context.Process(target=_search_in_a_new_database, args=(url,)) for _ in range(4)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(60)
+    assert [process.exitcode for process in started] == [0] * 4
+    with psycopg.connect(url) as connection:
+        names = connection.execute("SELECT name FROM memwell.migrations ORDER BY number").fetchall()
+    assert names == [(name,) for name, _ in MIGRATIONS]
+
+
+def test_a_newer_database_is_refused() -> None:
+    url = new_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        migrate(connection)
+        connection.execute("INSERT INTO memwell.migrations VALUES (99, 'of the future')")
+    with (
+        server(url, "one") as opened,
+        pytest.raises(NewerIndexError, match="Upgrade"),
+        opened.reading(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
+        ("postgresql://[nobody/none", "no address"),
+        ("mysql://nobody@127.0.0.1/none", "no address"),
+    ],
+)
+def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, said: str) -> None:
+    with (
+        pytest.raises(MemwellError, match=said) as raised,
+        Memory(settings={"store.url": url}) as memory,
+    ):
+        memory.search("x")
+    assert "store.url" in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "[none"])
+def test_a_password_is_never_shown(home: Path, host: str) -> None:
+    url = f"postgresql://anna:hunter2@{host}/none"
+    with pytest.raises(MemwellError) as raised, Memory(settings={"store.url": url}) as memory:
+        memory.search("x")
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_workspace_cannot_say_where_a_memory_is_kept(workspace: Path, write: Write) -> None:
+    write("memwell.toml", '[store]\nurl = "postgresql://elsewhere/x"\n')
+    with pytest.raises(ConfigError, match="holds for all workspaces"):
+        load(workspace)
+
+
+def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_told(
+    home: Path,
+) -> None:
+    code = (
+        "import sys, memwell\n"
+        "with memwell.Memory(sys.argv[1]) as memory: memory.search('x'); memory.remember('A dog.')\n"
+        "assert not {m for m in sys.modules if m.startswith('psycopg')}\n"
+        "sys.modules['psycopg'] = None\n"
+        "try: memwell.Memory(sys.argv[1], settings={'store.url': 'postgresql://x/y'})\n"
+        "except memwell.MemwellError as error: print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(home)], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'memwell[postgres]'" in run.stdout
+
+
+# -- when it is restarted --------------------------------------------------------------------------
+
+
+def test_what_became_of_a_transaction_can_be_learned(home: Path) -> None:
+    marks: list[tuple[str, str]] = []
+    with server(app_url(), new_tenant()) as opened:
+        with opened.writing() as session:
+            assert opened._mark(session.connection) is None  # nothing was written
+            _write(opened, session, marks)
+        with pytest.raises(ZeroDivisionError):
+            _fail_in(opened, marks)
+        (kept, number), (lost, other_number) = marks
+        assert opened._was_committed(kept, number)
+        assert not opened._was_committed(lost, other_number)
+        assert not opened._was_committed(lost, number)  # which another got after a crash
+        assert not opened._was_committed(lost, str(2**62))  # which is not known after a crash
+
+
+def _write(opened: Server, session: Session, marks: list[tuple[str, str]]) -> None:
+    session.run(
+        "INSERT INTO revisions (tenant, last) VALUES (%(tenant)s, 0)"
+        " ON CONFLICT (tenant) DO UPDATE SET last = revisions.last + 1"
+    )
+    mark = opened._mark(session.connection)
+    assert mark
+    marks.append(mark)
+
+
+def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
+    with opened.writing() as session:
+        _write(opened, session, marks)
+        raise ZeroDivisionError
+
+
+def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> None:
+    marks: list[tuple[str, str]] = []
+    with cluster() as own, server(own.url(), "one") as opened:
+        with pytest.raises(MemwellError):
+            _crash_in(opened, own, marks)
+        own.start()
+        with server(own.url(), "two") as others:
+            number = 0
+            while number < int(marks[0][1]):  # most often it is given out again
+                with others.writing() as session:
+                    _write(others, session, marks)
+                number = int(marks[-1][1])
+        assert not opened._was_committed(*marks[0])
+
+
+def _crash_in(opened: Server, own: Cluster, marks: list[tuple[str, str]]) -> None:
+    with opened.writing() as session:
+        _write(opened, session, marks)
+        own.stop("immediate")
+
+
+def test_marks_of_transactions_are_not_kept_for_ever(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = new_tenant()
+    shared().execute(f"INSERT INTO memwell.commits VALUES ('{tenant}', DEFAULT, '2026-01-01')")
+    with server(app_url(), tenant) as opened, monkeypatch.context() as often:
+        often.setattr(connect, "_TIDYING", 1.0)
+        with opened.writing() as session:
+            _write(opened, session, [])
+    kept = (
+        f"SELECT min(at) > now() - interval '1 hour' FROM memwell.commits WHERE tenant = '{tenant}'"
+    )
+    assert shared().execute(kept) == [(True,)]
+
+
+def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> None:
+    told: list[str] = []
+    wrong: list[BaseException] = []
+    stop = threading.Event()
+    with cluster() as own, Memory(settings={"store.url": own.url()}) as memory:
+
+        def tell(name: str) -> None:
+            try:
+                while not stop.is_set():
+                    text = f"{name} says that {len(told)} is a number worth keeping."
+                    memory.remember(text, scope="global")
+                    told.append(text)
+                    memory.search("number")
+            except BaseException as error:
+                wrong.append(error)
+
+        writers = [threading.Thread(target=tell, args=(name,)) for name in ("Anna", "Ben")]
+        for writer in writers:
+            writer.start()
+        for how in ("fast", "immediate"):
+            _wait_for_more(told, wrong)
+            own.stop(how)
+            own.start()
+            _wait_for_more(told, wrong)
+        stop.set()
+        for writer in writers:
+            writer.join()
+        assert wrong == []
+        from memwell.store.sqlite.facts import FactFilter
+
+        kept = {fact.text for fact in memory.facts.find(FactFilter())}
+        assert {*told} <= kept
+
+
+def _wait_for_more(told: list[str], wrong: list[BaseException]) -> None:
+    before, waiting = len(told), threading.Event()
+    for _ in range(3000):
+        if len(told) > before + 2 or wrong:
+            return
+        waiting.wait(0.01)
+    raise AssertionError("nothing more was remembered")
+
+
+def test_two_who_tell_the_same_at_once_tell_it_once(tenant: str) -> None:
+    with Memory() as one, Memory() as two:
+        done: list[str] = []
+        at_once = threading.Barrier(2)
+
+        def tell(memory: Memory) -> None:
+            memory.facts.find  # noqa: B018
+            at_once.wait()
+            done.extend(memory.remember(f"Fact {n} is told twice.").outcome for n in range(5))
+
+        threads = [threading.Thread(target=tell, args=(memory,)) for memory in (one, two)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(done) == ["added"] * 5 + ["reinforced"] * 5
+
+
+def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_path: Path) -> None:
+    folders = []
+    for name in ("one", "two"):
+        folder = tmp_path / name / "notes"
+        folder.mkdir(parents=True)
+        for number in range(30):
+            (folder / f"{name}{number}.md").write_text(f"A shared word and {name} {number}.\n")
+        folders.append(folder)
+    memories = [Memory(tmp_path / folder.parent.name) for folder in folders]
+    threads = [
+        threading.Thread(target=memory.index, args=(folder,))
+        for memory, folder in zip(memories, folders, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    index = open_postgres(app_url(), tenant, tmp_path, "main").index
+    with index.reading() as reader:
+        ((token, _),) = reader.tokens("shared")
+        assert (reader.total, reader.document_frequency(token)) == (60, 60)
+    assert index.check_integrity() == []
+    index.close()
+    for memory in memories:
+        memory.close()

@@ -1,0 +1,561 @@
+"""Hooks, as an agent calls them: real processes, events on stdin, and doors that behave or do not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memwell import Memory
+from memwell.model import Fact
+from memwell.store.sqlite.facts import FactFilter
+from memwell.surfaces.hook_socket import FILE_NAME, HookServer, Request, ask_server
+from memwell.surfaces.hooks.events import read_event
+from memwell.surfaces.hooks.transcript import Mark, messages
+from tests.conftest import REPOSITORY
+from tests.support.llm_servers import chatting
+from tests.support.servers import silent, without_proxies
+
+DATA = REPOSITORY / "tests" / "support" / "data" / "hooks"
+SESSION = "7f3c1f0e-5b0a-4d0c-9a55-0d9b6a6f2c11"
+TABS = "The user says: I prefer tabs over spaces in Go code."
+QUEUE = "We decided to use Postgres for the job queue."
+
+Done = subprocess.CompletedProcess[str]
+Hook = Callable[..., Done]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    file = tmp_path / "transcript.jsonl"
+    file.write_bytes((DATA / "transcript.jsonl").read_bytes())
+    return file
+
+
+@pytest.fixture
+def hook(workspace: Path, transcript: Path) -> Hook:
+    """Call a hook with an event that was recorded, some members of it changed."""
+
+    def call(name: str, *options: str, **changed: Any) -> Done:
+        event = event_of(name, workspace, transcript) | changed
+        return run(*options, told=json.dumps(event))
+
+    return call
+
+
+def event_of(name: str, workspace: Path, transcript: Path) -> dict[str, Any]:
+    text = (DATA / f"{name}.json").read_text(encoding="utf-8")
+    event: dict[str, Any] = json.loads(text)
+    return event | {"cwd": str(workspace), "transcript_path": str(transcript)}
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "memwell", "hook", *options]
+
+
+def run(*options: str, told: str = "", **environment: str) -> Done:
+    return subprocess.run(
+        command(*options),
+        input=told,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def context(done: Done) -> str:
+    """What the agent is told; it must be in the form that Claude Code reads."""
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["hookSpecificOutput"]
+    assert {*told} == {"hookEventName", "additionalContext"}
+    return str(told["additionalContext"])
+
+
+def is_silent(done: Done) -> bool:
+    return (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def facts(**viewer: str) -> list[Fact]:
+    with Memory(**viewer) as memory:  # type: ignore[arg-type]
+        return memory.facts.find(FactFilter(superseded=True))[::-1]
+
+
+def texts() -> list[str]:
+    return [fact.text for fact in facts()]
+
+
+def log(home: Path) -> str:
+    return (home / "hooks" / "log").read_text(encoding="utf-8")
+
+
+# -- recall ----------------------------------------------------------------------------------------
+
+
+def test_a_prompt_gets_what_is_remembered_of_it(hook: Hook, memory: Memory) -> None:
+    memory.remember(QUEUE)
+    block = context(hook("prompt", "recall"))
+    assert block.startswith("<memwell-recall>")
+    assert QUEUE in block
+
+
+def test_a_prompt_of_which_nothing_is_known_gets_nothing(hook: Hook, memory: Memory) -> None:
+    memory.remember("The boiler is in the cellar.")
+    assert is_silent(hook("prompt", "recall", prompt="umbrellas"))
+    assert is_silent(hook("prompt", "recall", prompt=""))
+
+
+def test_the_notes_around_the_agents_folder_are_searched(hook: Hook, workspace: Path) -> None:
+    (workspace / "MEMORY.md").write_text("# Queue\n\nThe job queue is in a database.\n")
+    inside = workspace / "src"
+    inside.mkdir()
+    assert "MEMORY.md#L" in context(hook("prompt", "recall", cwd=str(inside)))
+
+
+def test_only_the_users_and_the_sessions_own_facts_are_recalled(hook: Hook) -> None:
+    with Memory(user="anna", session=SESSION) as memory:
+        memory.remember("Anna keeps the job queue.", scope="user")
+        memory.remember("The job queue was full.", scope="session")
+    block = context(hook("prompt", "recall"))
+    assert "was full" in block
+    assert "Anna" not in block
+    assert "Anna" in context(hook("prompt", "recall", "--user", "anna", session_id="other"))
+
+
+def test_a_session_begins_with_decisions_and_with_what_matters_most(
+    hook: Hook, memory: Memory
+) -> None:
+    memory.remember("The harbour opens at six.", category="technical")
+    memory.remember("I prefer tea.", category="preference", importance=0.9)
+    memory.remember(QUEUE, category="decision")
+    for number in range(20):
+        memory.remember(f"Fact number {number} is told.")
+    lines = context(hook("start", "recall")).splitlines()[2:-1]
+    assert QUEUE in lines[0]
+    assert "tea" in lines[1]
+    assert "number 19" in lines[2]
+    assert len(lines) == 1 + 8
+    assert "harbour" not in "".join(lines)
+
+
+def test_a_session_that_is_resumed_was_told_already(hook: Hook, memory: Memory) -> None:
+    memory.remember(QUEUE)
+    assert is_silent(hook("start", "recall", source="resume"))
+    assert context(hook("start", "recall", source="compact"))
+
+
+# -- whatever happens ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["recall", "capture"])
+@pytest.mark.parametrize(
+    "told", ["", "{", "[]", '{"hook_event_name": 5}', "\ud800", '{"cwd": "\\u0000"}']
+)
+def test_an_event_that_is_none_is_no_trouble_for_the_agent(name: str, told: str) -> None:
+    done = subprocess.run(
+        command(name), input=told.encode("utf-8", "surrogatepass"), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_log_says_why(home: Path) -> None:
+    assert is_silent(run("recall", told="{"))
+    assert "no JSON object" in log(home)
+    assert "no JSON object" in run("recall", "--debug", told="{").stderr
+    assert stat.S_IMODE((home / "hooks" / "log").stat().st_mode) == 0o600
+
+
+def test_a_log_that_has_grown_makes_room(home: Path) -> None:
+    run("recall", told="{")
+    (home / "hooks" / "log").write_text("x" * 70_000)
+    run("recall", told="{")
+    assert len(log(home)) < 200
+    assert (home / "hooks" / "log.1").exists()
+
+
+def test_a_wrong_option_does_not_stop_the_agent(hook: Hook) -> None:
+    for wrong in (("--bogus",), ("--timeout", "soon"), ("surplus",)):
+        done = hook("stop", "capture", *wrong)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr
+
+
+def test_a_home_that_cannot_be_made_is_no_trouble_for_the_agent(hook: Hook, home: Path) -> None:
+    home.write_text("a file, not a folder")
+    assert is_silent(hook("prompt", "recall"))
+    assert is_silent(hook("stop", "capture"))
+
+
+def test_an_agent_that_does_not_close_its_end_is_not_waited_for() -> None:
+    began = time.monotonic()
+    process = subprocess.Popen(command("recall", "--timeout", "0.2"), stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    with process.stdin:
+        assert process.wait(30) == 0
+    assert time.monotonic() - began < 20
+
+
+def test_a_database_that_is_locked_is_waited_for_no_longer_than_there_is_time(
+    hook: Hook, home: Path, memory: Memory
+) -> None:
+    memory.remember("The boiler is in the cellar.")
+    connection = apsw.Connection(str(home / "memory.db"))
+    connection.execute("BEGIN IMMEDIATE")
+    assert is_silent(hook("stop", "capture", "--timeout", "1.5"))
+    assert "gave up after 1.5 s" in log(home)
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert is_silent(hook("stop", "capture"))  # nothing was taken for done
+    assert {TABS, QUEUE} <= {*texts()}
+
+
+# -- capture ---------------------------------------------------------------------------------------
+
+
+def test_what_the_user_told_is_kept_and_nothing_else(hook: Hook) -> None:
+    assert is_silent(hook("stop", "capture"))
+    found = facts()
+    assert [fact.text for fact in found] == [TABS, QUEUE]
+    assert [fact.category for fact in found] == ["preference", "decision"]
+    assert [fact.origin for fact in found] == [f"{SESSION}#L4", f"{SESSION}#L9"]
+    assert {(fact.source, fact.scope, fact.target) for fact in found} == {
+        ("conversation", "agent", "main")
+    }
+    assert {fact.confidence for fact in found} == {0.8}
+
+
+def test_a_second_capture_finds_only_what_is_new(hook: Hook, transcript: Path) -> None:
+    hook("stop", "capture")
+    hook("end", "capture")
+    assert {fact.confidence for fact in facts()} == {0.8}  # not even told again
+    with transcript.open("a") as file:
+        file.write(json.dumps({"type": "user", "message": {"content": "Call me Jo."}}) + "\n")
+    hook("end", "capture")
+    assert texts() == [TABS, QUEUE, "The user says: Call me Jo."]
+    assert facts()[-1].origin == f"{SESSION}#L11"
+
+
+def test_captures_at_the_same_time_store_nothing_twice(
+    workspace: Path, transcript: Path, home: Path
+) -> None:
+    event = json.dumps(event_of("stop", workspace, transcript))
+    together = [
+        subprocess.Popen(command("capture"), stdin=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    for process in together:
+        assert process.stdin is not None
+        process.stdin.write(event)
+        process.stdin.close()
+    assert [process.wait(60) for process in together] == [0] * 4
+    assert texts() == [TABS, QUEUE]
+    assert log(home).count("remembered") == 1
+
+
+def test_a_fact_of_a_user_is_that_users_unless_said_otherwise(hook: Hook) -> None:
+    hook("stop", "capture", "--user", "anna")
+    assert {(fact.scope, fact.target) for fact in facts(user="anna")} == {("user", "anna")}
+    hook("stop", "capture", "--scope", "session", session_id="s2")
+    assert {(fact.scope, fact.target) for fact in facts(session="s2")} == {("session", "s2")}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"stop_hook_active": True}, {"hook_event_name": "SubagentStop"}, {"transcript_path": "/none"}],
+)
+def test_some_events_are_not_for_capture(hook: Hook, home: Path, changed: dict[str, Any]) -> None:
+    assert is_silent(hook("stop", "capture", **changed))
+    assert not (home / "memory.db").exists()
+
+
+def test_a_secret_is_refused_and_stands_in_no_log(hook: Hook, home: Path, transcript: Path) -> None:
+    secret = "correct-Horse7battery!"
+    said = f"Remember that the password is {secret} everywhere. I prefer tea."
+    transcript.write_text(json.dumps({"type": "user", "message": {"content": said}}))
+    assert is_silent(hook("stop", "capture"))
+    assert texts() == ["The user says: I prefer tea."]
+    assert "1 remembered, 1 refused" in log(home)
+    assert secret not in log(home)
+
+
+def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
+    hook: Hook, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.remember("The standup is at 14:15.")
+    with chatting() as server:
+        server.usually = silent
+        for name, value in (
+            ("SEARCH_HYDE_ENABLED", "true"),
+            ("LLM_DEFAULT", "openai:a-model"),
+            ("LLM_OPENAI_BASE_URL", server.url),
+            ("EMBEDDING_CHAIN", "test"),
+        ):
+            monkeypatch.setenv(f"MEMWELL_{name}", value)
+        told = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
+    assert "14:15" in context(told)
+
+
+def test_a_language_model_reads_what_was_said_if_one_is_configured(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    without_proxies(monkeypatch)
+    monkeypatch.setenv("MEMWELL_LLM_DEFAULT", "openai:a-model")
+    with chatting() as server:
+        monkeypatch.setenv("MEMWELL_LLM_OPENAI_BASE_URL", server.url)
+        assert is_silent(hook("stop", "capture", "--rules", session_id="by rule"))
+        assert server.requests == []
+        assert is_silent(hook("stop", "capture"))
+        assert texts() == [TABS, QUEUE, "The harbour opens at six."]
+        (request,) = server.requests
+        sent = json.dumps(request.body)
+        assert "tabs over spaces" in sent
+        assert not any(word in sent for word in ("look first", "Redis", "as root", "be brief"))
+        server.usually = silent
+        assert is_silent(hook("stop", "capture", "--timeout", "6", session_id="slow"))
+        assert "by rule" in log(home).splitlines()[-1]
+
+
+# -- transcripts -----------------------------------------------------------------------------------
+
+
+def lines(*said: object) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in said)
+
+
+def test_a_line_that_is_being_written_is_left_for_the_next_time(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    whole = lines(
+        {"type": "user", "message": {"content": "one"}}, {"role": "user", "content": "two"}
+    )
+    file.write_bytes(whole[:-20])
+    *said, last = messages(file, Mark())
+    assert [(one.text, one.line) for one in said] == [("one", 1)]
+    file.write_bytes(whole[:-1])  # whole, though the end of the line is missing
+    *said, last = messages(file, last.after)
+    assert [(one.text, one.line) for one in said] == [("two", 2)]
+    file.write_bytes(whole + lines({"role": "user", "content": "three"}))
+    *said, last = messages(file, last.after)
+    assert [(one.text, one.line) for one in said] == [("three", 3)]
+    assert last.after == Mark(file.stat().st_size, 3)
+
+
+def test_a_transcript_that_became_shorter_is_read_from_its_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(lines({"role": "user", "content": "one"}))
+    assert [one.text for one in messages(file, Mark(10_000, 70))] == ["one", ""]
+
+
+def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    odd = [
+        None,
+        5,
+        "user",
+        {"type": "user"},
+        {"type": "user", "message": "user"},
+        {"type": "user", "message": {"content": [None, {"type": "text", "text": 5}]}},
+    ]
+    file.write_bytes(lines(*odd) + b'"user" \xff\n' + b'["user"' * 100_000)
+    assert [one.text for one in messages(file, Mark())] == [""]
+
+
+# -- the door of a server --------------------------------------------------------------------------
+
+
+def request(workspace: Path, **changed: Any) -> Request:
+    return Request(**{"message": "the job queue", "place": str(workspace), **changed})
+
+
+@pytest.fixture
+def served(workspace: Path, home: Path) -> Iterator[Memory]:
+    """A memory that a server has open, with a door."""
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
+        memory.remember(QUEUE)
+        assert door.is_open
+        yield memory
+
+
+def test_a_server_answers_in_place_of_the_hook(
+    workspace: Path, transcript: Path, served: Memory
+) -> None:
+    event = json.dumps(event_of("prompt", workspace, transcript))
+    broken = {"MEMWELL_SEARCH_K": "with this the hook cannot open the memory itself"}
+    done = run("recall", "--agent", "main", "--timeout", "20", told=event, **broken)
+    assert QUEUE in context(done)
+
+
+def test_a_door_is_private_and_goes_with_its_server(home: Path, memory: Memory) -> None:
+    path = home / "agents" / "main" / FILE_NAME
+    with HookServer(memory):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not path.exists()
+    assert ask_server(home, "main", Request("x"), 1) is None
+
+
+def test_a_second_server_leaves_the_door_to_the_first(
+    home: Path, workspace: Path, served: Memory
+) -> None:
+    with HookServer(served) as second:
+        assert not second.is_open
+    assert ask_server(home, "main", request(workspace), 5)
+
+
+def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home: Path) -> None:
+    code = (
+        "import sys, time\nfrom memwell import Memory\nfrom memwell.surfaces.socket import Door\n"
+        f"with Memory(near={str(workspace)!r}) as memory, Door(memory):\n"
+        "    print('open', flush=True); time.sleep(60)"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        assert ask_server(home, "main", request(workspace), 5) == {"block": ""}
+        server.kill()
+    assert (home / "agents" / "main" / FILE_NAME).exists()
+    assert ask_server(home, "main", request(workspace), 5) is None
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
+        assert door.is_open
+        assert ask_server(home, "main", request(workspace), 5) == {"block": ""}
+
+
+def test_a_server_of_another_user_or_workspace_does_not_answer(
+    home: Path, workspace: Path, served: Memory, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "MEMORY.md").write_text("Another workspace.")
+    for changed in ({"user": "anna"}, {"place": str(other)}, {"only_there": True}):
+        answer = ask_server(home, "main", request(workspace, **changed), 5)
+        assert answer is not None
+        assert "another" in answer["refused"]
+    assert ask_server(home, "other-agent", request(workspace), 5) is None
+
+
+def test_a_server_shows_a_session_its_own_facts(
+    home: Path, workspace: Path, served: Memory
+) -> None:
+    served.as_viewer(session="s1").remember("The job queue was full.", scope="session")
+    answers = [
+        ask_server(home, "main", request(workspace, session=name), 5) for name in ("s1", "s2")
+    ]
+    assert ["was full" in str(answer) for answer in answers] == [True, False]
+
+
+def test_hooks_do_without_a_server_that_never_answers(
+    hook: Hook, home: Path, memory: Memory
+) -> None:
+    memory.remember(QUEUE)
+    with listening(home):
+        assert QUEUE in context(hook("prompt", "recall", "--timeout", "30"))
+
+
+def test_the_limit_holds_with_a_server_that_never_answers(hook: Hook, home: Path) -> None:
+    with listening(home):
+        began = time.monotonic()
+        assert is_silent(hook("prompt", "recall", "--timeout", "0.1"))
+        assert time.monotonic() - began < 20
+
+
+@contextlib.contextmanager
+def listening(home: Path) -> Iterator[None]:
+    """A socket that takes what comes and never answers."""
+    path = home / "agents" / "main" / FILE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield
+
+
+def test_askers_that_are_slow_or_rude_do_not_stop_a_server(
+    home: Path, workspace: Path, served: Memory
+) -> None:
+    path = str(home / "agents" / "main" / FILE_NAME)
+    with contextlib.ExitStack() as rude:
+        for said in (
+            b"",
+            b"{",
+            b"null\n",
+            b'{"message": 5}\n',
+            b"\xff\n",
+            b"[" * 100_000 + b"\n",
+            b"x" * 500_000,
+        ):
+            client = rude.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(path)
+            threading.Thread(target=_send, args=(client, said), daemon=True).start()
+        answer = ask_server(home, "main", request(workspace), 20)
+    assert answer is not None
+    assert QUEUE in answer["block"]
+
+
+def _send(client: socket.socket, said: bytes) -> None:
+    with contextlib.suppress(OSError):
+        client.sendall(said)
+
+
+def test_a_home_whose_path_is_too_long_has_no_door(tmp_path: Path) -> None:
+    with Memory(tmp_path / ("long" * 40)) as memory, HookServer(memory) as door:
+        assert not door.is_open
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["memwell.surfaces.hook_socket", "memwell.surfaces.cli.hook", "memwell.surfaces.hooks.recall"],
+)
+def test_asking_a_server_imports_nothing_heavy(module: str) -> None:
+    code = (
+        f"import sys, {module}; print({{'mcp', 'numpy', 'onnxruntime', 'apsw'}} & {{*sys.modules}})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+# -- settings of the agent -------------------------------------------------------------------------
+
+
+def test_the_settings_of_claude_code_keep_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / ".claude" / "settings.json"
+    options = ("config", "claude-code", "--user", "anna o", "--file", str(file))
+    block = json.loads(run(*options).stdout)
+    assert not file.exists()
+    stop = block["hooks"]["Stop"][0]["hooks"][0]
+    assert stop["command"] == "memwell hook capture --user 'anna o'"
+    file.parent.mkdir()
+    mine = {"hooks": [{"type": "command", "command": "make lint"}]}
+    file.write_text(json.dumps({"model": "opus", "hooks": {"Stop": [mine]}}))
+    assert "Stop" in run(*options, "--write").stdout
+    written = json.loads(file.read_text())
+    assert written["model"] == "opus"
+    assert written["hooks"]["Stop"] == [mine, *block["hooks"]["Stop"]]
+    assert written["hooks"]["SessionStart"] == block["hooks"]["SessionStart"]
+    assert "already" in run(*options, "--write").stdout
+    assert json.loads(file.read_text()) == written
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"hooks": []}', '{"hooks": {"Stop": {}}}'])
+def test_settings_that_cannot_be_read_are_left_alone(tmp_path: Path, broken: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(broken)
+    done = run("config", "claude-code", "--write", "--file", str(file))
+    assert done.returncode == 3
+    assert "settings.json" in done.stderr
+    assert file.read_text() == broken
+
+
+def test_an_event_may_lack_anything() -> None:
+    assert read_event("{}").folder is None
+    assert read_event('{"cwd": "/does/not/exist"}').folder is None

@@ -1,0 +1,254 @@
+"""`memwell serve`: what is asked over HTTP is what the memory says."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memwell import Memory
+from memwell.embed.testing import WordCounts
+from memwell.store.sqlite.facts import FactFilter
+from memwell.surfaces.background import SERVER_SETTINGS
+from memwell.surfaces.http.app import create_app
+from memwell.surfaces.http.limits import Limits
+from memwell.surfaces.serialise import to_jsonable
+from tests.support.http_servers import Server, environment, in_a_thread, served
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("http")
+    (place / "memory").mkdir()
+    (place / "MEMORY.md").write_text("# Office\n\nThe office is on the second floor.\n")
+    (place / "memory" / "2026-02-10.md").write_text("# 2026-02-10\n\nMiso the cat saw the vet.\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    words = {"embedding.chain": ()}
+    with Memory(folder / "home", workspace=folder, settings=words) as memory:
+        memory.index()
+    with served(folder / "home", folder) as running:
+        yield running
+
+
+def test_a_search_answers_what_the_memory_answers(server: Server, folder: Path) -> None:
+    asked = {"query": "which floor is the office on", "explain": True, "k": 3}
+    answer = server.post("/api/search", asked)
+    with Memory(folder / "home", workspace=folder) as memory:
+        expected = to_jsonable(memory.search(**asked))  # type: ignore[arg-type]
+    assert answer["hits"] == json.loads(json.dumps(expected["hits"]))
+    assert answer["hits"][0]["path"] == "MEMORY.md"
+
+
+def test_a_note_is_written_found_read_and_explained(server: Server) -> None:
+    passage = server.post("/api/note", {"text": "The boiler was serviced by Heating Bauer."})
+    (hit,) = server.post("/api/search", {"query": "boiler"})["hits"]
+    assert hit["path"] == passage["path"]
+    reference = f"{passage['path']}%23L{passage['start_line']}-L{passage['end_line']}"
+    assert "Heating Bauer" in server.get(f"/api/get?reference={reference}")["text"]
+    why = server.post("/api/why", {"query": "boiler", "path": passage["path"]})
+    assert why["verdict"] == "found"
+
+
+def test_a_fact_lives_its_life(server: Server) -> None:
+    told = server.post("/api/remember", {"text": "Standup is at 9:30.", "tags": ["team"]})
+    assert (told["outcome"], told["fact"]["source"]) == ("added", "http")
+    old = told["fact"]["id"]
+    assert server.post("/api/remember", {"text": "standup is at 9:30"})["outcome"] == "reinforced"
+    new = server.post("/api/supersede", {"old": old, "text": "Standup is at 14:15."})["fact"]["id"]
+    assert "14:15" in server.post("/api/recall", {"message": "When is standup?"})["block"]
+    before = server.post("/api/search", {"query": "standup", "include_superseded": True})
+    assert {hit["path"] for hit in before["hits"]} == {old, new}
+    edited = server.ask("PATCH", f"/api/facts/{new}", {"importance": 0.9, "tags": ["daily"]}).json
+    assert (edited["importance"], edited["tags"]) == (0.9, ["daily"])
+    assert [one["id"] for one in server.get("/api/facts?tag=daily")["facts"]] == [new]
+    assert server.post(f"/api/facts/{new}/promote", {"scope": "global"})["scope"] == "global"
+    events = server.get(f"/api/facts/{new}/history")["events"]
+    assert {"added", "edited", "promoted"} <= {event["what"] for event in events}
+    assert server.get(f"/api/facts/{old}")["superseded_by"] == new
+    exported = server.ask("GET", "/api/export").body.decode().splitlines()
+    assert {old, new} <= {json.loads(line)["id"] for line in exported}
+    assert b"# Facts" in server.ask("GET", "/api/export?format=markdown").body
+    assert server.post("/api/forget", {"ids": [new]})["count"] == 1
+    assert server.ask("GET", f"/api/facts/{new}").status == 404
+    assert server.post("/api/facts/prune", {}) == {"pruned": 0}
+
+
+def test_the_state_of_the_memory_can_be_asked(server: Server, folder: Path) -> None:
+    (workspace,) = server.get("/api/status?deep=true")["workspaces"]
+    assert workspace["root"] == str(folder)
+    checks = server.get("/api/doctor")["checks"]
+    assert "SQLite" in [check["name"] for check in checks if check["ok"]], checks
+    assert server.get("/api/spaces") == {"spaces": []}
+    assert server.ask("POST", "/api/spaces/7/switch").status == 404
+    assert server.ask("DELETE", "/api/spaces/7").status == 404
+    assert server.get("/api/verify") == {"sound": True, "findings": 0}
+
+
+def test_index_takes_in_what_changed(server: Server, folder: Path) -> None:
+    (folder / "memory" / "owls.md").write_text("Owls hunt by night.\n")
+    (report,) = server.post("/api/index", {})["reports"]
+    assert report["workspace"] == str(folder)
+    assert server.post("/api/search", {"query": "owls"})["hits"][0]["path"] == "memory/owls.md"
+
+
+def test_what_is_refused_is_told_in_one_form(server: Server) -> None:
+    for method, path, body, status in (
+        ("GET", "/nonesuch", None, 404),
+        ("GET", "/api/search", None, 405),
+        ("GET", "/api/get?reference=nonesuch.md", None, 404),
+        ("POST", "/api/remember", {"text": " "}, 400),
+        ("POST", "/api/search", {"query": "x", "mode": "magic"}, 400),
+        ("GET", "/api/facts?as_of=never", None, 400),
+    ):
+        answer = server.ask(method, path, body)
+        assert answer.status == status
+        assert set(answer.json["error"]) == {"message", "type", "param", "code"}
+        assert answer.json["error"]["type"] == "invalid_request_error"
+
+
+def test_the_description_names_every_verb(server: Server) -> None:
+    paths = server.get("/openapi.json")["paths"]
+    verbs = "search why recall get note remember supersede forget facts status doctor spaces index"
+    for verb in f"{verbs} export verify".split():
+        assert f"/api/{verb}" in paths
+    assert "/v1/vector_stores/{vector_store_id}/search" in paths
+
+
+def test_metrics_count_what_was_answered(server: Server) -> None:
+    server.post("/api/search", {"query": "office"})
+    server.ask("GET", "/api/facts/nonesuch")
+    server.ask("GET", '/"}%0a')
+    lines = server.ask("GET", "/metrics").body.decode().splitlines()
+    figures = {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"
+    }
+    assert figures['memwell_requests_total{method="POST",route="/api/search",status="200"}'] >= 1
+    unknown = 'memwell_requests_total{method="GET",route="/api/facts/{fact_id}",status="404"}'
+    assert figures[unknown] >= 1
+    assert figures["memwell_searches_total"] >= 1
+    total = figures["memwell_request_seconds_count"]
+    assert figures['memwell_request_seconds_bucket{le="+Inf"}'] == total
+    assert figures['memwell_request_seconds_bucket{le="10.0"}'] <= total
+    assert figures["memwell_notes"] >= 2
+
+
+# -- starting and stopping -------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_told(server: Server, tmp_path: Path) -> None:
+    port = server.address.rpartition(":")[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "memwell", "serve", "--port", port],
+        cwd=tmp_path,
+        env=environment(tmp_path / "home"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "Choose another --port" in done.stderr
+
+
+def test_tokens_are_made_listed_and_removed_by_commands(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "memwell", "serve", "token", *arguments],
+            env=environment(tmp_path / "home"),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    token = run("add", "laptop", "--user", "anna").strip()
+    assert len(token) == 43  # 32 random bytes
+    assert token not in run("list")
+    assert json.loads(run("list", "--json"))["tokens"][0]["user"] == "anna"
+    run("remove", "laptop")
+    assert run("list") == ""
+
+
+def test_ending_it_while_it_is_written_to_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+
+    def write(server: Server, writer: int) -> None:
+        for number in range(1000):
+            text = f"Writer {writer} has told the memory fact number {number}."
+            try:
+                answer = server.ask("POST", "/api/remember", {"text": text})
+            except OSError:
+                return
+            if answer.status == 200:
+                acknowledged.append(text)
+
+    home = tmp_path / "home"
+    with served(home, tmp_path) as running, ThreadPoolExecutor(4) as writers:
+        done = [writers.submit(write, running, writer) for writer in range(4)]
+        while len(acknowledged) < 40:
+            assert not any(one.done() for one in done)
+        assert running.process is not None
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(30) == 0
+    with Memory(home) as memory:
+        kept = {fact.text for fact in memory.facts.find(FactFilter())}
+    assert {*acknowledged} <= kept
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+class Waiting(WordCounts):
+    """A provider that answers when it is told to."""
+
+    may_go = threading.Event()
+
+    def vector(self, text: str) -> Any:
+        assert self.may_go.wait(30)
+        return super().vector(text)
+
+
+@contextmanager
+def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
+    """A server whose searches wait until they are let go."""
+    own = {**SERVER_SETTINGS, "embedding.chain": ("waiting",)}
+    Waiting.may_go.set()
+    with Memory(folder, embedders={"waiting": Waiting}, settings=own) as memory:
+        memory.remember("Something is known already.")
+        memory.fill()
+        Waiting.may_go.clear()
+        with in_a_thread(create_app(memory, limits=limits)) as running:
+            try:
+                yield running, memory
+            finally:
+                Waiting.may_go.set()
+
+
+def test_who_waits_too_long_is_told_so(home: Path) -> None:
+    with waiting(home, Limits(seconds=0.2, at_once=1)) as (server, _):
+        late = server.ask("POST", "/api/search", {"query": "cat"})
+        assert late.status == 503
+        assert "within 0.2 s" in late.error
+        busy = server.ask("GET", "/health")
+        assert (busy.status, busy.headers["retry-after"]) == (503, "1")
+        Waiting.may_go.set()
+        while server.ask("GET", "/health").status == 503:
+            pass
+
+
+def test_the_end_waits_for_what_nobody_waits_for(home: Path) -> None:
+    told = {"text": "What was begun is finished."}
+    with waiting(home, Limits(seconds=0.2)) as (server, memory):
+        assert server.ask("POST", "/api/remember", told).status == 503
+    assert told["text"] in {fact.text for fact in memory.facts.find(FactFilter())}

@@ -1,0 +1,333 @@
+"""A program written for OpenAI's vector stores works here by another base_url alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+from openai import OpenAI
+
+from memwell.surfaces.openai.filters import Comparison, Compound
+from tests.conftest import REPOSITORY
+from tests.support.http_servers import Server, served
+
+NOTES = {
+    "cats.md": b"# Cats\n\nThe cat is called Miso. She eats fish every morning.",
+    "dogs.txt": b"The dog Rex likes bones and long walks in the morning.",
+    "garden.md": "Tomatoes need sun; the beds lie behind the café.".encode(),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("openai")
+    with served(folder / "home", folder, MEMWELL_EMBEDDING_CHAIN="test") as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[OpenAI]:
+    with client_of(server) as opened:
+        yield opened
+
+
+def client_of(server: Server) -> OpenAI:
+    return OpenAI(base_url=f"{server.address}/v1", api_key=server.token or "none", max_retries=0)
+
+
+def filled(client: OpenAI, notes: dict[str, bytes] = NOTES) -> tuple[str, dict[str, str]]:
+    """Make a store with some files; return its id, and theirs by name."""
+    store = client.vector_stores.create(name="notes")
+    uploaded = {
+        name: client.files.create(file=(name, content), purpose="assistants").id
+        for name, content in notes.items()
+    }
+    batch = client.vector_stores.file_batches.create_and_poll(
+        store.id, file_ids=[*uploaded.values()], poll_interval_ms=50
+    )
+    assert batch.status == "completed"
+    assert batch.file_counts.completed == len(notes)
+    return store.id, uploaded
+
+
+def test_the_program_in_the_documentation_prints_what_it_shows(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (REPOSITORY / "docs" / "http.md").read_text(encoding="utf-8")
+    ((program, shown),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
+    exec(program.replace("http://127.0.0.1:8765", server.address), {})
+    assert capsys.readouterr().out == shown
+
+
+def test_a_file_is_uploaded_listed_read_and_deleted(client: OpenAI) -> None:
+    file = client.files.create(file=("cats.md", NOTES["cats.md"]), purpose="user_data")
+    assert (file.object, file.filename, file.bytes) == ("file", "cats.md", len(NOTES["cats.md"]))
+    assert client.files.retrieve(file.id) == file
+    assert client.files.content(file.id).read() == NOTES["cats.md"]
+    assert file.id in [one.id for one in client.files.list(purpose="user_data")]
+    assert client.files.delete(file.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        client.files.retrieve(file.id)
+
+
+def test_a_store_answers_from_its_files_best_first(client: OpenAI) -> None:
+    store, files = filled(client)
+    found = client.vector_stores.search(store, query="What does the cat Miso eat?")
+    assert found.object == "vector_store.search_results.page"
+    best = found.data[0]
+    assert (best.file_id, best.filename) == (files["cats.md"], "cats.md")
+    assert "eats fish" in best.content[0].text
+    scores = [one.score for one in found.data]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_several_queries_are_searched_together(client: OpenAI) -> None:
+    store, _ = filled(client)
+    found = client.vector_stores.search(store, query=["Miso", "tomatoes"], rewrite_query=True)
+    assert {one.filename for one in found.data[:2]} == {"cats.md", "garden.md"}
+
+
+def test_a_threshold_drops_what_is_less_relevant(client: OpenAI) -> None:
+    store, _ = filled(client)
+    every = client.vector_stores.search(store, query="dog Rex").data
+    strict = client.vector_stores.search(
+        store, query="dog Rex", ranking_options={"score_threshold": every[0].score}
+    ).data
+    assert [one.filename for one in strict] == ["dogs.txt"]
+    assert len(every) > 1
+
+
+def test_attributes_filter_before_ranking(client: OpenAI) -> None:
+    """However many better passages there are, those that fit are returned."""
+    store = client.vector_stores.create()
+    notes = {f"{number}.md": f"Morning {number}".encode() for number in range(8)}
+    files = [
+        client.files.create(file=(name, content), purpose="assistants").id
+        for name, content in notes.items()
+    ]
+    client.vector_stores.file_batches.create_and_poll(
+        store.id,
+        files=[
+            {"file_id": file, "attributes": {"number": number, "even": number % 2 == 0}}
+            for number, file in enumerate(files)
+        ],
+        poll_interval_ms=50,
+    )
+    for number in range(8):
+        found = client.vector_stores.search(
+            store.id,
+            query="morning",
+            max_num_results=1,
+            filters={"type": "eq", "key": "number", "value": number},
+        )
+        assert [one.file_id for one in found.data] == [files[number]]
+    found = client.vector_stores.search(
+        store.id,
+        query="morning",
+        filters={
+            "type": "and",
+            "filters": [
+                {"type": "gte", "key": "number", "value": 4},
+                {"type": "eq", "key": "even", "value": True},
+            ],
+        },
+    )
+    assert {(one.attributes or {})["number"] for one in found.data} == {4, 6}
+
+
+def test_attributes_can_be_changed(client: OpenAI) -> None:
+    store, files = filled(client)
+    changed = client.vector_stores.files.update(
+        files["dogs.txt"], vector_store_id=store, attributes={"kind": "dog"}
+    )
+    assert changed.attributes == {"kind": "dog"}
+    found = client.vector_stores.search(
+        store, query="morning", filters={"type": "eq", "key": "kind", "value": "dog"}
+    )
+    assert [one.filename for one in found.data] == ["dogs.txt"]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "value", "fits"),
+    [
+        ("eq", "b", {"b"}),
+        ("ne", "b", {"a", "c", None}),
+        ("gt", "b", {"c"}),
+        ("gte", "b", {"b", "c"}),
+        ("lt", "b", {"a"}),
+        ("lte", "b", {"a", "b"}),
+        ("in", ["a", "c"], {"a", "c"}),
+        ("nin", ["a", "c"], {"b", None}),
+        ("eq", 1, set()),
+        ("gt", 1, set()),
+    ],
+)
+def test_comparisons_mean_what_they_say(
+    comparison: str, value: str | list[str], fits: set[str | None]
+) -> None:
+    asked = Comparison.model_validate({"type": comparison, "key": "x", "value": value})
+    held = [{"x": "a"}, {"x": "b"}, {"x": "c"}, {}]
+    assert {one.get("x") for one in held if asked.fits(one)} == fits
+
+
+def test_true_is_not_one_and_filters_nest() -> None:
+    one = {"type": "eq", "key": "x", "value": 1}
+    assert not Comparison.model_validate(one).fits({"x": True})
+    both = {"type": "and", "filters": [one, {"type": "or", "filters": [one]}]}
+    assert Compound.model_validate(both).fits({"x": 1.0})
+
+
+def test_lists_are_paged_in_either_order(client: OpenAI) -> None:
+    stores = [client.vector_stores.create(name=f"{number}").id for number in range(5)]
+    first = client.vector_stores.list(limit=2, order="desc")
+    assert [one.id for one in first.data] == [stores[4], stores[3]]
+    assert first.has_more
+    assert [one.id for one in client.vector_stores.list(limit=2)][:5] == stores[::-1]
+    after = client.vector_stores.list(limit=100, order="asc", after=stores[2])
+    assert [one.id for one in after.data] == stores[3:]
+    assert not after.has_more
+    before = client.vector_stores.list(limit=2, order="asc", before=stores[4])
+    assert [one.id for one in before.data] == stores[2:4]
+
+
+def test_a_list_goes_on_though_what_it_showed_is_deleted(client: OpenAI) -> None:
+    store, files = filled(client)
+    for file in client.vector_stores.files.list(store, limit=1):
+        client.vector_stores.files.delete(file.id, vector_store_id=store)
+    assert client.vector_stores.files.list(store).data == []
+    assert client.vector_stores.search(store, query="Miso").data == []
+    assert client.files.retrieve(files["cats.md"]).filename == "cats.md"
+
+
+def test_a_store_says_what_it_holds_and_can_be_changed(client: OpenAI) -> None:
+    store, _ = filled(client)
+    changed = client.vector_stores.update(
+        store,
+        name="renamed",
+        metadata={"of": "tests"},
+        expires_after={"anchor": "last_active_at", "days": 7},
+    )
+    assert (changed.name, changed.metadata, changed.status) == (
+        "renamed",
+        {"of": "tests"},
+        "completed",
+    )
+    assert changed.expires_at == (changed.last_active_at or 0) + 7 * 24 * 60 * 60
+    assert (changed.file_counts.completed, changed.file_counts.total) == (3, 3)
+    assert changed.usage_bytes == sum(map(len, NOTES.values()))
+    assert client.vector_stores.update(store, expires_after=None).expires_at is None
+    assert client.vector_stores.retrieve(store).name == "renamed"
+
+
+def test_a_file_that_is_not_text_fails_and_says_why(client: OpenAI) -> None:
+    store = client.vector_stores.create()
+    file = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=("picture.png", b"\x89PNG\x00\xff\xfe"), poll_interval_ms=50
+    )
+    assert file.status == "failed"
+    assert file.last_error is not None
+    assert file.last_error.code == "unsupported_file"
+    failed = client.vector_stores.files.list(store.id, filter="failed").data
+    assert [one.id for one in failed] == [file.id]
+
+
+def test_the_text_of_a_file_in_a_store_can_be_read(client: OpenAI) -> None:
+    store, files = filled(client)
+    content = client.vector_stores.files.content(files["garden.md"], vector_store_id=store)
+    assert content.data[0].text == NOTES["garden.md"].decode()
+
+
+def test_a_deleted_file_is_in_no_store(client: OpenAI) -> None:
+    store, files = filled(client)
+    client.files.delete(files["cats.md"])
+    assert files["cats.md"] not in [one.id for one in client.vector_stores.files.list(store)]
+    found = client.vector_stores.search(store, query="Miso fish")
+    assert "cats.md" not in [one.filename for one in found.data]
+
+
+def test_a_deleted_store_is_gone_and_its_files_stay(client: OpenAI) -> None:
+    store, files = filled(client)
+    assert client.vector_stores.delete(store).object == "vector_store.deleted"
+    for ask in (client.vector_stores.retrieve, client.vector_stores.files.list):
+        with pytest.raises(openai.NotFoundError) as refused:
+            ask(store)
+        assert refused.value.type == "invalid_request_error"
+    assert client.files.retrieve(files["cats.md"]).filename == "cats.md"
+
+
+def test_a_cancelled_batch_is_given_up(client: OpenAI) -> None:
+    store, files = filled(client)
+    batch = client.vector_stores.file_batches.create(store, file_ids=[*files.values()])
+    given_up = client.vector_stores.file_batches.cancel(batch.id, vector_store_id=store)
+    assert given_up.status == "cancelled"
+    listed = client.vector_stores.file_batches.list_files(batch.id, vector_store_id=store)
+    assert {one.status for one in listed} <= {"cancelled", "completed"}
+
+
+def test_what_is_wrong_is_told_with_its_place(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.vector_stores.create(metadata={"x": "y" * 1000})
+    assert refused.value.param == "metadata.x"
+    with pytest.raises(openai.NotFoundError):
+        client.vector_stores.create(file_ids=["file-unknown"])
+    with pytest.raises(openai.BadRequestError):
+        client.files.create(file=("a.md", b"a"), purpose="nonsense")  # type: ignore[arg-type]
+
+
+def test_names_of_files_lead_nowhere(client: OpenAI, server: Server) -> None:
+    for name in ("../../../outside.md", "..\\..\\outside.md", "/etc/outside.md", "a\r\nb.md", ".."):
+        file = client.files.create(file=(name, b"x"), purpose="assistants")
+        assert not {*file.filename} & {*"/\\\r\n"}
+        assert client.files.content(file.id).read() == b"x"
+
+
+def test_everything_is_there_after_a_restart_and_after_a_kill(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with served(home, tmp_path) as first, client_of(first) as client:
+        store, files = filled(client)
+    with served(home, tmp_path) as second, client_of(second) as client:
+        assert client.vector_stores.search(store, query="Miso").data[0].filename == "cats.md"
+        assert len(client.vector_stores.files.list(store).data) == 3
+        more = client.files.create(file=("more.md", b"Owls hunt by night."), purpose="assistants")
+        batch = client.vector_stores.file_batches.create(store, file_ids=[more.id])
+        assert second.process is not None
+        os.kill(second.process.pid, signal.SIGKILL)
+        second.process.wait()
+    with served(home, tmp_path) as third, client_of(third) as client:
+        done = client.vector_stores.file_batches.poll(
+            batch.id, vector_store_id=store, poll_interval_ms=50
+        )
+        assert done.file_counts.completed == 1
+        assert client.vector_stores.search(store, query="owls").data[0].filename == "more.md"
+        assert client.files.content(files["cats.md"]).read() == NOTES["cats.md"]
+
+
+def test_what_is_kept_is_private_and_readable_without_us(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with served(home, tmp_path) as running, client_of(running) as client:
+        store, files = filled(client)
+    file = home / "files" / files["cats.md"] / "cats.md"
+    assert file.read_bytes() == NOTES["cats.md"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads((home / "vector_stores" / f"{store}.json").read_bytes())["name"] == "notes"
+    assert (home / "vector_stores").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_store_that_was_not_used_for_long_enough_expires(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with served(home, tmp_path) as running, client_of(running) as client:
+        day = {"anchor": "last_active_at", "days": 1}
+        store = client.vector_stores.create(expires_after=day).id  # type: ignore[arg-type]
+        record = home / "vector_stores" / f"{store}.json"
+        kept = json.loads(record.read_text())
+        record.write_text(json.dumps({**kept, "last_active_at": kept["last_active_at"] - 86_400}))
+        assert client.vector_stores.retrieve(store).status == "expired"
+        with pytest.raises(openai.NotFoundError):
+            client.vector_stores.search(store, query="cat")

@@ -1,0 +1,560 @@
+"""The page, looked at with a real browser: one server and one browser for all tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from memwell import Memory
+from memwell.embed.testing import WordCounts
+from memwell.model import LegScore, Trace
+from memwell.store.sqlite.facts import FactFilter
+from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.web.views import bar, explain_score, split_text
+from tests.conftest import REPOSITORY
+from tests.support.pages import browsing, opened, serving
+
+STATIC = REPOSITORY / "src" / "memwell" / "surfaces" / "web" / "static"
+VIEWS = ("/", "/?q=cat", "/facts", "/timeline", "/map", "/map/regions", "/spaces", "/evaluation")
+ATTACK = """<script>window.harm = 1</script><img src=x onerror="window.harm = 2">
+<a href="javascript:window.harm = 3">here</a> "><svg onload='window.harm = 4'>"""
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("page")
+
+
+@pytest.fixture(scope="module")
+def memory(folder: Path) -> Iterator[Memory]:
+    notes = {
+        "pets.md": "# Pets\n\nThe cat eats salmon.\n\n## The vet\n\nThe cat sees the vet in May.\n",
+        "memory/2026-02-10.md": "# Tuesday\n\nThe cat is ill. The boiler was mended.\n",
+        "boiler.md": "# Boiler\n\nThe boiler loses pressure every second week.\n",
+        "attack.md": f"# Attack {ATTACK.splitlines()[0]}\n\nzebra {ATTACK}\n",
+        "long.md": f"# Long\n\nzebra {'x' * 400} `{'y' * 300}`\n\n| a | b |\n|---|---|\n| {'z' * 200} | 1 |\n",
+    }
+    for name, text in notes.items():
+        file = folder / "notes" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    with opened(folder / "home", user="anna") as memory:
+        memory.remember("The cat is called Miso.", scope="agent", tags=("pets",))
+        memory.index(folder / "notes")
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def address(memory: Memory) -> Iterator[str]:
+    with serving(memory) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Open]:
+    """Open a view; whatever the browser complains of fails the test."""
+    contexts, complaints = [], []
+
+    def opening(path: str, at: str = address, **options: object) -> Page:
+        contexts.append(browser.new_context(base_url=at, **options))  # type: ignore[arg-type]
+        contexts[-1].set_default_timeout(10_000)
+        page = contexts[-1].new_page()
+        page.on("console", lambda said: complaints.append(said.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path)
+        return page
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert [one for one in complaints if "status of 400" not in one] == []
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+
+def test_hits_come_as_one_types_with_their_words_marked(open_page: Open) -> None:
+    page = open_page("/")
+    page.locator("#q").press_sequentially("vet")
+    expect(page.locator("mark").first).to_have_text("vet")
+    expect(page.get_by_role("status")).to_contain_text("hit")
+    expect(page).to_have_url(re.compile(r"/\?q=vet&kind="))
+    page.reload()
+    expect(page.locator("mark").first).to_have_text("vet")
+
+
+def test_the_latest_answer_wins(open_page: Open) -> None:
+    page = open_page("/")
+    held: list[Route] = []
+    page.route("**/hits?q=boiler*", lambda route: held.append(route))
+    with page.expect_request("**/hits?q=boiler*"):
+        page.locator("#q").fill("boiler")
+    page.locator("#q").fill("salmon")
+    expect(page.locator("mark").first).to_have_text("salmon")
+    for route in held:
+        route.continue_()
+    page.evaluate("fetch('/hits?q=vet').then((answer) => answer.text())")
+    expect(page.locator("mark").first).to_have_text("salmon")
+
+
+def test_a_hit_leads_to_its_passage(open_page: Open) -> None:
+    page = open_page("/?q=vet+May")
+    page.locator("a.hit").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Pets")
+    expect(page.locator(".chunk:target")).to_contain_text("The cat sees the vet in May.")
+
+
+def test_only_facts_or_only_notes_can_be_asked_for(open_page: Open) -> None:
+    page = open_page("/?q=cat")
+    expect(page.locator("a.hit", has_text="Pets").first).to_be_visible()
+    page.get_by_label("facts").check()
+    expect(page.locator("a.hit")).to_have_text(["The cat is called Miso."])
+    page.get_by_label("notes").check()
+    expect(page.locator("a.hit", has_text="Tuesday")).to_be_visible()
+    expect(page.locator("a.hit", has_text="Miso")).to_have_count(0)
+
+
+def test_a_score_is_explained_in_words_and_drawn(open_page: Open) -> None:
+    page = open_page("/?q=salmon")
+    page.get_by_text("Why this score?").first.click()
+    expect(page.locator(".explained").first).to_contain_text("Words found it at place 1")
+    expect(page.locator(".explained").first).to_contain_text("The score is")
+    expect(page.get_by_role("img", name=re.compile(r"Score .*words .*meaning"))).not_to_have_count(
+        0
+    )
+
+
+def test_why_a_note_is_not_there_is_told(open_page: Open) -> None:
+    page = open_page("/?q=salmon")
+    page.get_by_text("Why is a note not here?").click()
+    page.get_by_label("Path of the note").fill("nowhere.md")
+    page.get_by_role("button", name="Why not?").click()
+    expect(page.locator(".verdict")).to_contain_text("Not indexed")
+
+
+def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
+    parts = (
+        LegScore("words", 1, 3.0, 2.0, 0.25, 0.25 * 2.0),
+        LegScore("meaning", 2, 0.4, 2.0, 0.75, 0.75 * 2.0),
+    )
+    trace = Trace(parts, 2.0, 3.0, 0.5, 0.8, 0.1, kept=0.75, kept_why="9 days old", score=0.6)
+    widths = {part.name: part.width for part in bar(trace)}
+    assert widths == {
+        "words": pytest.approx(100 * 0.6 * 0.25),
+        "meaning": pytest.approx(100 * 0.6 * 0.75),
+        "age": pytest.approx(100 * (0.8 - 0.6)),
+    }
+    assert "Age leaves 75% of it: 9 days old." in explain_score(trace)
+
+
+def test_a_text_is_cut_at_its_marks() -> None:
+    assert split_text("a cat!", [(2, 5)]) == [("a ", False), ("cat", True), ("!", False)]
+
+
+# -- looking around --------------------------------------------------------------------------------
+
+
+def test_the_timeline_shows_notes_and_facts_by_day(open_page: Open) -> None:
+    page = open_page("/timeline?year=2026")
+    expect(page.locator(".day", has_text="2026-02-10")).to_contain_text("Tuesday")
+    page = open_page("/timeline")
+    expect(page.locator(".day").first).to_contain_text("The cat is called Miso.")
+    page.get_by_role("link", name="no date").click()
+    expect(page.locator(".day")).to_contain_text("Boiler")
+
+
+def test_the_filling_of_spaces_is_seen_as_it_happens(
+    open_page: Open, memory: Memory, folder: Path
+) -> None:
+    page = open_page("/spaces")
+    (space,) = memory.spaces()
+    expect(page.locator(".space")).to_contain_text(f"{space.chunks} of {space.chunks} passages")
+    (folder / "notes" / "late.md").write_text("# Late\n\nIt came later.\n", encoding="utf-8")
+    more = space.chunks + 1
+    expect(page.locator(".space")).to_contain_text(f"{more} of {more} passages")
+
+
+def test_the_evaluation_is_shown_once_there_is_one(
+    open_page: Open, memory: Memory, address: str
+) -> None:
+    page = open_page("/evaluation")
+    expect(page.locator("main")).to_contain_text("There is no report yet")
+    (memory.home / "evaluation.html").write_text("<h1>Evaluation of cases</h1>", encoding="utf-8")
+    page.reload()
+    page.get_by_role("link", name="Open the report").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Evaluation of cases")
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+def test_a_fact_is_remembered_corrected_superseded_promoted_and_forgotten(
+    open_page: Open, memory: Memory
+) -> None:
+    page = open_page("/facts")
+    page.get_by_label("What is to be remembered").fill("The heron nests by the canal.")
+    page.get_by_label("Tags").fill("Birds, canal")
+    page.get_by_role("button", name="Remember").click()
+    expect(page.locator(".statement")).to_have_text("The heron nests by the canal.")
+    expect(page.get_by_role("link", name="#birds")).to_be_visible()
+
+    page.get_by_label("What it says").fill("The heron nests by the lake.")
+    page.get_by_label("Importance").fill("0.9")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".history")).to_contain_text("edited text, importance")
+
+    page.get_by_role("button", name="Promote").click()
+    expect(page.locator(".history")).to_contain_text("promoted")
+
+    page.get_by_label("What holds instead").fill("The heron has moved to the river.")
+    page.get_by_role("button", name="Supersede").click()
+    expect(page.locator(".statement")).to_have_text("The heron has moved to the river.")
+    expect(page.locator(".history")).to_contain_text("superseded")
+    (fact,) = memory.facts.find(FactFilter(tag="birds"))
+    assert fact.text == "The heron has moved to the river."
+    assert fact.scope == memory.viewer.scopes[-2][0]  # one wider than the narrowest
+
+    page.get_by_role("link", name="Forget it").click()
+    expect(page.locator("main")).to_contain_text("This cannot be undone")
+    assert memory.facts.find(FactFilter(tag="birds"))
+    page.get_by_role("button", name="Forget it").click()
+    expect(page.get_by_role("status")).to_have_text("1 forgotten.")
+    assert not memory.facts.find(FactFilter(tag="birds"))
+
+
+def test_facts_are_filtered(open_page: Open, memory: Memory) -> None:
+    memory.remember("The gate is painted green.", category="decision", tags=("garden",))
+    page = open_page("/facts?tag=garden")
+    expect(page.locator(".statement")).to_have_text("The gate is painted green.")
+    page.get_by_label("Tag", exact=True).fill("")
+    page.get_by_label("Category").first.select_option("rule")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator(".facts")).to_have_text("There are none.")
+
+
+def test_what_cannot_be_remembered_is_told_with_the_reason(open_page: Open) -> None:
+    page = open_page("/facts")
+    page.get_by_label("What is to be remembered").fill("thanks!")
+    with page.expect_response("**/facts") as answer:
+        page.get_by_role("button", name="Remember").click()
+    assert answer.value.status == 400
+    expect(page.get_by_role("alert")).to_contain_text("Not remembered")
+
+
+def read(url: str) -> bytes:
+    with urlopen(url, timeout=10) as answer:
+        return bytes(answer.read())
+
+
+def post(url: str, headers: dict[str, str] | None = None, **fields: str) -> int:
+    request = Request(url, urlencode(fields).encode(), headers or {})
+    try:
+        with urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_a_form_without_the_token_of_the_page_changes_nothing(
+    address: str, memory: Memory, token: str
+) -> None:
+    fact = memory.remember("The bridge is closed on Sundays.").fact
+    assert post(f"{address}/facts/{fact.id}/forget", token=token) == 400
+    assert post(f"{address}/facts/{fact.id}/edit", token=token, text="changed") == 400
+    assert memory.facts.get(fact.id).text == fact.text
+
+
+def test_a_form_of_another_site_changes_nothing(
+    address: str, memory: Memory, open_page: Open
+) -> None:
+    fact = memory.remember("The ferry leaves at noon.").fact
+    token = open_page("/facts").locator("[name=token]").first.input_value()
+    elsewhere = {"Origin": "http://elsewhere.example"}
+    assert post(f"{address}/facts/{fact.id}/forget", elsewhere, token=token) == 403
+    assert memory.facts.get(fact.id) == fact
+    assert post(f"{address}/facts/{fact.id}/forget", token=token) == 200
+
+
+def test_what_is_not_there_is_told_on_a_page(address: str) -> None:
+    for path in ("/facts/nothing", "/note?path=nothing.md", "/static/nothing", "/note"):
+        with pytest.raises(HTTPError) as refused, urlopen(address + path, timeout=10):
+            pass
+        with refused.value as answer:
+            assert answer.code in (400, 404)
+            assert b"That did not work" in answer.read()
+
+
+def test_facts_of_others_are_on_no_view(address: str, memory: Memory, folder: Path) -> None:
+    with opened(folder / "home", user="ben") as other:
+        other.remember("Ben hides a walrus.", scope="user")
+        assert other.search("walrus").hits
+        other.fill()
+    memory.search("walrus")
+    for path in ("/facts", "/timeline", "/map/points", "/map/regions", "/?q=walrus&kind=fact"):
+        assert b"Ben hides" not in read(address + path), path
+
+
+# -- the map ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """5,000 passages with vectors as long as those of the default model."""
+    folder, lots = tmp_path_factory.mktemp("large"), Random(0)
+    (folder / "notes").mkdir()
+    for number in range(500):
+        words = [f"topic{number % 40}word{one}" for one in range(30)]
+        parts = [f"## Part {part}\n\n{' '.join(lots.choices(words, k=40))}" for part in range(10)]
+        file = folder / "notes" / f"{number}.md"
+        file.write_text("\n\n".join([f"# Note {number}", *parts]), encoding="utf-8")
+    wide = {"wide": lambda: WordCounts(dimensions=384)}
+    with opened(folder / "home", chain="wide", embedders=wide) as memory:
+        memory.index(folder / "notes")
+        yield memory
+
+
+def test_a_map_of_5000_passages_is_drawn_soon_and_the_same_each_time(
+    large: Memory, open_page: Open
+) -> None:
+    from memwell.surfaces.web.map import regions
+
+    with serving(large) as address:
+        page = open_page("/map", address)
+        drawn = page.locator("#map[data-drawn]")
+        expect(drawn).to_be_visible()
+        milliseconds = int(drawn.get_attribute("data-drawn") or 0)
+        assert milliseconds < 6000  # 2 s where nothing else runs: docs/page.md
+        expect(page.get_by_role("status")).to_contain_text("5000 passages")
+        first = read(f"{address}/map/points")
+        regions.cache_clear()
+        assert read(f"{address}/map/points") == first
+
+
+def test_the_map_is_walked_with_the_mouse(open_page: Open) -> None:
+    page = open_page("/")
+    with page.expect_response("**/map/points") as answer:
+        page.goto("/map")
+    points = answer.value.json()["points"]
+    x, y, _, title, link = next(point for point in points if point[3] == "Boiler")
+    expect(page.get_by_role("heading", name="Regions")).to_be_visible()
+    box = page.locator("#map").bounding_box()
+    assert box
+    place = (
+        box["x"] + 1 + 30 + x * (box["width"] - 2 - 60),
+        box["y"] + 1 + 30 + y * (box["height"] - 2 - 60),
+    )
+    page.mouse.move(*place)
+    expect(page.get_by_role("tooltip")).to_have_text(title)
+    page.mouse.wheel(0, -300)
+    expect(page.get_by_role("tooltip")).to_be_hidden()  # until what is there is pointed at again
+    page.mouse.move(place[0] + 1, place[1])
+    expect(page.get_by_role("tooltip")).to_have_text(title)
+    page.mouse.down()
+    inwards = (place[0] + (60 if x < 0.5 else -60), place[1] + (20 if y < 0.5 else -20))
+    page.mouse.move(*inwards, steps=3)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("/map$"))
+    page.mouse.click(*inwards)
+    expect(page).to_have_url(re.compile(re.escape(link)))
+
+
+def test_the_map_can_be_read_as_a_list(open_page: Open) -> None:
+    page = open_page("/map")
+    expect(page.get_by_role("heading", name="Regions")).to_be_visible()
+    page.locator("#regions summary").first.click()
+    page.locator("#regions details a").first.click()
+    expect(page).to_have_url(re.compile("/(note|facts)"))
+
+
+# -- for everybody ---------------------------------------------------------------------------------
+
+
+def test_all_can_be_done_with_the_keyboard(open_page: Open) -> None:
+    page = open_page("/timeline")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("/")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("cat /")
+    hits = page.locator("a.hit")
+    expect(hits.nth(1)).to_be_visible()
+    expect(field).to_have_value("cat /")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(hits.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(hits.nth(0)).to_be_focused()
+    outline = hits.nth(0).evaluate("(link) => getComputedStyle(link).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Escape")
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/(note|facts)"))
+
+
+def test_light_and_dark_follow_the_system_until_one_chooses(open_page: Open) -> None:
+    def background(page: Page) -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light, dark = open_page("/"), open_page("/", color_scheme="dark")
+    assert background(light) != background(dark)
+    night = background(dark)
+    light.get_by_role("button", name="Dark").click()
+    assert background(light) == night
+    light.goto("/facts")
+    assert background(light) == night
+    light.get_by_role("button", name="Light").click()
+    assert background(light) != night
+
+
+def test_without_script_a_search_answers_and_a_fact_is_forgotten(
+    open_page: Open, memory: Memory
+) -> None:
+    fact = memory.remember("The lantern hangs by the door.").fact
+    page = open_page("/", java_script_enabled=False)
+    page.get_by_role("searchbox").fill("lantern")
+    page.get_by_role("button", name="Search").click()
+    page.locator("a.hit").first.click()
+    expect(page.locator(".statement")).to_have_text(fact.text)
+    page.get_by_role("link", name="Forget it").click()
+    page.get_by_role("button", name="Forget it").click()
+    expect(page.get_by_role("status")).to_have_text("1 forgotten.")
+    page.goto("/map")
+    page.get_by_role("link", name="The map as a list").click()
+    expect(page.get_by_role("heading", name="Regions", exact=True)).to_be_visible()
+
+
+def test_nothing_of_a_note_a_fact_or_a_query_is_run(open_page: Open, memory: Memory) -> None:
+    fact = memory.remember(
+        f"zebra {ATTACK}",
+        category="</select><script>window.harm = 5</script>",
+        tags=('"><script>window.harm=6</script>',),
+        origin="javascript:window.harm = 7",
+    ).fact
+    page = open_page("/")
+    page.get_by_role("searchbox").fill(f"zebra {ATTACK}")
+    expect(
+        page.locator(".passage", has_text="<script>window.harm = 1</script>").first
+    ).to_be_visible()
+    addresses = [
+        "/note?path=attack.md",
+        f"/facts/{fact.id}",
+        f"/facts/{fact.id}/forget",
+        f"/facts?{urlencode({'tag': ATTACK})}",
+    ]
+    asked = urlencode({"q": ATTACK, "path": f"{ATTACK}.md", "kind": "note"})
+    for address in (*addresses, f"/?{asked}", f"/why?{asked}", *VIEWS):
+        answer = page.goto(address)
+        assert answer
+        assert "script-src 'self';" in answer.headers["content-security-policy"]
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert page.evaluate("window.harm") is None, address
+        links = page.locator("a").evaluate_all("(links) => links.map((link) => link.protocol)")
+        assert {*links} == {"http:"}, address
+        assert page.locator("main script, main img, [onerror], [onload], [style]").count() == 0
+    memory.forget(fact.id)
+
+
+def test_a_phone_shows_each_view_without_scrolling_sideways(open_page: Open) -> None:
+    page = open_page("/", viewport={"width": 360, "height": 740})
+    for view in (*VIEWS, "/?q=zebra", "/note?path=long.md", "/why?q=cat&path=pets.md"):
+        page.goto(view)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
+
+
+def test_each_view_can_be_read_to_somebody(open_page: Open, memory: Memory) -> None:
+    """Landmarks are there, headings are in order, every field has a name."""
+    fact = memory.facts.find(FactFilter(tag="pets"))[0]
+    page = open_page("/")
+    for address in (*VIEWS, "/note?path=pets.md", f"/facts/{fact.id}", f"/facts/{fact.id}/forget"):
+        page.goto(address)
+        expect(page.get_by_role("banner")).to_have_count(1)
+        expect(page.get_by_role("main")).to_have_count(1)
+        levels = page.locator("h1, h2, h3").evaluate_all(
+            "(all) => all.map((one) => +one.tagName[1])"
+        )
+        assert levels[0] == 1, address
+        assert levels.count(1) == 1, address
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        nameless = (
+            "(all) => all.filter((one) => one.type !== 'hidden' && !one.labels.length).length"
+        )
+        assert page.locator("input, select, textarea").evaluate_all(nameless) == 0, address
+        assert page.title().endswith("memwell")
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_letters_stand_out_from_what_they_are_on(theme: int) -> None:
+    """Contrast is at least 4.5 to 1 (AA), in light and in dark."""
+    style = (STATIC / "memwell.css").read_text(encoding="utf-8")
+    found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)
+    colours = {name: pair[theme] for name, *pair in found}
+    grounds = [colours[name] for name in ("paper", "card", "rail")]
+    for name in ("ink", "quiet", "accent", "danger"):
+        for ground in grounds[: 2 if name in ("accent", "danger") else 3]:
+            assert contrast(colours[name], ground) >= 4.5, (name, ground)
+    assert contrast(colours["ink"], colours["mark"]) >= 4.5
+    assert contrast(colours["on-accent"], colours["accent"]) >= 4.5
+    assert contrast(colours["paper"], colours["danger"]) >= 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of two colours' luminances, as WCAG defines it."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_browser_gives_its_token_once(open_page: Open, folder: Path) -> None:
+    with opened(folder / "locked") as memory:
+        memory.remember("The chest is in the cellar.", scope="global")
+        token = Tokens(memory.home).add("laptop", user="anna")
+        with serving(memory) as address:
+            page = open_page("/facts", at=address)
+            expect(page).to_have_url(re.compile("/login$"))
+            assert "cellar" not in page.content()
+            page.get_by_label("Token").fill(token)
+            page.get_by_label("Token").press("Enter")
+            page.get_by_role("link", name="Facts").click()
+            expect(page.locator("body")).to_contain_text("The chest is in the cellar.")
+            page.goto("/map")
+            expect(page).to_have_url(re.compile("/map$"))
+            page.close()  # before its server: the map still asks for its points
+
+
+def test_the_evaluation_report_keeps_its_styles(open_page: Open, memory: Memory) -> None:
+    report = memory.home / "evaluation.html"
+    report.write_text("<!doctype html><title>R</title><style>p { color: rgb(1, 2, 3) }</style><p>r")
+    page = open_page("/evaluation/report")
+    expect(page.locator("p")).to_have_css("color", "rgb(1, 2, 3)")
+    report.unlink()

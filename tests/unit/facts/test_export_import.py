@@ -1,0 +1,552 @@
+"""Facts as files: exported and taken in, backed up while in use, put back, checked."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import random
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memwell import Memory
+from memwell.errors import HomeError, NotFoundError
+from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to_markdown
+from memwell.facts.service import FactService, NewFact, normalised
+from memwell.model import Viewer
+from memwell.store.sqlite.backup import create_backup, restore
+from memwell.store.sqlite.database import Database, _checksum_vfs
+from memwell.store.sqlite.facts import FactFilter, FactStore
+from memwell.store.sqlite.verify import verify
+from tests.conftest import REPOSITORY
+from tests.surfaces.cli.test_cli import run, run_json
+
+NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
+ANNA, BEN = Viewer("anna", "main", "s1"), Viewer("ben", "main", "s2")
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty"]
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def store(home: Path) -> FactStore:
+    return FactStore(home / "memory.db")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> FactStore:
+    return FactStore(tmp_path / "other" / "memory.db")
+
+
+def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+    return FactService(store, viewer, now)
+
+
+def text_of(store: FactStore, viewer: Viewer = ANNA) -> str:
+    return to_jsonl(export_facts(keeper(store, viewer)))
+
+
+def filled(store: FactStore) -> list[str]:
+    """Facts with everything: tags, history, superseded, expiring, odd signs, other scopes."""
+    told = keeper(store)
+    standup = told.remember(NewFact("Standup is at 9:30.", tags=("Team", "time"))).fact
+    later = keeper(store, now=NOW + dt.timedelta(days=2))
+    new = later.supersede(standup.id, NewFact("Standup is at 14:15.", category="decision")).fact
+    later.remember(NewFact("standup is at 14:15"))
+    told.remember(NewFact("Two\nlines,\u2028a \x85 sign and 日本 🐈", scope="global", importance=1))
+    told.remember(NewFact("Deploy is running.", decay_class="checkpoint", confidence=1 / 3))
+    ben = keeper(store, BEN).remember(NewFact("Ben keeps a newt.", scope="user")).fact
+    return [standup.id, new.id, ben.id]
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def damage(file: Path, *statements: str) -> None:
+    """Change a file so that only what it says is wrong; its checksums fit."""
+    connection = apsw.Connection(str(file), vfs=_checksum_vfs())
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+# -- export and import -----------------------------------------------------------------------------
+
+
+def test_export_import_export_is_the_same_file(store: FactStore, other: FactStore) -> None:
+    filled(store)
+    first = text_of(store)
+    report = import_jsonl(first.encode(), keeper(other))
+    assert (report.added, report.refused, report.left_out) == (4, [], {})
+    assert text_of(other) == first
+    again = import_jsonl(first.encode(), keeper(other))
+    assert (again.added, again.updated, again.unchanged) == (0, 0, 4)
+    ids = [json.loads(line)["id"] for line in first.split("\n") if line]
+    assert ids == sorted(ids)
+    assert verify(other.database.path, normalised) == []
+
+
+def test_an_export_holds_what_the_viewer_sees_and_its_history(store: FactStore) -> None:
+    old, new, ben = filled(store)
+    found = {fact["id"]: fact for fact in export_facts(keeper(store))}
+    assert ben not in found
+    assert [event["what"] for event in found[old]["events"]] == ["added", "superseded"]
+    assert [event["what"] for event in found[new]["events"]] == ["added", "reinforced"]
+    assert found[old]["superseded_by"] == new
+    assert "newt" not in text_of(store)
+
+
+def test_markdown_is_for_reading(store: FactStore) -> None:
+    old, new, _ = filled(store)
+    text = to_markdown(export_facts(keeper(store)))
+    assert "\n## decision\n\n- Standup is at 14:15." in text
+    assert "- ~~Standup is at 9:30.~~  \n  2026-02-10 · session s1 · #team · #time" in text
+    assert f"superseded by `{new}` · `{old}`" in text
+
+
+@pytest.mark.parametrize(("chain", "mode"), [("", "words"), ("test", "hybrid")])
+def test_fifty_queries_are_answered_the_same_after_import(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chain: str, mode: str
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", chain)
+    chance = random.Random(7)
+    with Memory() as memory:
+        for number in range(200):
+            words = " ".join(chance.choices(WORDS, k=6))
+            memory.remember(f"Item {number} is near {words}.", tags=(chance.choice(WORDS),))
+        content = to_jsonl(export_facts(memory.facts)).encode()
+        queries = [" ".join(chance.sample(WORDS, 2)) for _ in range(50)]
+        memory.fill()
+        answers = [answer(memory, query, mode) for query in queries]
+    with Memory(tmp_path / "other") as memory:
+        assert import_jsonl(content, memory.facts).added == 200
+        memory.search("anything")
+        memory.fill()
+        assert [answer(memory, query, mode) for query in queries] == answers
+        assert to_jsonl(export_facts(memory.facts)).encode() == content
+    assert all(answers)
+
+
+def answer(memory: Memory, query: str, mode: str) -> list[tuple[str, str, float]]:
+    hits = memory.search(query, mode=mode, k=10).hits
+    return [(hit.path, hit.text, round(hit.score, 6)) for hit in hits]
+
+
+def changed(line: str, **changes: Any) -> str:
+    return json.dumps({**json.loads(line), **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "note"}, 'it is no object of the kind "fact"'),
+        ({"id": "../x"}, "id is none"),
+        ({"id": 5}, "id is no text"),
+        ({"text": "  "}, "text is empty"),
+        ({"text": "half \ud800 a pair"}, "text is no valid Unicode"),
+        ({"importance": float("nan")}, "importance is no number between 0 and 1"),
+        ({"confidence": True}, "confidence is no number"),
+        ({"scope": "planet"}, "scope and target do not fit"),
+        ({"scope": "global"}, "scope and target do not fit"),
+        ({"created_at": "yesterday"}, "created_at is no time"),
+        ({"expires_at": "2026-02-10T12:00:00+09:00"}, "expires_at is not in UTC"),
+        ({"confirmed_at": None}, "confirmed_at is no text"),
+        ({"decay_class": "never"}, "decay_class is none that is known"),
+        ({"tags": "one"}, "tags is no list"),
+        ({"tags": ["one\ntwo"]}, "a tag has more than one line"),
+        ({"events": [5]}, "events is no list of objects"),
+        ({"events": [{"at": "x", "what": "y", "detail": ""}]}, "the time of an event is no time"),
+        ({"superseded_by": "self", "id": "self"}, "self would come to supersede itself"),
+        ({"text": "hello!"}, "it is a bare greeting"),
+        ({"text": f"The token is {TOKEN}"}, "it holds a secret (GitHub token)"),
+    ],
+)
+def test_a_malformed_line_is_named_and_stops_nothing(
+    store: FactStore, other: FactStore, changes: dict[str, Any], reason: str
+) -> None:
+    keeper(store).remember(NewFact("The cat is grey."))
+    line = text_of(store).strip()
+    wrong = changed(line, **{"id": "other", **changes})
+    report = import_jsonl(f"{wrong}\n\n{line}\n".encode(), keeper(other))
+    assert report.added == 1
+    assert [(one.line, reason in one.reason) for one in report.refused] == [(1, True)]
+    assert TOKEN not in str(report)
+
+
+def test_what_is_no_json_or_lacks_something_is_named(store: FactStore) -> None:
+    lines = [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"kind": "fact", "id": "x"}']
+    report = import_jsonl(b"\xef\xbb\xbf" + b"\r\n".join(lines), keeper(store))
+    assert [one.line for one in report.refused] == [1, 2, 3, 4, 5]
+    assert report.refused[4].reason.startswith("it lacks text, category")
+    assert not store.database.path.exists()
+
+
+def test_secrets_are_taken_when_they_are_trusted(store: FactStore, other: FactStore) -> None:
+    keeper(store).remember(NewFact(f"The token is {TOKEN}", secrets="allow"))
+    content = text_of(store).encode()
+    assert import_jsonl(content, keeper(other)).added == 0
+    assert import_jsonl(content, keeper(other), trust=True).added == 1
+    assert text_of(other).encode() == content
+
+
+def test_facts_of_other_scopes_are_counted_and_not_shown(
+    store: FactStore, other: FactStore
+) -> None:
+    filled(store)
+    owner = Viewer("anna", "main", "s1")
+    both = text_of(store, owner) + text_of(store, BEN)
+    report = import_jsonl(both.encode(), keeper(other, BEN))
+    assert report.left_out == {"session s1": 3}
+    assert report.added == 2  # Ben's own, and the global one
+    assert report.unchanged == 1  # the global one is in both exports
+    assert "Standup" not in str(report)
+    assert "Standup" not in text_of(other, ANNA)
+
+
+def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: FactStore) -> None:
+    _, _, ben = filled(store)
+    line = text_of(store, BEN).strip().split("\n")
+    stolen = changed(next(one for one in line if ben in one), scope="user", target="anna")
+    report = import_jsonl(stolen.encode(), keeper(store))
+    assert [one.reason for one in report.refused] == [f"the id {ben} cannot be used here"]
+    assert keeper(store, BEN).get(ben).text == "Ben keeps a newt."
+
+
+def test_the_one_that_was_confirmed_last_stays(store: FactStore, other: FactStore) -> None:
+    fact = keeper(store).remember(NewFact("The cat is grey.")).fact
+    before = text_of(store)
+    import_jsonl(before.encode(), keeper(other))
+    keeper(store, now=NOW + dt.timedelta(days=1)).remember(NewFact("the cat is grey"))
+    after = text_of(store)
+    assert import_jsonl(after.encode(), keeper(other)).updated == 1
+    assert text_of(other) == after
+    assert import_jsonl(before.encode(), keeper(other)).unchanged == 1
+    assert text_of(other) == after
+    keeper(store, now=NOW + dt.timedelta(days=2)).supersede(fact.id, NewFact("The cat is white."))
+    report = import_jsonl(text_of(store).encode(), keeper(other))
+    assert (report.added, report.updated) == (1, 1)  # superseding is news, if no confirmation
+    assert text_of(other) == text_of(store)
+
+
+def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
+    store: FactStore, other: FactStore
+) -> None:
+    fact = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
+    line = text_of(store).strip()
+    import_jsonl(line.encode(), keeper(other))
+    newer = "2026-03-01T00:00:00.000+00:00"
+    lines = [
+        changed(line, id="copy", text="the CAT is grey"),
+        changed(line, id="b", text="B is b", superseded_by="c"),
+        changed(line, id="c", text="C is c", superseded_by="b"),
+        changed(line, scope="session", target="s1", confirmed_at=newer),
+    ]
+    report = import_jsonl("\n".join(lines).encode(), keeper(other))
+    assert [(one.line, one.reason) for one in report.refused] == [
+        (1, f"the same is remembered already, as {fact.id}"),
+        (3, "c would come to supersede itself"),
+        (4, f"{fact.id} is there already, in the wider scope user"),
+    ]
+    assert verify(other.database.path, normalised) == []
+
+
+def test_what_was_forgotten_can_be_taken_in_again_and_is_found(memory: Memory) -> None:
+    fact = memory.remember("The hamster is called Pip.").fact
+    content = to_jsonl(export_facts(memory.facts)).encode()
+    assert memory.search("hamster", mode="words").hits
+    memory.forget(fact.id)
+    assert not memory.search("hamster", mode="words").hits
+    import_jsonl(content, memory.facts)
+    assert [hit.path for hit in memory.search("hamster", mode="words").hits] == [fact.id]
+    with Memory(user="ben") as ben:
+        ben.search("hamster", mode="words")
+    assert [hit.path for hit in memory.search("hamster", mode="words").hits] == [fact.id]
+
+
+# -- backup and restore ----------------------------------------------------------------------------
+
+
+def test_a_backup_taken_while_others_remember_restores_and_verifies(
+    home: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys\nfrom memwell import Memory\n"
+        "with Memory() as memory:\n"
+        "    for number in range(100_000):\n"
+        "        memory.remember(f'Fact {number} of {sys.argv[1]}', tags=('load',))\n"
+        "        print(number, flush=True)\n"
+    )
+    environment = {**os.environ, "MEMWELL_HOME": str(home)}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(child)],
+            stdout=subprocess.PIPE,
+            cwd=REPOSITORY,
+            env=environment,
+        )
+        for child in range(2)
+    ]
+    try:
+        for child in children:
+            assert child.stdout
+            child.stdout.readline()
+        database = FactStore(home / "memory.db").database
+        saved = []
+        for number in range(3):
+            time.sleep(0.5)
+            saved.append(create_backup(database, tmp_path / f"{number}.backup"))
+        done = restore(database, tmp_path / "1.backup", NOW)  # also while they write
+        assert done.facts == saved[1].facts
+        time.sleep(0.5)
+        assert all(child.poll() is None for child in children)
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+    assert 0 < saved[0].facts < saved[1].facts < saved[2].facts
+    assert verify(home / "memory.db", normalised) == []
+    for number in range(3):
+        assert verify(tmp_path / f"{number}.backup", normalised) == []
+    fresh = FactStore(tmp_path / "other" / "memory.db")
+    assert restore(fresh.database, tmp_path / "2.backup", NOW).kept is None
+    assert len(FactService(fresh, Viewer(agent="main")).find(FactFilter())) == saved[2].facts
+    assert verify(fresh.database.path, normalised) == []
+
+
+def test_a_backup_of_what_is_still_in_the_log_reads_as_sound(
+    store: FactStore, tmp_path: Path
+) -> None:
+    """Pages out of the log had no checksums, and the copy of 5,000 facts read as damaged."""
+    keeper(store).remember(NewFact("The cat is grey."))
+    line = json.loads(text_of(store))
+    many = (json.dumps({**line, "id": f"n{n}", "text": f"Fact {n} of many"}) for n in range(5000))
+    assert import_jsonl("\n".join(many).encode(), keeper(store)).added == 5000
+    assert create_backup(store.database, tmp_path / "a.backup").facts == 5001
+    assert restore(store.database, tmp_path / "a.backup", NOW).facts == 5001
+    assert verify(tmp_path / "a.backup", normalised) == []
+    store.close()
+    assert verify(store.database.path, normalised) == []
+
+
+def test_after_restoring_a_search_shows_exactly_what_was_restored(
+    memory: Memory, tmp_path: Path
+) -> None:
+    def found() -> set[str]:
+        return {hit.text for hit in memory.search("hamster", mode="words", k=20).hits}
+
+    pip = memory.remember("The hamster is called Pip.").fact
+    lost = memory.remember("The hamster eats oats.").fact
+    before, there = to_jsonl(export_facts(memory.facts)), found()
+    database = memory.facts.store.database
+    create_backup(database, tmp_path / "a.backup")
+    memory.supersede(pip.id, "The hamster is called Bolt.")
+    memory.remember("The hamster sleeps.")
+    memory.forget(lost.id)
+    assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
+    after, revision = to_jsonl(export_facts(memory.facts)), memory.facts.store.revision()
+    done = restore(database, tmp_path / "a.backup", NOW)
+    assert done.revision > revision
+    assert found() == there
+    assert to_jsonl(export_facts(memory.facts)) == before
+    assert done.kept == str(memory.home / "memory.db.before-20260210-120000")
+    again = restore(database, Path(done.kept), NOW)
+    assert again.kept == f"{done.kept}-2"
+    assert to_jsonl(export_facts(memory.facts)) == after
+    assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
+    memory.remember("The hamster runs.")
+    assert "The hamster runs." in found()
+
+
+def test_what_was_promoted_since_is_hidden_again(tmp_path: Path, workspace: Path) -> None:
+    with Memory(user="anna") as anna, Memory(user="ben") as ben:
+        fact = anna.remember("The parrot is called Quixote.", scope="user").fact
+        database = anna.facts.store.database
+        create_backup(database, tmp_path / "a.backup")
+        anna.facts.promote(fact.id, "global")
+        assert ben.search("parrot", mode="words").hits
+        restore(database, tmp_path / "a.backup", NOW)
+        assert not ben.search("parrot", mode="words").hits
+        assert anna.search("parrot", mode="words").hits
+
+
+def test_a_damaged_or_deleted_memory_is_restored(memory: Memory, tmp_path: Path) -> None:
+    memory.remember("The hamster is called Pip.")
+    create_backup(memory.facts.store.database, tmp_path / "a.backup")
+    memory.remember("The hamster is called Bolt.")
+    assert len(memory.search("hamster", mode="words").hits) == 2
+    memory.close()
+    file = memory.home / "memory.db"
+    for broken in (file.read_bytes()[:200] + b"x" * 9000, None):
+        if broken:
+            file.write_bytes(broken)
+        else:
+            file.unlink()
+        with Memory() as other:
+            done = restore(other.facts.store.database, tmp_path / "a.backup", NOW)
+            hits = other.search("hamster", mode="words").hits
+        assert [hit.text for hit in hits] == ["The hamster is called Pip."]
+        assert (done.kept is None) == (broken is None)
+        assert done.kept is None or Path(done.kept).read_bytes() == broken
+
+
+def test_files_are_private_and_nothing_else_stays(store: FactStore, tmp_path: Path) -> None:
+    filled(store)
+    os.umask(os.umask(0o022))
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    create_backup(store.database, folder / "a.backup")
+    with pytest.raises(HomeError, match=r"exists already.*--force"):
+        create_backup(store.database, folder / "a.backup")
+    create_backup(store.database, folder / "a.backup", force=True)
+    done = restore(store.database, folder / "a.backup", NOW)
+    assert [file.name for file in folder.iterdir()] == ["a.backup"]
+    home = store.database.path.parent
+    assert not [*home.glob("*.part*"), *home.glob(".*")]
+    assert {mode(file) for file in (*home.glob("memory.db*"), folder / "a.backup")} == {0o600}
+    assert done.kept is not None
+    assert verify(Path(done.kept), normalised) == []
+
+
+def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: Path) -> None:
+    filled(store)
+    before = text_of(store)
+    good = tmp_path / "good.backup"
+    create_backup(store.database, good)
+    (tmp_path / "text").write_text("Not a database at all. " * 500)
+    whole = good.read_bytes()
+    (tmp_path / "torn").write_bytes(whole[:5000] + bytes(4000) + whole[9000:])
+    (tmp_path / "newer").write_bytes(whole)
+    damage(tmp_path / "newer", "PRAGMA user_version = 99")
+    (tmp_path / "empty").touch()
+    with Database(tmp_path / "index").writing():
+        pass
+    reasons = {
+        "text": "damaged",
+        "torn": "damaged",
+        "newer": "newer memwell",
+        "empty": "no memory.db",
+        "index": "no memory.db",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(HomeError, match=reason):
+            restore(store.database, tmp_path / name, NOW)
+        assert any(reason in finding.what for finding in verify(tmp_path / name, normalised)), name
+    with pytest.raises(NotFoundError, match="There is no file"):
+        restore(store.database, tmp_path / "nothing", NOW)
+    for memory in (store.database.path, Path(f"{store.database.path}-wal")):
+        with pytest.raises(HomeError, match="is the memory itself"):
+            create_backup(store.database, memory, force=True)
+    with pytest.raises(HomeError, match="is the memory itself"):
+        restore(store.database, store.database.path, NOW)
+    assert text_of(store) == before
+    assert not [*store.database.path.parent.glob("*.before-*")]
+
+
+def test_a_backup_whose_facts_contradict_each_other_is_refused(
+    store: FactStore, tmp_path: Path
+) -> None:
+    filled(store)
+    before, file = text_of(store), tmp_path / "a.backup"
+    create_backup(store.database, file)
+    damage(
+        file, "DROP INDEX one_of_a_kind", "UPDATE fact_rows SET folded = 'x', superseded_by = NULL"
+    )
+    with pytest.raises(HomeError, match="contradict each other"):
+        restore(store.database, file, NOW)
+    assert text_of(store) == before
+    assert not [*store.database.path.parent.glob("*.before-*")]
+
+
+# -- verify ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statements", "what"),
+    [
+        (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the folded text is not"),
+        (["UPDATE fact_rows SET superseded_by = 'OLD' WHERE id = 'NEW'"], "in a circle: NEW, OLD"),
+        (
+            ["UPDATE fact_rows SET expires_at = 'soon' WHERE id = 'NEW'"],
+            "expires_at is no time: NEW",
+        ),
+        (["UPDATE fact_events SET at = '' WHERE fact_id = 'NEW'"], "time of an event is none: NEW"),
+        (["INSERT INTO fact_tags VALUES ('nobody', 'x')"], "1 rows of fact_tags belong to no fact"),
+        (["INSERT INTO fact_events VALUES ('nobody', '', '', '')"], "1 rows of fact_events belong"),
+        (
+            [
+                "DROP INDEX one_of_a_kind",
+                "UPDATE fact_rows SET superseded_by = NULL, text ="
+                " 'x', folded = 'x' WHERE id IN ('OLD', 'NEW')",
+            ],
+            "the same is held true twice in a scope",
+        ),
+        (["UPDATE revisions SET last = 1"], "the revision is ahead of the count"),
+        (["DELETE FROM revisions"], "there are 0 counts of revisions"),
+        (["DROP TABLE fact_events"], "its tables are not those of a memory"),
+    ],
+)
+def test_verify_finds_what_was_damaged(
+    store: FactStore, workspace: Path, statements: list[str], what: str
+) -> None:
+    old, new, _ = filled(store)
+    store.close()
+    file = store.database.path
+    assert run("verify", cwd=workspace).stdout == f"{file} is sound\n"
+    named = [one.replace("OLD", old).replace("NEW", new) for one in statements]
+    damage(file, "PRAGMA foreign_keys = OFF", *named)
+    said = run("verify", cwd=workspace)
+    assert said.returncode == 1
+    expected = {what.replace("OLD", old).replace("NEW", new)}
+    if "circle" in what:  # told at different times of one clock, either may sort first
+        expected.add(f"in a circle: {old}, {new}")
+    assert any(one in said.stdout for one in expected), said.stdout
+    assert "Standup" not in said.stdout
+
+
+def test_verify_finds_a_flipped_bit(store: FactStore) -> None:
+    filled(store)
+    store.close()
+    file = store.database.path
+    content = bytearray(file.read_bytes())
+    content[content.index(b"Ben keeps")] ^= 1
+    file.write_bytes(content)
+    assert any("damaged" in finding.what for finding in verify(file, normalised))
+    with pytest.raises(HomeError, match="is damaged"):
+        create_backup(store.database, file.with_name("a.backup"))
+    assert not file.with_name("a.backup").exists()
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
+    assert run("verify", cwd=workspace).returncode == 0  # nothing is remembered, nothing wrong
+    assert "Nothing has been remembered" in run("backup", "x", cwd=workspace).stderr
+    run("remember", "Der Kater heißt Miso.", "--tag", "pets", cwd=workspace)
+    shown = run("export", cwd=workspace).stdout
+    assert run("export", "facts.jsonl", cwd=workspace).stdout == "1 facts written to facts.jsonl\n"
+    file = workspace / "facts.jsonl"
+    assert file.read_text(encoding="utf-8") == shown
+    assert mode(file) == 0o600
+    assert "## fact" in run("export", "--format", "markdown", cwd=workspace).stdout
+    assert run_json("export", cwd=workspace)["facts"][0]["tags"] == ["pets"]
+    assert run_json("backup", "a.backup", cwd=workspace)["facts"] == 1
+    fact_id = json.loads(shown)["id"]
+    run("forget", fact_id, cwd=workspace)
+    done = run_json("import", "facts.jsonl", cwd=workspace)
+    assert (done["added"], done["refused"], done["left_out"]) == (1, [], {})
+    assert run("import", "-", cwd=workspace, stdin="{\n").stderr == "line 1: it is no JSON\n"
+    assert run("export", cwd=workspace).stdout == shown
+    run("remember", "Der Hund heißt Rex.", cwd=workspace)
+    assert run("restore", "a.backup", cwd=workspace).stdout.startswith("1 facts restored from")
+    assert run("export", cwd=workspace).stdout == shown
+    assert run_json("verify", "a.backup", cwd=workspace)["sound"] is True
+    assert run("verify", "nothing", cwd=workspace).returncode == 3
+    assert "every user" in run("backup", "--help", cwd=workspace).stdout

@@ -1,0 +1,341 @@
+"""Filling a space: nothing is embedded twice, little is lost, nothing wrong is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import numpy as np
+import pytest
+
+from memwell import Memory
+from memwell.embed.base import BatchRefused, Limits
+from memwell.memory.embed_pending import random_cosines, run_parallel, split_batches
+from memwell.store.sqlite.cache import VectorCache
+from memwell.store.sqlite.spaces import WaitingChunk
+from memwell.token_estimate import count_tokens
+from tests.conftest import REPOSITORY, Write
+from tests.support.embedders import Faulty
+from tests.support.states import index_file
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+
+@pytest.fixture
+def provider() -> Faulty:
+    return Faulty()
+
+
+@pytest.fixture
+def filled(
+    provider: Faulty, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> Memory:
+    """A memory of three notes with their vectors."""
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    for name in ("one", "two", "three"):
+        write(f"{name}.md", f"# {name.title()}\n\nThe note about {name}.\n")
+    memory = Memory(embedders={"mine": lambda: provider})
+    memory.index(workspace)
+    assert len(provider.texts) == 3
+    return memory
+
+
+# -- never twice -----------------------------------------------------------------------------------
+
+
+def test_a_reindex_with_nothing_new_embeds_nothing(
+    filled: Memory, provider: Faulty, workspace: Path
+) -> None:
+    filled.index(workspace)
+    assert len(provider.texts) == 3
+
+
+def test_a_renamed_or_moved_note_is_not_embedded_again(
+    filled: Memory, provider: Faulty, workspace: Path
+) -> None:
+    (workspace / "one.md").rename(workspace / "uno.md")
+    (workspace / "sub").mkdir()
+    (workspace / "two.md").rename(workspace / "sub" / "two.md")
+    filled.index(workspace)
+    assert len(provider.texts) == 3
+    assert filled.search("one", mode="meaning").hits[0].path == "uno.md"
+
+
+def test_a_note_that_is_restored_is_not_embedded_again(
+    filled: Memory, provider: Faulty, workspace: Path
+) -> None:
+    text = (workspace / "one.md").read_text()
+    (workspace / "one.md").unlink()
+    filled.index(workspace)
+    (workspace / "back.md").write_text(text)
+    assert filled._vectors.fill().embedded == 0
+    filled.index(workspace)
+    assert len(provider.texts) == 3
+
+
+def test_a_copy_is_not_embedded_again(filled: Memory, provider: Faulty, workspace: Path) -> None:
+    shutil.copy(workspace / "one.md", workspace / "copy.md")
+    filled.index(workspace)
+    assert len(provider.texts) == 3
+    assert filled.spaces()[0].embedded == 4
+
+
+def test_equal_passages_of_another_chunking_are_not_embedded_again(
+    filled: Memory, provider: Faulty, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_CHUNK_SIZE", "300")
+    (report,) = filled.index(workspace)
+    assert report.changed == 3
+    assert len(provider.texts) == 3
+
+
+def test_an_index_that_was_deleted_comes_back_without_embedding(
+    filled: Memory, provider: Faulty, workspace: Path
+) -> None:
+    filled.reset()
+    filled.index(workspace)
+    assert len(provider.texts) == 3
+    assert filled.spaces()[0].embedded == 3
+
+
+def test_only_what_was_edited_is_embedded(
+    filled: Memory, provider: Faulty, workspace: Path
+) -> None:
+    (workspace / "one.md").write_text(
+        "# One\n\nThe note about one.\n\n# More\n\nAnother section.\n"
+    )
+    filled.index(workspace)
+    assert len(provider.texts) == 4
+    assert "Another section" in provider.texts[-1]
+
+
+# -- the cache -------------------------------------------------------------------------------------
+
+
+def vector(number: int) -> Matrix:
+    row = np.zeros((1, 64), dtype=np.float32)
+    row[0, number % 64] = 1
+    return row
+
+
+def test_the_cache_is_bounded_and_forgets_what_was_not_used_for_longest(tmp_path: Path) -> None:
+    size = 64 * 4
+    cache = VectorCache(tmp_path / "cache.db", most_bytes=100 * size)
+    cache.put("f", ((f"text {number}", vector(number)) for number in range(99)))
+    cache.trim()
+    assert len(cache.get("f", 64, [f"text {number}" for number in range(99)])) == 99
+    cache.put("f", [("text 0", vector(0))])  # used again
+    cache.put("f", ((f"more {number}", vector(number)) for number in range(11)))
+    cache.trim()
+    kept = cache.get("f", 64, [f"text {number}" for number in range(99)])
+    assert len(kept) == 90 - 11
+    assert "text 0" in kept
+    assert "text 1" not in kept
+    cache.close()
+
+
+def test_vectors_of_another_model_are_not_taken(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path / "cache.db", most_bytes=10**6)
+    cache.put("f", [("text", vector(1))])
+    assert cache.get("g", 64, ["text"]) == {}
+    np.testing.assert_array_equal(cache.get("f", 64, ["text", "other"])["text"], vector(1))
+    cache.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a database at all" * 500])
+def test_a_damaged_cache_costs_time_and_nothing_else(
+    filled: Memory, provider: Faulty, workspace: Path, home: Path, damage: bytes
+) -> None:
+    filled.close()
+    cache = index_file(home).with_name("embeddings.db")
+    cache.write_bytes(damage)
+    filled.reset()
+    filled.index(workspace)
+    assert filled.spaces()[0].embedded == 3
+    filled.reset()
+    filled.index(workspace)
+    assert len(provider.texts) == 6  # embedded again once, and cached again
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_as_large_as_its_provider_takes() -> None:
+    items = [WaitingChunk(number, "word " * (1 + 37 * number % 900)) for number in range(300)]
+    limits = Limits(tokens=8_000, texts=50)
+    batches = [*split_batches(items, limits)]
+    assert [item for batch in batches for item in batch] == items
+    for batch, following in zip(batches, [*batches[1:], None], strict=True):
+        tokens = sum(count_tokens(item.text) for item in batch)
+        assert tokens <= 8_000
+        assert len(batch) <= 50
+        if following:
+            assert tokens + count_tokens(following[0].text) > 8_000 or len(batch) == 50
+    assert [
+        len(batch) for batch in split_batches([WaitingChunk(1, "x" * 100_000)] * 2, limits)
+    ] == [1, 1]
+
+
+def test_so_many_batches_at_once_and_no_more() -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def work(batch: Sequence[WaitingChunk]) -> list[Matrix]:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.02)
+        with lock:
+            at_once -= 1
+        return []
+
+    batches = [[WaitingChunk(number, "x")] for number in range(12)]
+    done = [batch for batch, _ in run_parallel(work, batches, 4)]
+    assert sorted(batch[0].chunk_id for batch in done) == [*range(12)]
+    assert most == 4
+
+
+def test_the_newest_notes_come_first(
+    provider: Faulty, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    for age, name in enumerate(("newest", "newer", "old", "older", "oldest")):
+        os.utime(write(f"{name}.md", name), (1e9 - age, 1e9 - age))
+    with Memory(embedders={"mine": lambda: provider}) as memory:
+        memory.index(workspace)
+    assert provider.texts == ["newest", "newer", "old", "older", "oldest"]
+
+
+def test_one_bad_input_never_sinks_its_batch(
+    provider: Faulty, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Picky(Faulty):
+        def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+            if any("poison" in text for text in texts):
+                raise BatchRefused("I will not")
+            return super().embed_documents(texts)
+
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    for number in range(9):
+        write(f"{number}.md", "poison" if number == 4 else f"number {number}")
+    with Memory(embedders={"mine": Picky}) as memory:
+        memory.index(workspace, embed=False)
+        report = memory.fill()
+        assert (report.embedded, report.refused, report.left) == (8, ("I will not",), 0)
+        assert memory.spaces()[0].state == "live"
+        assert memory.search("poison").hits[0].path == "4.md"
+        assert memory.fill().refused == ()
+
+
+# -- interrupted -----------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {repository!r})
+from memwell.surfaces.cli import main
+import memwell.memory
+from tests.support.embedders import Faulty
+slow = Faulty(batch_texts=5, seconds=0.05)
+before = memwell.memory.Memory.__init__
+def init(self, *args, **options):
+    before(self, *args, **options, embedders={{"mine": lambda: slow}})
+memwell.memory.Memory.__init__ = init
+sys.argv = ["memwell", "index", {workspace!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_what_was_written_survives_kill_and_ctrl_c(
+    how: signal.Signals, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    for number in range(200):
+        write(f"{number}.md", f"number {number}")
+    script = SCRIPT.format(repository=str(REPOSITORY), workspace=str(workspace))
+    child = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    embedded = 0
+    while embedded < 30:
+        assert child.poll() is None
+        time.sleep(0.05)
+        if index_file(home).exists():
+            connection = apsw.Connection(str(index_file(home)), flags=apsw.SQLITE_OPEN_READONLY)
+            connection.set_busy_timeout(5000)
+            tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vectors'")
+            embedded = connection.execute("SELECT count(*) FROM vectors").get if tables.get else 0
+            connection.close()
+    begun = time.monotonic()
+    child.send_signal(how)
+    _, said = child.communicate(timeout=30)
+    assert time.monotonic() - begun < 5
+    assert "Traceback" not in said
+    provider = Faulty()
+    with Memory(embedders={"mine": lambda: provider}) as memory:
+        kept = memory.spaces()[0].embedded
+        assert kept >= embedded
+        report = memory.fill()
+        assert report.embedded + report.from_cache == 200 - kept
+        assert report.embedded >= 200 - kept - 5  # at most a batch was cached but not yet written
+
+
+def test_two_processes_do_not_do_the_same_work(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    for number in range(40):
+        write(f"{number}.md", f"number {number}")
+    slow = Faulty(batch_texts=5, seconds=0.1)
+    with Memory(embedders={"mine": lambda: slow}) as one, Memory(embedders={"mine": Faulty}) as two:
+        one.index(workspace, embed=False)
+        thread = threading.Thread(target=one.fill)
+        thread.start()
+        while not slow.texts:
+            time.sleep(0.01)
+        assert two.fill().notes == ("Another process is embedding",)
+        thread.join()
+        assert len(slow.texts) == 40
+
+
+def test_watch_fills_in_the_background(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    write("one.md", "the first")
+    stop = threading.Event()
+    with Memory(embedders={"mine": Faulty}) as memory:
+        memory.index(workspace, embed=False)
+        thread = threading.Thread(target=memory.watch, args=(lambda event: None, stop))
+        thread.start()
+        try:
+            until(lambda: [space.embedded for space in memory.spaces()] == [1])
+            write("two.md", "the second")
+            until(lambda: memory.spaces()[0].embedded == 2)
+        finally:
+            stop.set()
+            thread.join()
+        assert memory.search("second", mode="meaning").hits[0].path == "two.md"
+
+
+def until(true: object) -> None:
+    deadline = time.monotonic() + 20
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_random_cosines_are_those_of_different_notes() -> None:
+    same, other = vector(1).tobytes(), vector(2).tobytes()
+    mean, deviation = random_cosines([(1, same), (2, other)] * 500)
+    assert (mean, deviation) == (0.0, 0.0)  # pairs of one note, all of cosine 1, are left out
+    assert random_cosines([(1, same), (1, other)]) == (None, None)
+    assert random_cosines([]) == (None, None)
