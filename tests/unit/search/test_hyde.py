@@ -128,8 +128,8 @@ def test_a_model_that_fails_is_waited_for_once_by_all_processes(
     server.usually = act
     first, second = (run("recall", QUESTION, cwd=notes) for _ in range(2))
     assert first.stderr.count("\n") == second.stderr.count("\n") == 1
-    assert "it is left alone for a while" in first.stderr
-    assert f"a-model at {server.url.split('/')[2]} is left alone for now: " in second.stderr
+    assert "a cooldown begins" in first.stderr
+    assert f"a-model at {server.url.split('/')[2]} is in its cooldown: " in second.stderr
     asked = len(server.requests)
     with Memory(fallback_workspace=notes) as memory:
         for word in ("bread", "oven", "bread"):
