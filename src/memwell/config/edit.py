@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memwell.config.load import FILE_NAME, load, setting_named, to_toml, user_config_folder
-from memwell.config.settings import Value
+from memwell.config.fields import Value, to_toml
+from memwell.config.load import FILE_NAME, load, user_config_folder
+from memwell.config.settings import setting_named
 from memwell.errors import ConfigError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -70,7 +71,7 @@ def _check(
     for name, value in values.items():
         if held[name] != value:
             raise ConfigError(
-                f"{name} is {to_toml(held[name])} ({held.origins[name]}) after {to_toml(value)} was"
+                f"{name} is {to_toml(held[name])} ({held.origin(name)}) after {to_toml(value)} was"
                 " written, which was taken back",
                 f"Look whether another program writes {FILE_NAME}",
             )

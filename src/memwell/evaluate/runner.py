@@ -21,12 +21,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memwell.config.load import Config, setting_named
+from memwell.config.settings import Settings, setting_named
 from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
-from memwell.evaluate.tune import Settings
+from memwell.evaluate.tune import Overrides
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
 from memwell.ingest.sync import Progress, no_progress
@@ -49,7 +49,7 @@ _PER_DOCUMENT = 5
 
 def evaluate_memory(
     dataset: Dataset,
-    settings: Config,
+    settings: Settings,
     mode: str,
     cache: Path,
     progress: Progress = no_progress,
@@ -63,16 +63,16 @@ def evaluate_memory(
 
     With an `index`, an empty one, it is indexed there.
     """
-    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = index or Index(Path(folder) / "index.db")
         meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
-            options = search_options(settings, mode=mode)
+            options = search_options(settings.search, mode=mode)
             asked = CorpusSearch(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
                 _check_settings(meaning.fill(embedding))
-            agent = cache.parent / "agents" / settings["agent"]
+            agent = cache.parent / "agents" / settings.agent
             with closing(Index(agent / "index.db")) as kept:
                 search = RecallSearch(asked, settings, recalling, kept) if recalling else asked
                 return evaluate(dataset, search, progress, k=k)
@@ -180,10 +180,10 @@ def _note_text(document: Document) -> str:
 class RecallSettings:
     """Searches as `recall` does, plainly and by hypothetical answers, within one budget."""
 
-    def __init__(self, settings: Config) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.notices: list[str] = []
-        self.model = describe_model(settings.values)
-        self.budget = budget_of(settings.values, self.notices.append)
+        self.model = describe_model(settings)
+        self.budget = budget_of(settings, self.notices.append)
         self.answered: set[str] = set()
         """Queries that a hypothetical answer was had for."""
 
@@ -207,7 +207,7 @@ class RecallSearch:
     """A search over the documents of a set, with what HyDE needs of a memory."""
 
     def __init__(
-        self, asked: CorpusSearch, settings: Config, recalling: RecallSettings, kept: Index
+        self, asked: CorpusSearch, settings: Settings, recalling: RecallSettings, kept: Index
     ) -> None:
         self._asked = asked
         self._recalling = recalling
@@ -225,7 +225,7 @@ class RecallSearch:
         self, query: str, *, k: int | None = None, passage: str = "", **wanted: Any
     ) -> SearchResult:
         """Return documents as hits: each is a place and a text of its own."""
-        options = search_options(self.settings, k=k, **wanted)
+        options = search_options(self.settings.search, k=k, **wanted)
         ranking, legs = self._asked.document_ids(self._question, options, passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
         return SearchResult(query, tuple(hits), legs, Freshness(checked=True))
@@ -235,7 +235,7 @@ class RecallSearch:
 
 SearchMemory = Callable[[str, int], SearchResult]
 """Asks a memory a query for so many passages."""
-SearchEach = Callable[[str, int, Sequence[Settings]], Sequence[SearchResult]]
+SearchEach = Callable[[str, int, Sequence[Overrides]], Sequence[SearchResult]]
 """The same once with each of several settings."""
 
 _LISTED = 100_000
@@ -277,7 +277,7 @@ class NoteSearchEach:
         self.caveats: Counter[str] = Counter()
         """What kept answers from being complete, and of how many questions."""
 
-    def __call__(self, question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
+    def __call__(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
         """Ask for `k` passages in each way, and return the notes they are of."""
         results = self._search(question.text, k, ways)
         self.caveats.update({caveat for result in results for caveat in _caveats(result)})

@@ -14,6 +14,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any, Protocol
 
+from memwell.config.settings import Settings
 from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
 from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.extract.source_files import find_files
@@ -30,7 +31,7 @@ from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.llm.base import Chat, LlmUnavailable
 from memwell.llm.budget import Budget
 from memwell.llm.log import budget_of
-from memwell.llm.registry import Settings, model_for
+from memwell.llm.registry import model_for
 from memwell.model import Fact
 from memwell.store.sqlite.facts import FactFilter
 
@@ -108,17 +109,17 @@ def ingest_files(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> IngestReport:
     """Take the facts out of the files of a folder that `paths` (else ``ingest.paths``) name."""
-    values = memory.settings.values
+    settings = memory.settings
     root = root.resolve()
-    names, left_out = find_files(root, paths or values["ingest.paths"])
-    budget = budget_of(values, memory.notices.append)
+    names, left_out = find_files(root, paths or settings.ingest.paths)
+    budget = budget_of(settings, memory.notices.append)
     chat = _chat(memory, budget)
-    reader = FactExtractor(values["ingest.chunk_size"], values["ingest.overlap"], chat)
+    reader = FactExtractor(settings.ingest.chunk_size, settings.ingest.overlap, chat)
     report = IngestReport(str(root), dry_run, model_name(chat), failures=[*left_out])
     ledger = IngestProgress.read(
         memory.home / "agents" / memory.agent / "ingested.json", memory.facts
     )
-    run = IngestRun(memory, root, reader, report, ledger, int(values["scan.max_file_mb"] * 1e6))
+    run = IngestRun(memory, root, reader, report, ledger, int(settings.scan.max_file_mb * 1e6))
     for done, name in enumerate(names):
         progress(done, len(names))
         run.file(name)
@@ -132,7 +133,7 @@ def ingest_files(
 
 def _chat(memory: MemoryPort, budget: Budget) -> Chat | None:
     try:
-        chat = model_for(memory.settings.values, "llm.ingest")
+        chat = model_for(memory.settings.llm, memory.settings.llm.ingest, "llm.ingest")
     except LlmUnavailable as error:
         memory.notices.append(f"Facts are taken by rule: {error}")
         return None

@@ -48,10 +48,10 @@ def recall(
 
     What is `wanted` besides goes to the search as it is; `folder` keeps what was told.
     """
-    values = memory.settings.values
-    recently = RecallHistory(folder, memory.viewer.session, values["recall.again_after"])
+    settings = memory.settings.recall
+    recently = RecallHistory(folder, memory.viewer.session, settings.again_after)
     hits = recently.unseen(search_with_hyde(message, memory, folder, **wanted).hits)
-    found = recall_block(hits, values["recall.budget"] if budget is None else budget)
+    found = recall_block(hits, settings.budget if budget is None else budget)
     recently.record(found.hits)
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell import config
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.opened import Opened
@@ -109,7 +109,7 @@ class Memory(Opened):
         their scores came about. `today` is what notes are old by; default the clock.
         """
         options = search_options(
-            self.settings,
+            self.settings.search,
             k=k,
             min_score=min_score,
             mode=mode,
@@ -130,7 +130,8 @@ class Memory(Opened):
         """Search as if other settings held, once for each of `changes`: for less than as many."""
         held, today = self.settings, config.today()
         many = [
-            search_options(held.with_overrides(changed), k=k, today=today) for changed in changes
+            search_options(held.with_overrides(changed).search, k=k, today=today)
+            for changed in changes
         ]
         asking, entries = self._searcher(), self._target_workspaces(remember=True)
         return self._with_repair(lambda: asking.search_each(query, many, entries))
@@ -140,7 +141,7 @@ class Memory(Opened):
 
         What else is asked for (`k`, `mode`, `today`) is as for `search`.
         """
-        options = search_options(self.settings, **{"today": config.today(), **asked})
+        options = search_options(self.settings.search, **{"today": config.today(), **asked})
         asking, entries = self._searcher(), self._target_workspaces(remember=True)
         return self._with_repair(lambda: asking.why(query, path, options, entries))
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell import config
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.errors import CorruptIndexError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.memory.searcher import Searcher

@@ -237,7 +237,7 @@ class Searcher:
             return no_remote
         from memwell.search.remote import remote_store
 
-        store = remote_store(self._settings)
+        store = remote_store(self._settings.remote)
         return store.begin if store else no_remote
 
     def _rebuild_keyword_index(self) -> bool:

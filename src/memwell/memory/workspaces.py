@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memwell import config
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import SUFFIXES, Selection, find_workspace

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2s
@@ -24,9 +24,9 @@ from memwell.errors import MemwellError
 from memwell.model import HYPOTHETICAL, Hit, SearchResult
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Settings
     from memwell.llm.base import Chat
     from memwell.llm.budget import Budget
-    from memwell.llm.registry import Settings
     from memwell.store.contract.index import Index
 
 ANSWERS = "hyde.json"
@@ -66,11 +66,11 @@ def search_with_hyde(
     Answers are kept in `folder`, an agent's. A `budget` is that of several searches together.
     What is `wanted` besides goes to the search as it is.
     """
-    values = memory.settings.values
-    k = values["recall.k"]
-    on = values["search.hyde_enabled"] and _has_vectors(values)
+    settings = memory.settings
+    k = settings.recall.k
+    on = settings.search.hyde_enabled and _has_vectors(settings)
     passage = _passage(message, memory, folder, budget) if on else ""
-    if passage and values["search.hyde_mode"] == REPLACE:
+    if passage and settings.search.hyde_mode == REPLACE:
         return memory.search(message, k=k, passage=passage, **wanted)
     plain = memory.search(message, k=k, **wanted)
     if not passage:
@@ -83,14 +83,14 @@ def search_with_hyde(
     return replace(plain, hits=hits, legs=(*plain.legs, *legs))
 
 
-def describe_model(values: Mapping[str, Any]) -> str:
+def describe_model(settings: Settings) -> str:
     """Return the name of the model that makes answers up, or say what is missing for them."""
-    if not _has_vectors(values):
+    if not _has_vectors(settings):
         raise MemwellError(
             "A hypothetical answer is searched by its vector, and none is made here",
             "Set embedding.chain to minilm and search.mode to hybrid",
         )
-    chat = _chat(values)
+    chat = _chat(settings)
     if chat is None:
         raise MemwellError(
             "No language model is named that could make up an answer",
@@ -99,15 +99,16 @@ def describe_model(values: Mapping[str, Any]) -> str:
     return f"{chat.name}:{chat.model}"
 
 
-def _has_vectors(values: Mapping[str, Any]) -> bool:
-    return bool(values["embedding.chain"] and values["search.mode"] != "words")
+def _has_vectors(settings: Settings) -> bool:
+    return bool(settings.embedding.chain and settings.search.mode != "words")
 
 
-def _chat(values: Mapping[str, Any]) -> Chat | None:
+def _chat(settings: Settings) -> Chat | None:
     from memwell.llm.registry import model_for
 
-    wait = min(values["llm.timeout"], LONGEST_WAIT)
-    return model_for(values, "search.hyde_model", timeout=wait, total=wait)
+    wait = min(settings.llm.timeout, LONGEST_WAIT)
+    model = settings.search.hyde_model
+    return model_for(settings.llm, model, "search.hyde_model", seconds=wait)
 
 
 def _other_chats(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
@@ -135,10 +136,10 @@ def _passage(message: str, memory: MemoryPort, folder: Path, budget: Budget | No
         if notice not in memory.notices:
             memory.notices.append(notice)
 
-    values = memory.settings.values
+    settings = memory.settings
     try:
-        if chat := _chat(values):
-            within = budget or budget_of(values, say)
+        if chat := _chat(settings):
+            within = budget or budget_of(settings, say)
             return _ask_model(message, within.wrap(chat), folder, memory.store_index)
         say("search.hyde_enabled is on, but no language model is named: set llm.default")
     except LlmError as error:

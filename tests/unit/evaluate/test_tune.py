@@ -16,7 +16,7 @@ from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.cases import Case, to_dataset
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.report import Ranking
-from memwell.evaluate.tune import Settings, Tuning, candidates, grid, halves, split, tune
+from memwell.evaluate.tune import Overrides, Tuning, candidates, grid, halves, split, tune
 from tests.conftest import Write
 from tests.support.embedders import Faulty
 from tests.surfaces.cli.test_cli import run, run_json
@@ -94,14 +94,14 @@ def test_what_holds_now_is_tried_first_and_once() -> None:
     assert candidates(unusual.__getitem__) == [unusual, *grid()]
 
 
-WAYS: list[Settings] = [{"search.words_weight": weight / 10} for weight in range(4)]
+WAYS: list[Overrides] = [{"search.words_weight": weight / 10} for weight in range(4)]
 
 
 def tuned(ranks: Sequence[tuple[int, int]]) -> Tuning:
     """Tune where each way finds the note at one rank if the case is to fit, at another if not."""
     fitting, held_back = (to_dataset("x", several(2, 3)) for _ in range(2))
 
-    def ask(question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
+    def ask(question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
         asked.append(len(ways))
         part = len(asked) > 6
         found = [ranks[WAYS.index(way)][part] for way in ways]

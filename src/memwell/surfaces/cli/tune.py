@@ -15,8 +15,8 @@ from memwell.surfaces.cli.eval import listing
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from memwell.config.load import Config
-    from memwell.evaluate.tune import Settings, Tuning
+    from memwell.config.settings import Settings
+    from memwell.evaluate.tune import Overrides, Tuning
 
 NOTHING_BETTER = 1
 
@@ -72,11 +72,11 @@ class _TuneRun:
     name: str
     notes: int
     tuning: Tuning
-    held: Config
+    held: Settings
     workspace: Path | None
 
     @property
-    def changes(self) -> Settings:
+    def changes(self) -> Overrides:
         """The settings to write: those that are other than now, if that is better."""
         if not self.tuning.better:
             return {}
@@ -119,17 +119,17 @@ def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _
     return tuned
 
 
-def _check_fused(held: Config) -> None:
+def _check_fused(held: Settings) -> None:
     """Say so where words and meaning are not asked together, and no weight has an effect."""
     for name, missing, remedy in (
-        ("search.mode", held["search.mode"] != "hybrid", 'Set it to "hybrid"'),
-        ("embedding.chain", not held["embedding.chain"], 'Name a provider, such as "minilm"'),
+        ("search.mode", held.search.mode != "hybrid", 'Set it to "hybrid"'),
+        ("embedding.chain", not held.embedding.chain, 'Name a provider, such as "minilm"'),
     ):
         if missing:
-            from memwell.config.load import to_toml
+            from memwell.config.fields import to_toml
 
             raise MemwellError(
-                f"{name} = {to_toml(held[name])} ({held.origins[name]}): words and meaning are not"
+                f"{name} = {to_toml(held[name])} ({held.origin(name)}): words and meaning are not"
                 " fused, so there is nothing to tune",
                 remedy,
             )
@@ -161,7 +161,7 @@ def _print_figures(tuned: _TuneRun) -> None:
 
 
 def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
-    from memwell.config.load import to_toml
+    from memwell.config.fields import to_toml
 
     tuning = tuned.tuning
     if not tuning.best:
@@ -179,7 +179,7 @@ def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
         click.echo(f"${variable} is set and stronger than the file: unset it", err=True)
 
 
-def _shown(settings: Settings) -> str:
+def _shown(settings: Overrides) -> str:
     """Return settings in a line, without what they all begin with."""
     return " ".join(f"{name.removeprefix('search.')}={value}" for name, value in settings.items())
 
