@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
+from memwell.config.fields import Value
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case
 from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
-Overrides = Mapping[str, str | float]
+Overrides = Mapping[str, Value]
 """Values of some settings, by their names."""
 SearchEach = Callable[[Question, int, Sequence[Overrides]], Sequence[Ranking]]
 """The notes that a question finds with each of several settings."""
@@ -54,7 +55,7 @@ def grid() -> list[Overrides]:
     return tried
 
 
-def candidates(held: Callable[[str], str | float]) -> list[Overrides]:
+def candidates(held: Callable[[str], Value]) -> list[Overrides]:
     """Return what holds now, then the others; `held` gives the present value of a setting."""
     method = held(FUSION)
     present = {FUSION: method} | {name: held(name) for name in _TAKES[str(method)]}
