@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from memwell import Memory
 from memwell.config.settings import SETTINGS
 from memwell.surfaces.cli import COMMANDS, cli
 from tests.conftest import EXAMPLES, REPOSITORY
@@ -25,15 +26,28 @@ def test_blocks_run_and_print_what_they_show(page: Path) -> None:
     assert rewritten(text) == text, "run `make docs` and read the difference"
 
 
-def test_python_in_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
+def test_python_blocks_run_and_print_what_they_show(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.S)
     assert blocks
+    shared: dict[str, object] = {}
+    monkeypatch.delenv("MEMWELL_EMBEDDING_CHAIN")
     with sandbox() as folder:
         monkeypatch.chdir(folder)
         for block in blocks:
-            test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
-            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+            test = doctest.DocTestParser().get_doctest(block, shared, name, name, 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            assert runner.run(test, clear_globs=False).failed == 0
+            shared = test.globs
+
+
+def test_python_page_names_every_public_method() -> None:
+    text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in (name for name in vars(Memory) if not name.startswith("_")):
+        assert re.search(rf"\b{name}\b", text), name
 
 
 def options(command: click.Command) -> list[str]:
