@@ -90,7 +90,7 @@ def _fill(memory: Memory, texts: list[str]) -> None:
     keeper = FactService(memory.facts.store, memory.viewer)
     with keeper.store.change(keeper.viewer) as facts:
         for text in texts:
-            facts.add(keeper._new(NewFact(text), text, "agent", memory.agent), normalised(text))
+            facts.add(keeper._create(NewFact(text), text, "agent", memory.agent), normalised(text))
     memory.search(texts[0])
 
 

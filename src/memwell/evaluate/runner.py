@@ -37,7 +37,7 @@ from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
 from memwell.search.hyde import MemoryPort, describe_model, search_with_hyde
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, rank, read_text
+from memwell.search.pipeline import Options, parse_query, rank
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
 from memwell.store.sqlite.index import Index
@@ -142,7 +142,7 @@ class CorpusSearch:
         """Return the documents found, by the meaning of a passage if one is given, and the legs."""
         chunks = replace(options, k=options.k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
-        parsed = read_text(question.text, Filters(workspaces=workspaces))
+        parsed = parse_query(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
             ask = (

@@ -17,13 +17,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memwell.extract.patterns import sentences, strip_markup
+from memwell.extract.patterns import split_sentences, strip_markup
 
 SPEAKER = "The user says: "
 """Before what says "I": it will be read by somebody else."""
-FEWEST_WORDS = 3
-LONGEST = 300
-_LONGEST_MESSAGE = 20_000
+MIN_WORDS = 3
+MAX_CHARACTERS = 300
+_MAX_MESSAGE_CHARACTERS = 20_000
 """Characters: who writes more has pasted it."""
 
 
@@ -38,16 +38,16 @@ class SpokenFact:
 def facts_in_message(message: str) -> list[SpokenFact]:
     """Return the facts of a message in their order, none of them twice."""
     found: dict[str, SpokenFact] = {}
-    for part in _own_parts(message):
-        for sentence in sentences(strip_markup(part.text.replace("’", "'"))):
-            if said := _facts_in_part(sentence, in_list=part.in_list):
+    for part in _typed_parts(message):
+        for sentence in split_sentences(strip_markup(part.text.replace("’", "'"))):
+            if said := _fact_in_sentence(sentence, in_list=part.in_list):
                 found.setdefault(said.text.casefold(), said)
     return [*found.values()]
 
 
-def own_words(message: str) -> str:
+def typed_text(message: str) -> str:
     """Return what a person wrote of a message, without what was pasted or put in by a machine."""
-    return "\n".join(part.text for part in _own_parts(message))
+    return "\n".join(part.text for part in _typed_parts(message))
 
 
 # -- whose words they are --------------------------------------------------------------------------
@@ -90,14 +90,14 @@ class _Part:
     in_list: bool = False
 
 
-def _own_parts(message: str) -> Iterator[_Part]:
+def _typed_parts(message: str) -> Iterator[_Part]:
     """Yield what is left without code, logs and quotations.
 
     After "Translate this:" and the like, and from a heading on, the words are not the person's.
     """
-    text = _FENCED.sub("\n", _TAGGED.sub("\n", message[:_LONGEST_MESSAGE]))
+    text = _FENCED.sub("\n", _TAGGED.sub("\n", message[:_MAX_MESSAGE_CHARACTERS]))
     in_list = False
-    for line in _unwrapped(_QUOTED.sub('"..."', text)):
+    for line in _unwrap_lines(_QUOTED.sub('"..."', text)):
         if not line.strip() or _MACHINE.match(line):
             continue
         if _DOCUMENT.match(line):
@@ -112,7 +112,7 @@ def _own_parts(message: str) -> Iterator[_Part]:
         yield _Part(line[point.end() :] if point else line, in_list)
 
 
-def _unwrapped(text: str) -> Iterator[str]:
+def _unwrap_lines(text: str) -> Iterator[str]:
     """Yield lines; one that was broken only because it was long is put together again."""
     whole = ""
     for line in text.split("\n"):
@@ -128,14 +128,14 @@ def _unwrapped(text: str) -> Iterator[str]:
 # -- what a sentence says --------------------------------------------------------------------------
 
 
-def _any(words: str) -> str:
+def _alternatives(words: str) -> str:
     """Return the pattern of one of some words, which stand between semicolons."""
     return f"(?:{'|'.join(' '.join(word.split()) for word in words.split(';'))})"
 
 
 _LEAD_IN = re.compile(
     "(?:"
-    + _any("""
+    + _alternatives("""
     ok; okay; so; also; and; but; btw; by the way; oh; hey; hi; hello; well; yes; yeah; no;
     right; thanks; thank you; great; good; perfect; nice; please; one more thing; heads up; in
     general; generally; for the record; for future reference; just so you know; important
@@ -144,11 +144,11 @@ _LEAD_IN = re.compile(
     re.I,
 )
 _REMIND = re.compile(
-    _any("remember; keep in mind; bear in mind; don't forget; note; make a note")
+    _alternatives("remember; keep in mind; bear in mind; don't forget; note; make a note")
     + "(?:[,:]| that)? ",
     re.I,
 )
-_DO = _any("""
+_DO = _alternatives("""
     add; answer; ask; assume; avoid; break; bump; call; change; check; choose; commit; copy;
     create; delete; deploy; document; do; edit; end; escape; explain; fix; follow; force;
     format; give; ignore; import; include; install; keep; leave; link; log; make; mention;
@@ -157,7 +157,7 @@ _DO = _any("""
     show; sign; skip; sort; speak; squash; start; stop; store; suggest; tag; talk; test; tell;
     touch; translate; trust; update; upgrade; use; validate; verify; wait; work; wrap; write
 """)
-_POINTER = _any("""
+_POINTER = _alternatives("""
     this; that; these; those; it; them; his; her; their; option; version; approach; you; your;
     yours; how; what; when; one; both; neither; either; (?-i:[A-D]); \\d+; to
     (?:see|know|have|go|try|get|start|wait|hear|think|fix|do|continue|add|leave); the
@@ -165,22 +165,22 @@ _POINTER = _any("""
 """)
 _NAMED = rf"(?!{_POINTER}\b)"
 """Before what is liked, used or decided: it has to be named, not pointed at."""
-_MINE = _any("""
+_MINE = _alternatives("""
     names?; e-?mail; mail; address; phone; number; handle; username; login; account; pronouns;
     birthday; time ?zone; city; hometown; country; job; role; title; profession; team; manager;
     boss; wife; husband; partner; daughter; son; dog; cat; company; employer; editor; ide;
     shell; terminal; browser; distro; os; operating system; keyboard; language; mother tongue;
     stack; domain; website; blog; diet; allergy; hobby
 """)
-_STATE = _any("""
+_STATE = _alternatives("""
     not; in; on; at; still; gone; missing; broken; failing; fails?; crash\\w*; flaky; stuck;
     hang(?:s|ing)?; red; down; slow; wrong; \\w+ing
 """)
-_SOMEBODY = _any("""
+_SOMEBODY = _alternatives("""
     [\\w'-]*(?:er|or|ist|ian|yst); nurse; student; architect; chef; vegan; intern; consultant;
     parent
 """)
-_OFTEN = _any("always; never; usually; mostly; only")
+_OFTEN = _alternatives("always; never; usually; mostly; only")
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (category, re.compile(shape, re.I))
     for category, shape in (
@@ -238,7 +238,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _CLAUSE = re.compile(
     r"(?!(?:this|that|it|they|he|she|these|those|there|how|when|what|to|the (?:time|day))\b)"
     r"(?:[\w./'-]+ ){1,8}?"
-    + _any("""
+    + _alternatives("""
     is; are; has; have; needs?; uses?; must; should; cannot; can't; won't; goes?; runs?; lives?;
     listens?; belongs?; prefers?; wants?; expects?; takes?; comes?; means; works?; starts?;
     ends?; likes?
@@ -247,15 +247,15 @@ _CLAUSE = re.compile(
     re.I,
 )
 """What may follow "remember that": somebody or something, and what is said of it."""
-_NO_FACT = re.compile(
+_NOT_A_FACT = re.compile(
     r"\b"
-    + _any("""
+    + _alternatives("""
     would; could; might; maybe; perhaps; possibly; probably; suppose; imagine; pretend;
     assuming; let'?s say; what if; hypothetically; for example; for instance; e\\.g; as if; not
     sure; whether; wish; I (?:think|guess|wonder|believe)
 """)
     + r"\b|\b"
-    + _any("""
+    + _alternatives("""
     today; tonight; tomorrow; yesterday; (?<!from )(?<!of )now; at the moment; currently; so
     far; yet; lol; temporarily; once; until \\w+; (?:this|next)
     (?:time|week|month|morning|afternoon); in this
@@ -268,7 +268,7 @@ _NO_FACT = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
 
 
-def _facts_in_part(sentence: str, *, in_list: bool) -> SpokenFact | None:
+def _fact_in_sentence(sentence: str, *, in_list: bool) -> SpokenFact | None:
     """Return the fact that a sentence tells, if it tells one."""
     start = found.end() if (found := _LEAD_IN.match(sentence)) else 0
     reminded = _REMIND.match(sentence, start)
@@ -286,9 +286,9 @@ def _facts_in_part(sentence: str, *, in_list: bool) -> SpokenFact | None:
 def _is_statement(sentence: str) -> bool:
     """Whether it is neither a question nor supposed, for now, cut off or out of a quotation."""
     return (
-        len(sentence) <= LONGEST
-        and len(sentence.split()) >= FEWEST_WORDS
+        len(sentence) <= MAX_CHARACTERS
+        and len(sentence.split()) >= MIN_WORDS
         and not sentence.endswith(("?", "？", "..."))
         and sentence.count('"') % 2 == 0
-        and not _NO_FACT.search(sentence)
+        and not _NOT_A_FACT.search(sentence)
     )

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memwell.extract.markdown import extract
-from memwell.extract.source_files import FilePart, split_file
+from memwell.extract.markdown import extract_facts
+from memwell.extract.source_files import FilePart, split_text
 from memwell.facts.guard import redact
 from memwell.facts.service import CATEGORIES
 from memwell.llm.base import BudgetSpent, Chat, LlmError, LlmRefused, LlmUnavailable
@@ -20,9 +20,9 @@ from memwell.llm.prompts import extract_prompt
 
 RULES = "rules"
 CATEGORY = "technical"
-_MOST_TOKENS = 2_000
+_MAX_TOKENS = 2_000
 """Of an answer: far more than the facts of a piece take, as some models think first."""
-_FAILURES = 3
+_MAX_FAILURES = 3
 """In a row, after which a model is not asked any more."""
 _NOTHING = re.compile(r"```\w*|[\[\]{}\s]")
 """What an answer without a fact may be made of."""
@@ -55,16 +55,18 @@ class FactExtractor:
 
     def read(self, name: str, text: str) -> list[ExtractedFact]:
         """Return the facts of a file."""
-        cut = split_file(text, self.size, self.overlap)
+        cut = split_text(text, self.size, self.overlap)
         self.pieces += len(cut)
-        ruled = [ExtractedFact(fact.text, fact.start_line, fact.end_line) for fact in extract(text)]
+        ruled = [
+            ExtractedFact(fact.text, fact.start_line, fact.end_line) for fact in extract_facts(text)
+        ]
         self.by = model_name(self.chat)
         if self.chat is None:
             return ruled
         found: list[ExtractedFact] = []
         for piece in cut:
             by_model = self._ask_model(piece, name)
-            found += _within(piece, ruled) if by_model is None else by_model
+            found += _in_part(piece, ruled) if by_model is None else by_model
         return found
 
     def _ask_model(self, piece: FilePart, name: str) -> list[ExtractedFact] | None:
@@ -74,7 +76,7 @@ class FactExtractor:
         # What was told to nobody but this machine is not told to a server.
         system, user = extract_prompt(redact(piece.text), name, CATEGORIES)
         try:
-            answer = self.chat.complete(system, user, max_tokens=max(_MOST_TOKENS, self.size))
+            answer = self.chat.complete(system, user, max_tokens=max(_MAX_TOKENS, self.size))
         except (LlmUnavailable, BudgetSpent) as error:
             self._stop_asking(str(error))
             return None
@@ -102,8 +104,8 @@ class FactExtractor:
         if not isinstance(error, LlmRefused):
             self.by = RULES
             self._in_a_row += 1
-            if self._in_a_row == _FAILURES:
-                self._stop_asking(f"it failed {_FAILURES} times in a row")
+            if self._in_a_row == _MAX_FAILURES:
+                self._stop_asking(f"it failed {_MAX_FAILURES} times in a row")
 
     def _stop_asking(self, why: str) -> None:
         self.notices.append(f"The language model is not asked any more, the rules go on: {why}")
@@ -123,5 +125,5 @@ def origin(name: str, start_line: int, end_line: int) -> str:
     return f"{name}#L{start_line}-L{end_line}"
 
 
-def _within(piece: FilePart, ruled: Sequence[ExtractedFact]) -> list[ExtractedFact]:
+def _in_part(piece: FilePart, ruled: Sequence[ExtractedFact]) -> list[ExtractedFact]:
     return [fact for fact in ruled if piece.start_line <= fact.start_line <= piece.end_line]

@@ -44,18 +44,18 @@ def strip_markup(text: str) -> str:
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", _WIKI.sub(r"\1", text)))  # an image may be a link
     pieces, last = [], 0
     for code in _CODE.finditer(text):
-        pieces += [_unmark(text[last : code.start()]), code[0]]
+        pieces += [_strip_emphasis(text[last : code.start()]), code[0]]
         last = code.end()
-    pieces.append(_unmark(text[last:]))
+    pieces.append(_strip_emphasis(text[last:]))
     return " ".join("".join(pieces).split())
 
 
-def _unmark(text: str) -> str:
+def _strip_emphasis(text: str) -> str:
     text = _TAG.sub("", text)
     return _STRONG.sub(r"\1\2", _STRONG.sub(r"\1\2", text)).replace("**", "")
 
 
-NO_FACT = re.compile(
+NOT_A_FACT = re.compile(
     r"""\[[ xX-]\](?:\s|$)                                   # a box to tick
       | (?:TODO|FIXME|XXX|TBD)\b
       | (?:<?\w+://\S+>?|!?\[[^\]]*\]\([^)]*\)|\[\[[^\]]*\]\])   # a link alone, or with its date
@@ -71,7 +71,7 @@ def says_nothing(raw: str) -> bool:
     """Whether a point or paragraph is a question, a box, a bare link or the like."""
     raw = raw.strip()
     text = strip_markup(raw)
-    if NO_FACT.match(raw) or "{{" in raw:
+    if NOT_A_FACT.match(raw) or "{{" in raw:
         return True
     return text.endswith(("?", "？", ":")) or not re.search(r"\w", text)
 
@@ -102,7 +102,7 @@ _DEFINES = re.compile(
          |[`"“]))""",
     re.X | re.I,
 )
-_NO_SUBJECT = _words("""
+_NOT_A_SUBJECT = _words("""
     i we you he she it they this that these those there here what which who whom whose why how
     when where while if but and or so because nobody somebody someone anyone everybody everyone
     nothing something everything all some many most my your his her their one think believe hope
@@ -111,25 +111,25 @@ _NO_SUBJECT = _words("""
 _VAGUE = re.compile(r"(?:The|Its|Our|Each|Every)\s", re.I)
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a paragraph."""
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
 
 
-def term(raw: str) -> str:
+def find_term(raw: str) -> str:
     """Return "Term: what it is" if a point or paragraph begins with one, else nothing."""
     if match := BOLD_TERM.match(raw):
         return f"{strip_markup(match['bold'])}: {strip_markup(match['a'])}"
     return ""
 
 
-def defines(sentence: str) -> bool:
+def is_definition(sentence: str) -> bool:
     """Whether a sentence says what something is, and of something that it names."""
     match = _DEFINES.match(sentence)
     if not match or sentence.endswith("?"):
         return False
     subject = re.findall(r"[\w'’]+", match["subject"].lower())
-    return _NO_SUBJECT.isdisjoint(subject)
+    return _NOT_A_SUBJECT.isdisjoint(subject)
 
 
 def names_its_subject(text: str) -> bool:
@@ -190,7 +190,7 @@ def is_command(line: str) -> bool:
     return first in _TOOLS or first.startswith("./") or " --" in line
 
 
-def purpose(said: str) -> str:
+def find_purpose(said: str) -> str:
     """Return "To do this" from what is said before a command; nothing if it says no such thing."""
     said = _LEAD_OUT.sub("", strip_markup(said)).strip()
     said = _LEAD_IN.sub("", said)
@@ -200,11 +200,11 @@ def purpose(said: str) -> str:
     return f"To {said[0].lower()}{said[1:]}"
 
 
-def inline_command(sentence: str) -> str:
+def find_inline_command(sentence: str) -> str:
     """Return "To do this: `command`" if a sentence says so, else nothing."""
     for shape in _INLINE:
         match = shape.match(sentence)
-        what = purpose(match["what"].rstrip(" .")) if match else ""
+        what = find_purpose(match["what"].rstrip(" .")) if match else ""
         if match and what and is_command(match["code"].strip("`")):
             return f"{what}: {match['code']}"
     return ""
@@ -222,7 +222,7 @@ class Step:
     commands: list[str] = field(default_factory=list)
 
 
-def steps(lines: Sequence[str], language: str) -> list[Step]:
+def parse_steps(lines: Sequence[str], language: str) -> list[Step]:
     """Return the commands of a fenced block; what a command printed is none."""
     text = re.sub(r"\\\n\s*", "", "\n".join(line.rstrip() for line in lines))
     prompted = re.search(r"^\s*[$>%]\s+\S", text, re.M)

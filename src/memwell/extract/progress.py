@@ -31,7 +31,7 @@ class IngestProgress:
     def read(cls, file: Path, keeper: FactService) -> IngestProgress:
         """Read the ledger of the scope that a keeper writes to; an unreadable one is empty."""
         scope = ":".join(keeper.viewer.scopes[-1])
-        return cls(file, scope, _entries(read_scratch(file).get(scope)))
+        return cls(file, scope, _parse_roots(read_scratch(file).get(scope)))
 
     def write(self, root: str) -> None:
         """Write what is known of one folder; what others wrote meanwhile stays.
@@ -40,7 +40,7 @@ class IngestProgress:
         """
         all_of_it = read_scratch(self.file)
         mine = {name: asdict(entry) for name, entry in self.roots.get(root, {}).items()}
-        all_of_it[self.scope] = {**_object(all_of_it.get(self.scope)), root: mine}
+        all_of_it[self.scope] = {**_as_dict(all_of_it.get(self.scope)), root: mine}
         write_scratch(self.file, all_of_it)
 
     def supported_elsewhere(self, root: str, name: str) -> set[str]:
@@ -54,15 +54,15 @@ class IngestProgress:
         }
 
 
-def _entries(found: Any) -> dict[str, dict[str, FileRecord]]:
+def _parse_roots(found: Any) -> dict[str, dict[str, FileRecord]]:
     try:
         return {
             root: {name: FileRecord(**entry) for name, entry in entries.items()}
-            for root, entries in _object(found).items()
+            for root, entries in _as_dict(found).items()
         }
     except (AttributeError, TypeError):
         return {}
 
 
-def _object(found: Any) -> dict[str, Any]:
+def _as_dict(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}

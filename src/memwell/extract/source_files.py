@@ -28,9 +28,9 @@ def find_files(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str
     found: dict[str, None] = {}
     left_out: dict[str, None] = {}
     for pattern in patterns:
-        for path in _matches(root, _checked(pattern)):
+        for path in _find_matches(root, _check_pattern(pattern)):
             name = path.relative_to(root).as_posix()
-            if not _is_text(name):
+            if not _is_utf8(name):
                 left_out[f"{name!r}: its name is not UTF-8"] = None
             elif not path.resolve().is_relative_to(real):
                 left_out[f"{name}: it is a link that leads out of the folder"] = None
@@ -39,12 +39,12 @@ def find_files(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str
     return [*found], [*left_out]
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     """Whether a name can be written down: Linux lets it be any bytes."""
     return name.encode("utf-8", "replace").decode() == name
 
 
-def _checked(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     """Return a pattern, or say why it is none."""
     plain = pattern.strip().replace("\\", "/")
     inside = not (PurePosixPath(plain).is_absolute() or PureWindowsPath(plain).drive)
@@ -59,7 +59,7 @@ def _checked(pattern: str) -> str:
     return plain
 
 
-def _matches(root: Path, pattern: str) -> Iterator[Path]:
+def _find_matches(root: Path, pattern: str) -> Iterator[Path]:
     """Yield what a pattern names, in order; hidden files and folders only where it names them."""
     named = {part for part in PurePosixPath(pattern).parts if part.startswith(".")}
     for path in sorted(root.glob(pattern)):
@@ -68,7 +68,7 @@ def _matches(root: Path, pattern: str) -> Iterator[Path]:
             yield path
 
 
-def split_file(text: str, size: int, overlap: int) -> list[FilePart]:
+def split_text(text: str, size: int, overlap: int) -> list[FilePart]:
     """Cut a text along its lines into pieces of about `size` characters.
 
     Each repeats about `overlap` characters of the one before, whole lines of them; a line that is
@@ -78,24 +78,24 @@ def split_file(text: str, size: int, overlap: int) -> list[FilePart]:
     rows = [
         (number, row)
         for number, line in enumerate(text.split("\n"), 1)
-        for row in _rows(line.rstrip("\r"), size)
+        for row in _split_long_line(line.rstrip("\r"), size)
     ]
     found, begin = [], 0
     while begin < len(rows):
-        end = _end(rows, begin, size)
+        end = _part_end(rows, begin, size)
         joined = "\n".join(row for _, row in rows[begin:end])
         if joined.strip():
             found.append(FilePart(joined, rows[begin][0], rows[end - 1][0]))
-        begin = end if end == len(rows) else _back(rows, begin, end, size, overlap)
+        begin = end if end == len(rows) else _next_begin(rows, begin, end, size, overlap)
     return found
 
 
-def _rows(line: str, size: int) -> Iterator[str]:
+def _split_long_line(line: str, size: int) -> Iterator[str]:
     for at in range(0, max(1, len(line)), size):
         yield line[at : at + size]
 
 
-def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
+def _part_end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
     """Return where a piece ends that begins at a row: it has one row at least."""
     end, length = begin + 1, len(rows[begin][1])
     while end < len(rows) and length + 1 + len(rows[end][1]) <= size:
@@ -104,7 +104,9 @@ def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
     return end
 
 
-def _back(rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int) -> int:
+def _next_begin(
+    rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int
+) -> int:
     """Return where the next piece begins: before the end of this, if the next row still fits."""
     room = min(overlap, size - len(rows[end][1]) - 1)
     back, again = end, 0

@@ -35,11 +35,11 @@ class EraseReport:
     """Copies of the memory that still hold it, and are left alone."""
 
 
-def forget(ids: Sequence[str], keeper: FactService) -> EraseReport:
+def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
-    gone = keeper.forget(ids)
-    clean = finish_erasures(keeper.store)
-    holding = [file for file in keeper.store.copies() if _holds(file, gone)]
+    gone = service.forget(ids)
+    clean = finish_erasures(service.store)
+    holding = [file for file in service.store.copies() if _contains_any(file, gone)]
     return EraseReport(len(gone), not clean, tuple(map(str, holding)))
 
 
@@ -49,14 +49,14 @@ def finish_erasures(store: FactStore) -> bool:
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
-    clean = [_is_clean(index, traces) for index in store.indexes()]
+    clean = [_erase_traces(index, traces) for index in store.indexes()]
     clean.append(store.scrub())
     if traces and all(clean):
         store.clear_pending(traces)
     return all(clean)
 
 
-def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
+def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
     """Remove the traces from what is kept of an agent."""
     with closing(index.cache(0)) as cache:
         cache_is_clean = cache.forget(traces.values())
@@ -68,7 +68,7 @@ def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
         return False
 
 
-def _holds(copy: Path, facts: Sequence[Fact]) -> bool:
+def _contains_any(copy: Path, facts: Sequence[Fact]) -> bool:
     """Whether a copy of the memory holds any of some facts; one that cannot be read may."""
     try:
         with open_for_verify(copy) as connection:

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from memwell.errors import MemwellError
-from memwell.facts.guard import rejection_reason, secrets
+from memwell.facts.guard import find_secrets, rejection_reason
 from memwell.facts.lifetimes import lifetime
-from memwell.facts.service import LONGEST, FactService, normalised
+from memwell.facts.service import MAX_CHARACTERS, FactService, normalised
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts, IdTakenError
 from memwell.store.sqlite.facts import FactFilter
@@ -24,9 +24,9 @@ from memwell.store.sqlite.facts import FactFilter
 KIND = "fact"
 JSONL, MARKDOWN = FORMATS = ("jsonl", "markdown")
 _COLUMNS = tuple(column.name for column in fields(Fact) if column.name != "tags")
-_SHARES = ("importance", "confidence")
-_MAY_LACK = ("expires_at", "valid_from", "valid_until", "superseded_by")
-_MOMENTS = ("created_at", "confirmed_at", "expires_at")
+_FRACTIONS = ("importance", "confidence")
+_OPTIONAL = ("expires_at", "valid_from", "valid_until", "superseded_by")
+_TIMES = ("created_at", "confirmed_at", "expires_at")
 """Compared as they are written: in UTC."""
 _DAYS = ("valid_from", "valid_until")
 _MAY_BE_EMPTY = ("source", "origin", "target")
@@ -34,7 +34,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOM = b"\xef\xbb\xbf"
 
 History = tuple[FactEvent, ...]
-Told = tuple[Fact, History]
+FactWithHistory = tuple[Fact, History]
 
 
 class _MalformedError(Exception):
@@ -64,12 +64,12 @@ class ImportReport:
 # -- out -------------------------------------------------------------------------------------------
 
 
-def export_facts(keeper: FactService) -> list[dict[str, Any]]:
+def export_facts(service: FactService) -> list[dict[str, Any]]:
     """Return all facts that the viewer sees, those no longer held true too, sorted by id."""
-    with keeper.store.for_viewer(keeper.viewer) as facts:
+    with service.store.for_viewer(service.viewer) as facts:
         found, events = facts.find(FactFilter(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [to_plain(fact, events.get(fact.id, ())) for fact in found]
+    return [to_row(fact, events.get(fact.id, ())) for fact in found]
 
 
 def to_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -82,11 +82,11 @@ def to_markdown(found: Sequence[dict[str, Any]]) -> str:
     lines = ["# Facts"]
     for category in sorted({fact["category"] for fact in found}):
         lines += ["", f"## {' '.join(category.split())}", ""]
-        lines += [_item(fact) for fact in found if fact["category"] == category]
+        lines += [_markdown_item(fact) for fact in found if fact["category"] == category]
     return "\n".join(lines) + "\n"
 
 
-def to_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+def to_row(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
     """Return a fact as it is written out."""
     known = asdict(fact)
     return {
@@ -97,7 +97,7 @@ def to_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
     }
 
 
-def _item(fact: dict[str, Any]) -> str:
+def _markdown_item(fact: dict[str, Any]) -> str:
     text = " ".join(fact["text"].split())
     ended = fact["superseded_by"]
     details = [
@@ -114,20 +114,20 @@ def _item(fact: dict[str, Any]) -> str:
 # -- in --------------------------------------------------------------------------------------------
 
 
-def import_jsonl(content: bytes, keeper: FactService, *, trust: bool = False) -> ImportReport:
+def import_jsonl(content: bytes, service: FactService, *, trust: bool = False) -> ImportReport:
     """Take facts in from lines of JSON, as they are: ids, times, scopes and history.
 
     What is there already stays where it was confirmed last. Unless `trust` is given, junk and
     secrets are refused as `remember` refuses them.
     """
-    return keeper.store.retrying(lambda: _import_items(content, keeper, trust))
+    return service.store.retrying(lambda: _import(content, service, trust))
 
 
-def _import_items(content: bytes, keeper: FactService, trust: bool) -> ImportReport:
+def _import(content: bytes, service: FactService, trust: bool) -> ImportReport:
     report = ImportReport()
-    told = [*_readable_line(content, keeper, trust, report)]
+    told = [*_parse_lines(content, service, trust, report)]
     if told:
-        with keeper.store.change(keeper.viewer) as facts:
+        with service.store.change(service.viewer) as facts:
             histories = facts.events()
             for number, fact, events in told:
                 try:
@@ -138,8 +138,8 @@ def _import_items(content: bytes, keeper: FactService, trust: bool) -> ImportRep
     return report
 
 
-def _readable_line(
-    content: bytes, keeper: FactService, trust: bool, report: ImportReport
+def _parse_lines(
+    content: bytes, service: FactService, trust: bool, report: ImportReport
 ) -> Iterator[tuple[int, Fact, History]]:
     """Yield the facts that may be taken, each with the number of its line; report the others."""
     for number, line in enumerate(content.removeprefix(_BOM).split(b"\n"), 1):
@@ -147,12 +147,12 @@ def _readable_line(
             continue
         try:
             fact, events = _parse_line(line)
-            if (fact.scope, fact.target) not in keeper.viewer.scopes:
+            if (fact.scope, fact.target) not in service.viewer.scopes:
                 whose = f"{fact.scope} {fact.target}".strip()
                 report.left_out[whose] = report.left_out.get(whose, 0) + 1
                 continue
             if not trust:
-                _guard(fact.text)
+                _refuse_unsafe(fact.text)
             yield number, fact, events
         except _MalformedError as error:
             report.refused.append(RefusedLine(number, str(error)))
@@ -169,7 +169,9 @@ def _import_one(
     known = next(iter(facts.find(FactFilter(ids=(fact.id,), superseded=True))), None)
     if known:
         before = tuple(histories.get(fact.id, ()))
-        if (known, before) == (fact, events) or latest(fact, events) <= latest(known, before):
+        if (known, before) == (fact, events) or last_change(fact, events) <= last_change(
+            known, before
+        ):
             report.unchanged += 1
             return
         if SCOPES.index(fact.scope) > SCOPES.index(known.scope):
@@ -187,7 +189,7 @@ def _import_one(
         report.added += 1
 
 
-def latest(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
+def last_change(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
     """Return when a fact was confirmed, and when anything happened to it, for comparing."""
     confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
     return confirmed, max([confirmed, *(dt.datetime.fromisoformat(one.at) for one in events)])
@@ -211,10 +213,10 @@ def _refuse_copy(facts: Facts, fact: Fact) -> None:
                 raise _MalformedError(f"the same is remembered already, as {same.id}")
 
 
-def _guard(text: str) -> None:
+def _refuse_unsafe(text: str) -> None:
     if reason := rejection_reason(text):
         raise _MalformedError(reason)
-    if found := secrets(text):
+    if found := find_secrets(text):
         kinds = ", ".join(sorted({secret.kind for secret in found}))
         raise _MalformedError(f"it holds a secret ({kinds})")
 
@@ -222,7 +224,7 @@ def _guard(text: str) -> None:
 # -- a line ----------------------------------------------------------------------------------------
 
 
-def _parse_line(line: bytes) -> Told:
+def _parse_line(line: bytes) -> FactWithHistory:
     """Return the fact in a line, and what happened to it, or say what is wrong with the line."""
     try:
         value = json.loads(line.decode("utf-8"))
@@ -232,23 +234,23 @@ def _parse_line(line: bytes) -> Told:
         raise _MalformedError('it is no object of the kind "fact"')
     if missing := [name for name in _COLUMNS if name not in value]:
         raise _MalformedError(f"it lacks {', '.join(missing)}")
-    columns = {name: _column(name, value[name]) for name in _COLUMNS}
-    fact = Fact(**columns, tags=_tags(value.get("tags", [])))
-    _check(fact)
-    return fact, _events(fact.id, value.get("events", []))
+    columns = {name: _parse_column(name, value[name]) for name in _COLUMNS}
+    fact = Fact(**columns, tags=_parse_tags(value.get("tags", [])))
+    _check_fact(fact)
+    return fact, _parse_events(fact.id, value.get("events", []))
 
 
-def _column(name: str, value: Any) -> Any:
-    if name in _SHARES:
+def _parse_column(name: str, value: Any) -> Any:
+    if name in _FRACTIONS:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise _MalformedError(f"{name} is no number between 0 and 1")
         return float(value)
-    if value is None and name in _MAY_LACK:
+    if value is None and name in _OPTIONAL:
         return None
-    return _text(name, value, may_be_empty=name in _MAY_BE_EMPTY)
+    return _parse_text(name, value, may_be_empty=name in _MAY_BE_EMPTY)
 
 
-def _text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
+def _parse_text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
     if not isinstance(value, str) or not (value or may_be_empty):
         raise _MalformedError(f"{name} is no text")
     try:
@@ -258,7 +260,7 @@ def _text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
     return value
 
 
-def _check(fact: Fact) -> None:
+def _check_fact(fact: Fact) -> None:
     """Refuse what no fact that was remembered here can be."""
     if not _ID.fullmatch(fact.id):
         raise _MalformedError("id is none: letters, digits, - and _ make one")
@@ -266,14 +268,14 @@ def _check(fact: Fact) -> None:
         raise _MalformedError("scope and target do not fit together")
     if not normalised(fact.text) and not fact.text.strip():
         raise _MalformedError("text is empty")
-    if len(fact.text) > LONGEST:
+    if len(fact.text) > MAX_CHARACTERS:
         raise _MalformedError(f"a text of {len(fact.text):,} characters is a document")
     try:
         lifetime(fact.decay_class)
     except MemwellError:
         raise _MalformedError("decay_class is none that is known") from None
-    for name in (*_MOMENTS, *_DAYS):
-        _check_time(name, getattr(fact, name), in_utc=name in _MOMENTS)
+    for name in (*_TIMES, *_DAYS):
+        _check_time(name, getattr(fact, name), in_utc=name in _TIMES)
 
 
 def _check_time(name: str, value: str | None, *, in_utc: bool) -> None:
@@ -287,23 +289,23 @@ def _check_time(name: str, value: str | None, *, in_utc: bool) -> None:
         raise _MalformedError(f"{name} is not in UTC")
 
 
-def _tags(value: Any) -> tuple[str, ...]:
+def _parse_tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise _MalformedError("tags is no list")
-    tags = {_text("a tag", tag) for tag in value}
+    tags = {_parse_text("a tag", tag) for tag in value}
     if any("\n" in tag for tag in tags):
         raise _MalformedError("a tag has more than one line")
     return tuple(sorted(tags))
 
 
-def _events(fact_id: str, value: Any) -> History:
+def _parse_events(fact_id: str, value: Any) -> History:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise _MalformedError("events is no list of objects")
     found = []
     for one in value:
-        at = _text("the time of an event", one.get("at"))
+        at = _parse_text("the time of an event", one.get("at"))
         _check_time("the time of an event", at, in_utc=True)
-        what = _text("what of an event", one.get("what"))
-        detail = _text("detail of an event", one.get("detail"), may_be_empty=True)
+        what = _parse_text("what of an event", one.get("what"))
+        detail = _parse_text("detail of an event", one.get("detail"), may_be_empty=True)
         found.append(FactEvent(fact_id, at, what, detail))
     return tuple(found)

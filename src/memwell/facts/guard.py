@@ -212,9 +212,14 @@ _ISSUERS = re.compile(
 )
 
 
-def secrets(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[Secret]:
     """Return the secrets in a text, in their order; none overlaps another."""
-    found = [*_private_keys(text), *_vendors(text), *_cards(text), *_assigned_secrets(text)]
+    found = [
+        *_private_keys(text),
+        *_vendor_keys(text),
+        *_card_numbers(text),
+        *_assigned_secrets(text),
+    ]
     found.sort(key=lambda secret: secret.start)
     merged: list[Secret] = []
     for secret in found:
@@ -230,33 +235,33 @@ def redact(text: str) -> str:
 
     What is left is looked at again: without the secret, its neighbour may stand out.
     """
-    while found := secrets(text):
+    while found := find_secrets(text):
         for secret in reversed(found):
             text = f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
     return text
 
 
-def _vendors(text: str) -> Iterator[Secret]:
+def _vendor_keys(text: str) -> Iterator[Secret]:
     for kind, sign, shape in _SHAPES:
         if sign in text:
             for match in shape.finditer(text):
-                if _random(match[0]):
+                if _is_random(match[0]):
                     yield Secret(kind, match.start(), match.end())
 
 
-def _random(value: str) -> bool:
+def _is_random(value: str) -> bool:
     """Whether a value looks drawn by lot: a long run of letters with digits or both cases."""
     if len(set(value)) < _FEWEST_CHARACTERS or "EXAMPLE" in value:
         return False
     return any(
         len(run) >= _SHORTEST_RUN
         and not run.isdigit()
-        and (not run.isalpha() or _looks_random(run))
+        and (not run.isalpha() or _has_random_capitals(run))
         for run in _RUN.findall(value)
     )
 
 
-def _looks_random(letters: str) -> bool:
+def _has_random_capitals(letters: str) -> bool:
     """Whether capitals are among letters as chance puts them, not one for each word."""
     return 0.3 < sum(map(str.isupper, letters)) / len(letters) < 0.7
 
@@ -278,16 +283,16 @@ def _private_keys(text: str) -> Iterator[Secret]:
         yield Secret("private key", match.start(), done)
 
 
-def _cards(text: str) -> Iterator[Secret]:
+def _card_numbers(text: str) -> Iterator[Secret]:
     for match in _DIGITS.finditer(text):
         digits = match[0].replace(" ", "").replace("-", "")
-        fits = _GROUPS.fullmatch(match[0]) and _ISSUERS.fullmatch(digits) and _luhn(digits)
+        fits = _GROUPS.fullmatch(match[0]) and _ISSUERS.fullmatch(digits) and _passes_luhn(digits)
         iban = _IBAN.search(text, max(0, match.start() - 5), match.start())
         if fits and not iban and len(set(digits)) > 2:  # 4242 4242 4242 4242 is for tests
             yield Secret("card number", match.start(), match.end())
 
 
-def _luhn(digits: str) -> bool:
+def _passes_luhn(digits: str) -> bool:
     doubled = [int(digit) * 2 for digit in digits[-2::-2]]
     return (sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)) % 10 == 0
 
@@ -356,7 +361,7 @@ def _assigned_secrets(text: str) -> Iterator[Secret]:
         if _is_value(match, text[start:end]):
             yield Secret("password" if match["password"] else "token", start, end)
     for match in _HEADER.finditer(text):
-        if _random(match[1]):
+        if _is_random(match[1]):
             yield Secret("token", *match.span(1))
     for match in _ADDRESS.finditer(text):
         if not _PLACEHOLDER.fullmatch(match[2]) and match[2] != match[1]:
@@ -375,7 +380,7 @@ def _is_value(match: re.Match[str], value: str) -> bool:
     if any(map(str.isspace, value)):
         return match["key"].lower().endswith("phrase")
     if not match["password"]:
-        return _random(value) or _is_high_entropy(value)
+        return _is_random(value) or _is_high_entropy(value)
     if quoted or _is_mixed(value):
         return True
     in_environment = match["sign"] == "=" and match["key"].isupper()

@@ -60,7 +60,7 @@ def expiry_time(
     decay_class: str, since: dt.datetime, table: Lifetimes = LIFETIMES
 ) -> dt.datetime | None:
     """Return when a fact that was made or renewed at `since` ends, in UTC; None is never."""
-    since = _utc(since, "since")
+    since = _to_utc(since, "since")
     lasts = lifetime(decay_class, table).lasts
     if lasts is None:
         return None
@@ -72,8 +72,8 @@ def expiry_time(
 
 def is_expired(expires: dt.datetime | None, now: dt.datetime) -> bool:
     """Whether a fact has ended: at the moment `expires` itself it has."""
-    now = _utc(now, "now")
-    return expires is not None and now >= _utc(expires, "expires")
+    now = _to_utc(now, "now")
+    return expires is not None and now >= _to_utc(expires, "expires")
 
 
 def confidence(
@@ -84,12 +84,12 @@ def confidence(
     All of it for three quarters of its life, then half, and nothing from its end on. Before its
     life began (clocks are set back) it is fresh.
     """
-    since, now = _utc(since, "since"), _utc(now, "now")
+    since, now = _to_utc(since, "since"), _to_utc(now, "now")
     if is_expired(expires, now):
         return 0.0
     if expires is None:
         return stated
-    stale_from = since + (_utc(expires, "expires") - since) * FRESH
+    stale_from = since + (_to_utc(expires, "expires") - since) * FRESH
     return stated if now < stale_from else stated * STALE
 
 
@@ -101,11 +101,11 @@ def parse_lifetimes(given: Iterable[str], table: Lifetimes = LIFETIMES) -> dict[
     changed = dict(table)
     for one in given:
         name, _, value = (part.strip() for part in one.partition("="))
-        changed[name] = replace(lifetime(name, table), lasts=_parse_one(name, value.lower()))
+        changed[name] = replace(lifetime(name, table), lasts=_parse_length(name, value.lower()))
     return changed
 
 
-def _parse_one(name: str, text: str) -> dt.timedelta | None:
+def _parse_length(name: str, text: str) -> dt.timedelta | None:
     if text in _FOR_EVER:
         return None
     match = _LIFETIME.fullmatch(text)
@@ -124,7 +124,7 @@ def _parse_one(name: str, text: str) -> dt.timedelta | None:
         ) from None
 
 
-def _utc(moment: dt.datetime, name: str) -> dt.datetime:
+def _to_utc(moment: dt.datetime, name: str) -> dt.datetime:
     """Return the moment in UTC; without a zone it could be any of a day's moments."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise MemwellError(

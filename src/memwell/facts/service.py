@@ -17,7 +17,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from memwell.errors import UNWRITABLE, MemwellError
-from memwell.facts.guard import redact, rejection_reason, secrets
+from memwell.facts.guard import find_secrets, redact, rejection_reason
 from memwell.facts.lifetimes import (
     LIFETIMES,
     Lifetimes,
@@ -34,9 +34,9 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")
 ADDED, REINFORCED, SUPERSEDED = "added", "reinforced", "superseded"
 REFUSE, REDACT, ALLOW = SECRETS = ("refuse", "redact", "allow")
-LONGEST = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """Characters of a fact: more is a document, which belongs into a note."""
-_LONGEST_LABEL = 60
+_MAX_LABEL_CHARACTERS = 60
 _MUCH_LEFT = 0.9
 """Of a life, what must be left that reading a fact need not renew it: a write less."""
 _NEGATIONS = frozenset(
@@ -93,7 +93,7 @@ class RememberResult:
     instead_of: Fact | None = None
 
 
-def _repeatable(verb: Verb) -> Verb:
+def _retried(verb: Verb) -> Verb:
     """Run a verb again where a server interrupted it: of what was interrupted nothing stays."""
 
     @wraps(verb)
@@ -114,24 +114,24 @@ class FactService:
 
     # -- the verbs ---------------------------------------------------------------------------------
 
-    @_repeatable
-    def remember(self, telling: NewFact) -> RememberResult:
+    @_retried
+    def remember(self, new_fact: NewFact) -> RememberResult:
         """Keep a text, or reinforce the fact that says the same."""
-        text = _check_text(telling)
+        text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
-            scope, target = self._scope(telling.scope)
+            scope, target = self._resolve_scope(new_fact.scope)
             known = self._find_duplicate(facts, text, scope)
             if known:
                 return RememberResult(REINFORCED, self._confirm(facts, known, REINFORCED))
-            fact = self._new(telling, text, scope, target)
+            fact = self._create(new_fact, text, scope, target)
             facts.add(fact, normalised(text))
             facts.note(fact.id, fact.created_at, ADDED, fact.source)
             return RememberResult(ADDED, fact)
 
-    @_repeatable
-    def supersede(self, old_id: str, telling: NewFact) -> RememberResult:
+    @_retried
+    def supersede(self, old_id: str, new_fact: NewFact) -> RememberResult:
         """Keep a text in place of a fact, in the same scope; the old one is no longer held true."""
-        text = _check_text(telling)
+        text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
             old = facts.get(old_id)
             if old.superseded_by:
@@ -142,15 +142,15 @@ class FactService:
             known = self._find_duplicate(facts, text, old.scope)
             if known and known.id == old.id:
                 return RememberResult(REINFORCED, self._confirm(facts, old, REINFORCED))
-            fact = known or self._new(telling, text, old.scope, old.target)
+            fact = known or self._create(new_fact, text, old.scope, old.target)
             if known is None:
                 facts.add(fact, normalised(text))
-                facts.note(fact.id, self._stamp(), ADDED, fact.source)
-            ended = replace(old, superseded_by=fact.id, valid_until=self._stamp())
-            facts.change(ended, normalised(old.text), SUPERSEDED, self._stamp(), fact.id)
+                facts.note(fact.id, self._timestamp(), ADDED, fact.source)
+            ended = replace(old, superseded_by=fact.id, valid_until=self._timestamp())
+            facts.change(ended, normalised(old.text), SUPERSEDED, self._timestamp(), fact.id)
             return RememberResult(SUPERSEDED, fact, ended)
 
-    @_repeatable
+    @_retried
     def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Remove facts and return them; an id that is unknown stops it before anything goes."""
         with self.store.change(self.viewer) as facts:
@@ -159,46 +159,46 @@ class FactService:
             facts.delete(fact.id for fact in gone)
             return gone
 
-    @_repeatable
+    @_retried
     def list_scope(self, scope: str) -> list[Fact]:
         """Return all facts of a scope, also those that are no longer held true."""
-        self._scope(scope)
+        self._resolve_scope(scope)
         with self.store.for_viewer(self.viewer) as facts:
             return facts.find(FactFilter(scope=scope, superseded=True))
 
-    @_repeatable
+    @_retried
     def reinforce(self, fact_id: str) -> RememberResult:
         """Record that a fact was told again."""
         with self.store.change(self.viewer) as facts:
             return RememberResult(REINFORCED, self._confirm(facts, facts.get(fact_id), REINFORCED))
 
-    @_repeatable
+    @_retried
     def renew_on_read(self, ids: Sequence[str]) -> None:
         """Begin the lives of facts anew that reading renews, where much of them is over.
 
         Where nothing can be written they live on as they are.
         """
-        due = [fact for fact in self.find(FactFilter(ids=tuple(ids))) if self._is_due(fact)]
+        due = [fact for fact in self.find(FactFilter(ids=tuple(ids))) if self._needs_renewal(fact)]
         if due:
             with suppress(*UNWRITABLE), self.store.change(self.viewer) as facts:
                 for fact in due:
-                    ends = self._end(fact.decay_class)
+                    ends = self._expiry(fact.decay_class)
                     renewed = replace(facts.get(fact.id), expires_at=ends)
-                    facts.change(renewed, normalised(fact.text), "read", self._stamp())
+                    facts.change(renewed, normalised(fact.text), "read", self._timestamp())
 
-    def _is_due(self, fact: Fact) -> bool:
+    def _needs_renewal(self, fact: Fact) -> bool:
         life = lifetime(fact.decay_class, self.lifetimes)
         if not (life.renewed_by_reading and life.lasts and fact.expires_at):
             return False
         left = dt.datetime.fromisoformat(fact.expires_at) - self.now
         return left < life.lasts * _MUCH_LEFT
 
-    @_repeatable
+    @_retried
     def promote(self, fact_id: str, scope: str) -> Fact:
         """Let more see a fact: only ever a wider scope than its own."""
         with self.store.change(self.viewer) as facts:
             fact = facts.get(fact_id)
-            scope, target = self._scope(scope)
+            scope, target = self._resolve_scope(scope)
             if SCOPES.index(scope) >= SCOPES.index(fact.scope):
                 raise MemwellError(
                     f"{scope} is no wider than {fact.scope}, the scope of {fact_id}",
@@ -206,15 +206,15 @@ class FactService:
                 )
             wider = replace(fact, scope=scope, target=target)
             self._refuse_duplicate(facts, wider)
-            facts.change(wider, normalised(fact.text), "promoted", self._stamp(), scope)
+            facts.change(wider, normalised(fact.text), "promoted", self._timestamp(), scope)
             return wider
 
-    @_repeatable
+    @_retried
     def edit(self, fact_id: str, **changes: object) -> Fact:
         """Correct what is known of a fact; another text is checked like a new one."""
         with self.store.change(self.viewer) as facts:
             fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
-            _check_text(
+            _storable_text(
                 NewFact(
                     fact.text,
                     fact.category,
@@ -224,56 +224,61 @@ class FactService:
                 )
             )
             self._refuse_duplicate(facts, fact)
-            facts.change(fact, normalised(fact.text), "edited", self._stamp(), ", ".join(changes))
+            facts.change(
+                fact, normalised(fact.text), "edited", self._timestamp(), ", ".join(changes)
+            )
             return fact
 
-    @_repeatable
+    @_retried
     def expire(self, fact_id: str, why: str) -> Fact:
         """Hold a fact true no longer, from now on, though nothing came in its place."""
         with self.store.change(self.viewer) as facts:
-            at = self._stamp()
+            at = self._timestamp()
             ended = replace(facts.get(fact_id), expires_at=at, valid_until=at)
             facts.change(ended, normalised(ended.text), "expired", at, why)
             return ended
 
-    def check(self, telling: NewFact) -> Fact | None:
+    def check(self, new_fact: NewFact) -> Fact | None:
         """Raise what `remember` would; return the fact that says the same, letter for letter."""
-        text = _check_text(telling)
-        scope, _ = self._scope(telling.scope)
+        text = _storable_text(new_fact)
+        scope, _ = self._resolve_scope(new_fact.scope)
         if not self.store.exists:
             return None
         return next(iter(self.find(FactFilter(normalised=normalised(text), scope=scope), 1)), None)
 
-    @_repeatable
+    @_retried
     def prune(self) -> int:
         """Remove what has expired; return how many facts that were."""
         with self.store.change(self.viewer) as facts:
-            gone = facts.find(FactFilter(expired_before=self._stamp(), superseded=True))
+            gone = facts.find(FactFilter(expired_before=self._timestamp(), superseded=True))
             return facts.delete(fact.id for fact in gone)
 
-    @_repeatable
+    @_retried
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         """Return facts that have not expired, the newest first."""
         with self.store.for_viewer(self.viewer) as facts:
-            return [self._as_of_now(fact) for fact in facts.find(self._live(which), limit)]
+            return [
+                self._with_current_confidence(fact)
+                for fact in facts.find(self._unexpired(which), limit)
+            ]
 
-    @_repeatable
+    @_retried
     def get(self, fact_id: str) -> Fact:
         """Return a fact, also one that was superseded."""
         with self.store.for_viewer(self.viewer) as facts:
-            return self._as_of_now(facts.get(fact_id))
+            return self._with_current_confidence(facts.get(fact_id))
 
-    @_repeatable
+    @_retried
     def history(self, fact_id: str) -> list[FactEvent]:
         """Return what happened to a fact, and to those it superseded."""
         with self.store.for_viewer(self.viewer) as facts:
             return facts.history(fact_id)
 
-    def _live(self, which: FactFilter) -> FactFilter:
+    def _unexpired(self, which: FactFilter) -> FactFilter:
         as_of = which.as_of and parse_time("as_of", which.as_of)
-        return replace(which, live_at=self._stamp(), as_of=as_of)
+        return replace(which, live_at=self._timestamp(), as_of=as_of)
 
-    def _as_of_now(self, fact: Fact) -> Fact:
+    def _with_current_confidence(self, fact: Fact) -> Fact:
         """Return a fact with the confidence that is left of it."""
         ends = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
         since = dt.datetime.fromisoformat(fact.confirmed_at)
@@ -281,13 +286,13 @@ class FactService:
 
     # -- how they do it ----------------------------------------------------------------------------
 
-    def _stamp(self) -> str:
+    def _timestamp(self) -> str:
         return self.now.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
-    def _end(self, decay_class: str) -> str | None:
-        return _iso(expiry_time(decay_class, self.now, self.lifetimes))
+    def _expiry(self, decay_class: str) -> str | None:
+        return _to_iso(expiry_time(decay_class, self.now, self.lifetimes))
 
-    def _scope(self, named: str | None) -> tuple[str, str]:
+    def _resolve_scope(self, named: str | None) -> tuple[str, str]:
         scope = named or self.viewer.narrowest
         if scope not in SCOPES:
             raise MemwellError(f"{scope!r} is no scope", f"Use one of {', '.join(SCOPES)}")
@@ -320,33 +325,33 @@ class FactService:
     def _confirm(self, facts: Facts, fact: Fact, what: str) -> Fact:
         stronger = replace(
             fact,
-            confirmed_at=self._stamp(),
+            confirmed_at=self._timestamp(),
             confidence=1 - (1 - fact.confidence) / 2,
-            expires_at=self._end(fact.decay_class),
+            expires_at=self._expiry(fact.decay_class),
         )
-        facts.change(stronger, normalised(fact.text), what, self._stamp())
+        facts.change(stronger, normalised(fact.text), what, self._timestamp())
         return stronger
 
-    def _new(self, telling: NewFact, text: str, scope: str, target: str) -> Fact:
-        at = self._stamp()
+    def _create(self, new_fact: NewFact, text: str, scope: str, target: str) -> Fact:
+        at = self._timestamp()
         return Fact(
             id=new_id(int(self.now.timestamp() * 1000)),
             text=text,
-            category=telling.category,
-            source=telling.source,
-            origin=telling.origin,
-            importance=telling.importance,
-            confidence=telling.confidence,
-            decay_class=telling.decay_class,
+            category=new_fact.category,
+            source=new_fact.source,
+            origin=new_fact.origin,
+            importance=new_fact.importance,
+            confidence=new_fact.confidence,
+            decay_class=new_fact.decay_class,
             created_at=at,
             confirmed_at=at,
-            expires_at=self._end(telling.decay_class),
-            valid_from=telling.valid_from and parse_time("valid_from", telling.valid_from),
+            expires_at=self._expiry(new_fact.decay_class),
+            valid_from=new_fact.valid_from and parse_time("valid_from", new_fact.valid_from),
             valid_until=None,
             superseded_by=None,
             scope=scope,
             target=target if scope != GLOBAL else "",
-            tags=tuple(sorted({tag.casefold() for tag in telling.tags})),
+            tags=tuple(sorted({tag.casefold() for tag in new_fact.tags})),
         )
 
 
@@ -368,27 +373,27 @@ def normalised(text: str) -> str:
     return _NOT_LETTERS.sub(" ", plain).strip()
 
 
-def _check_text(telling: NewFact) -> str:
+def _storable_text(new_fact: NewFact) -> str:
     """Return the text as it is kept, or say why it is not."""
-    text = telling.text.encode("utf-8", "replace").decode().strip()
-    if len(text) > LONGEST:
+    text = new_fact.text.encode("utf-8", "replace").decode().strip()
+    if len(text) > MAX_CHARACTERS:
         raise RefusedError(
             f"A fact of {len(text):,} characters is a document", "Keep it as a note instead"
         )
     if reason := rejection_reason(text):
         raise RefusedError(f"Not remembered: {reason}", "Tell a fact in a sentence")
-    for name, value in (("importance", telling.importance), ("confidence", telling.confidence)):
+    for name, value in (("importance", new_fact.importance), ("confidence", new_fact.confidence)):
         if not 0 <= value <= 1:
             raise MemwellError(f"{name} = {value} is no share", "Use a number between 0 and 1")
-    for label in (telling.category, *telling.tags):
-        if not label.strip() or len(label) > _LONGEST_LABEL or "\n" in label:
+    for label in (new_fact.category, *new_fact.tags):
+        if not label.strip() or len(label) > _MAX_LABEL_CHARACTERS or "\n" in label:
             raise MemwellError(f"{label!r} is no category or tag", "Use a word or two")
-    if telling.secrets not in SECRETS:
+    if new_fact.secrets not in SECRETS:
         raise MemwellError(
-            f"{telling.secrets!r} is no way to treat secrets", f"Use one of {', '.join(SECRETS)}"
+            f"{new_fact.secrets!r} is no way to treat secrets", f"Use one of {', '.join(SECRETS)}"
         )
-    found = secrets(text) if telling.secrets != ALLOW else []
-    if found and telling.secrets == REFUSE:
+    found = find_secrets(text) if new_fact.secrets != ALLOW else []
+    if found and new_fact.secrets == REFUSE:
         kinds = ", ".join(sorted({secret.kind for secret in found}))
         raise RefusedError(
             f"Not remembered: it holds a secret ({kinds})",
@@ -400,12 +405,12 @@ def _check_text(telling: NewFact) -> str:
 def parse_time(name: str, value: str) -> str:
     """Read a day or a time that somebody names, as facts keep it: in UTC."""
     try:
-        return str(_iso(dt.datetime.fromisoformat(value).astimezone()))
+        return str(_to_iso(dt.datetime.fromisoformat(value).astimezone()))
     except (ValueError, OverflowError):
         raise MemwellError(
             f"{name} = {value!r} is no time", "Write it like 2026-02-10 or 2026-02-10T14:15"
         ) from None
 
 
-def _iso(at: dt.datetime | None) -> str | None:
+def _to_iso(at: dt.datetime | None) -> str | None:
     return at.astimezone(dt.UTC).isoformat(timespec="milliseconds") if at else None

@@ -85,7 +85,7 @@ class _Cutter:
         if self._weight(start, end) <= self.limit:
             yield self._chunk(heading, start, start, end)
             return
-        for own_start, own_end in self._packed(section):
+        for own_start, own_end in self._pack(section):
             first = own_start == start
             repeated_from = own_start if first else self._overlap_start(start, own_start)
             yield self._chunk(heading, repeated_from, own_start, own_end)
@@ -93,7 +93,7 @@ class _Cutter:
     def _weight(self, start: int, end: int) -> int:
         return end - start if self.ascii else quarter_tokens(self.text[start:end])
 
-    def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
+    def _pack(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
         """Pack the section's atoms greedily; what continues leaves room for its overlap."""
         begin = end = self.offsets[section[0].first]
         filled, room = 0, self.limit
@@ -115,11 +115,11 @@ class _Cutter:
             if block.kind is Kind.HEADING and end - start < room // 2 and block is not section[-1]:
                 begin = start if begin is None else begin
                 continue
-            for atom_start, atom_end in self._divided(start, end, room, 0):
+            for atom_start, atom_end in self._divide(start, end, room, 0):
                 yield (atom_start if begin is None else begin), atom_end
                 begin = None
 
-    def _divided(self, start: int, end: int, room: int, finer: int) -> list[tuple[int, int]]:
+    def _divide(self, start: int, end: int, room: int, finer: int) -> list[tuple[int, int]]:
         """Divide a span that is too large at ever finer boundaries."""
         if self._weight(start, end) <= room:
             return [(start, end)]
@@ -134,7 +134,7 @@ class _Cutter:
             for piece in (
                 [(first, last)]
                 if self._weight(first, last) <= room
-                else self._divided(first, last, room, finer + 1)
+                else self._divide(first, last, room, finer + 1)
             )
         ]
 

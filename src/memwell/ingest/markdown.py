@@ -40,7 +40,7 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})\
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?$")
 _RST_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}[ \t]*\r?\n?$")
 _TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\r?\n?$")
-_LONGEST_UNDERLINED = 200
+_MAX_UNDERLINED = 200
 _INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
 
 
@@ -71,29 +71,29 @@ class _Scanner:
                 continue
             after = None
             if interesting(line) or "|" in line or self.rst:
-                after = self._structured(number, line)
-            if after is None and (self.after_blank or not self._goes_on()):
-                self._text(number, line)
+                after = self._read_structure(number, line)
+            if after is None and (self.after_blank or not self._continues()):
+                self._read_text(number, line)
             self.after_blank = False
             number = after or number + 1
         if self.open:
             self.open.end = total
         return self.found
 
-    def _structured(self, number: int, line: str) -> int | None:
-        if self.rst and self._underlines(number, line):
+    def _read_structure(self, number: int, line: str) -> int | None:
+        if self.rst and self._is_underline(number, line):
             return number + 1  # before fences: ~~~ underlines a heading there
         if fence := _FENCE.match(line):
-            return self._fence(number, fence.group(1))
+            return self._read_fence(number, fence.group(1))
         if heading := _ATX.match(line):
             self._begin(
                 Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip()
             )
             return number + 1
-        if self._underlines(number, line):
+        if self._is_underline(number, line):
             return number + 1
         if not _RULE.match(line) and (item := _ITEM.match(line)):
-            return self._item(number, item)
+            return self._read_item(number, item)
         if "|" in line and number + 1 < len(self.lines) and self._table_starts(number):
             self._begin(Kind.TABLE, number)
             return number + 2
@@ -106,17 +106,17 @@ class _Scanner:
         self.opened_at = number
         self.found.append(self.open)
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         """Whether a line of text right below the open block is part of it."""
         kind = self.open.kind if self.open else None
         return kind is Kind.PARAGRAPH or kind is Kind.ITEM or kind is Kind.TABLE
 
-    def _text(self, number: int, line: str) -> None:
+    def _read_text(self, number: int, line: str) -> None:
         """Take text that stands apart: in an item if it is indented, else a new paragraph."""
         if not (self.open and self.open.kind is Kind.ITEM and line[0] in " \t"):
             self._begin(Kind.PARAGRAPH, number)
 
-    def _fence(self, number: int, marker: str) -> int:
+    def _read_fence(self, number: int, marker: str) -> int:
         """Take in a fenced block up to its closing fence, or to the end of the note."""
         inside_item = self.open and self.open.kind is Kind.ITEM and self.lines[number][0] in " \t"
         if not inside_item:
@@ -129,7 +129,7 @@ class _Scanner:
                 return later + 1
         return len(self.lines)
 
-    def _item(self, number: int, item: re.Match[str]) -> int:
+    def _read_item(self, number: int, item: re.Match[str]) -> int:
         """An item nested in the one above belongs to it; any other opens a block."""
         block = self.open
         indent = len(item.group(1))
@@ -137,7 +137,7 @@ class _Scanner:
             self._begin(Kind.ITEM, number, indent)
         return number + 1
 
-    def _underlines(self, number: int, line: str) -> bool:
+    def _is_underline(self, number: int, line: str) -> bool:
         """Whether the line turns the paragraph above into a heading.
 
         Only a single line that is not too long: under a longer text they are meant as a rule.
@@ -148,7 +148,7 @@ class _Scanner:
         title = self.lines[number - 1].strip()
         match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
         too_short = self.rst and len(line.strip()) < len(title)
-        if not match or too_short or len(title) > _LONGEST_UNDERLINED:
+        if not match or too_short or len(title) > _MAX_UNDERLINED:
             return False
         level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
         block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title

@@ -63,7 +63,7 @@ def _utf16_without_mark(data: bytes) -> str | None:
     return "utf-16-be" if high > pairs * 0.4 and low <= pairs * 0.05 else None
 
 
-def parse_note(path: str, text: str, recipe: ChunkSettings) -> tuple[Note, str]:
+def parse_note(path: str, text: str, chunk_settings: ChunkSettings) -> tuple[Note, str]:
     """Return the note that `text` is, and what was wrong with its front matter ("" if nothing)."""
     meta, body_at, wrong = split_front_matter(text)
     body = text[body_at:]
@@ -71,20 +71,24 @@ def parse_note(path: str, text: str, recipe: ChunkSettings) -> tuple[Note, str]:
         body, body_at = text, 0  # nothing but front matter: that is what it can be found by
     chunks = chunk(
         body,
-        size=recipe.chunk_size,
-        overlap=recipe.chunk_overlap,
+        size=chunk_settings.chunk_size,
+        overlap=chunk_settings.chunk_overlap,
         first_line=1 + text.count("\n", 0, body_at),
         rst=path.endswith(".rst"),
     )
-    prose = _prose(body)
+    prose = _without_code(body)
     first_heading = next((part.heading[0] for part in chunks if part.heading), "")
     note = Note(
-        title=_line(meta.get("title")) or first_heading or PurePosixPath(path).stem,
-        date=_note_date(meta.get("date")) or date_in_path(path),
+        title=_one_line(meta.get("title")) or first_heading or PurePosixPath(path).stem,
+        date=_parse_date(meta.get("date")) or date_in_path(path),
         tags=_unique(
-            [*_as_list(meta.get("tags")), *_as_list(meta.get("tag")), *_INLINE_TAG.findall(prose)]
+            [
+                *_parse_tags(meta.get("tags")),
+                *_parse_tags(meta.get("tag")),
+                *_INLINE_TAG.findall(prose),
+            ]
         ),
-        aliases=_unique(_aliases(meta)),
+        aliases=_unique(_parse_aliases(meta)),
         links=_unique(link.strip() for link in _WIKI_LINK.findall(prose)),
         meta=meta,
         chunks=tuple(part for part in chunks if part.text.strip()),
@@ -99,17 +103,17 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], int, str]:
         return {}, 0, ""
     fence, block = match.group(1), match.group(2)
     try:
-        fields = _toml(block) if fence == "+++" else _yaml(block)
+        fields = _parse_toml(block) if fence == "+++" else _parse_yaml(block)
     except ValueError as error:
-        fields = _lines_of_fields(block)
+        fields = _parse_lines(block)
         return fields, match.end(), f"front matter is not valid ({error}), read line by line"
     if not isinstance(fields, dict):
         # A rule, some text and another rule look like front matter but hold no fields.
         return {}, (match.end() if fields is None else 0), ""
-    return {str(key): _plain(value) for key, value in fields.items()}, match.end(), ""
+    return {str(key): _to_json_value(value) for key, value in fields.items()}, match.end(), ""
 
 
-def _yaml(block: str) -> Any:
+def _parse_yaml(block: str) -> Any:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -119,24 +123,24 @@ def _yaml(block: str) -> Any:
         raise ValueError(" ".join(str(getattr(error, "problem", None) or error).split())) from error
 
 
-def _toml(block: str) -> Any:
+def _parse_toml(block: str) -> Any:
     import tomllib
 
     return tomllib.loads(block)
 
 
-def _lines_of_fields(block: str) -> dict[str, Any]:
+def _parse_lines(block: str) -> dict[str, Any]:
     """Take ``key: value`` lines for what they say, when the block as a whole is not valid."""
     pairs = (line.partition(":") for line in block.splitlines() if line[:1].strip())
     return {key.strip(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Reduce a front matter value to what JSON holds."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _to_json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(inner) for inner in value]
+        return [_to_json_value(inner) for inner in value]
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if value is None or isinstance(value, str | bool | int):
@@ -146,37 +150,37 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _line(value: Any) -> str:
+def _one_line(value: Any) -> str:
     return " ".join(str(value).split()) if value is not None else ""
 
 
-def _as_list(value: Any) -> list[str]:
+def _parse_tags(value: Any) -> list[str]:
     """Read tags written as a list, or as words between commas or spaces."""
     if isinstance(value, str):
         value = value.replace(",", " ").split()
     if not isinstance(value, list):
         return []
-    return [tag for item in value if item is not None and (tag := _line(item).lstrip("#"))]
+    return [tag for item in value if item is not None and (tag := _one_line(item).lstrip("#"))]
 
 
-def _aliases(meta: Mapping[str, Any]) -> list[str]:
+def _parse_aliases(meta: Mapping[str, Any]) -> list[str]:
     value = meta.get("aliases", meta.get("alias"))
     listed = value if isinstance(value, list) else [value]
-    return [name for item in listed if (name := _line(item))]
+    return [name for item in listed if (name := _one_line(item))]
 
 
 def _unique(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _prose(body: str) -> str:
+def _without_code(body: str) -> str:
     """Return `body` without code, where a # is no tag and [[ no link."""
     if not (_INLINE_TAG.search(body) or _WIKI_LINK.search(body)):
         return ""
     return _INLINE_CODE.sub("", _FENCED.sub("", body))
 
 
-def _note_date(value: Any) -> str | None:
+def _parse_date(value: Any) -> str | None:
     match = _ISO_DATE.match(str(value)) if value is not None else None
     return _valid_date(match.group().split("-")) if match else None
 

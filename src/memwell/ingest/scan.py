@@ -100,15 +100,15 @@ class _Walk:
     def run(self) -> Scan:
         inherited = _inherited_rules(self.root, self.result.problems)
         if "." in self.selection.include:
-            self._folder("", inherited)
+            self._take_folder("", inherited)
         else:
             self.result.folders.append("")
-            self._named(inherited)
+            self._take_named(inherited)
         for link in self.links:
-            self._linked_file(link)
+            self._take_link(link)
         return self.result
 
-    def _named(self, inherited: list[_Rules]) -> None:
+    def _take_named(self, inherited: list[_Rules]) -> None:
         """Take what is named.
 
         A name outweighs .gitignore (which often lists memory/), a glob does not; .memwellignore is
@@ -125,34 +125,36 @@ class _Walk:
             full = os.path.join(self.root, fixed)
             if not os.path.lexists(full):
                 continue
-            if not self._inside(full):
+            if not self._is_inside(full):
                 remedy = f"run `memwell index {full}` to make it a workspace of its own"
                 self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
             elif is_glob:
-                self._glob(name, fixed, [*inherited, *filter(None, (git, own))])
+                self._take_glob(name, fixed, [*inherited, *filter(None, (git, own))])
             else:
-                self._name(name, [own] if own else [])
+                self._take_name(name, [own] if own else [])
 
-    def _glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
+    def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
         inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
-        inner._folder(folder, rules)
-        matching = {path: file for path, file in inner.result.files.items() if _fits(path, glob)}
+        inner._take_folder(folder, rules)
+        matching = {
+            path: file for path, file in inner.result.files.items() if _matches_glob(path, glob)
+        }
         self.result.files |= matching
         self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
 
-    def _name(self, name: str, rules: list[_Rules]) -> None:
+    def _take_name(self, name: str, rules: list[_Rules]) -> None:
         full = os.path.join(self.root, name)
-        if _ignored(full, os.path.isdir(full), rules):
+        if _is_ignored(full, os.path.isdir(full), rules):
             return
         if os.path.isdir(full):
-            self._folder(name, rules)
+            self._take_folder(name, rules)
         elif os.path.islink(full):
             self.links.append(name)
         else:
-            self._file(name, None)
+            self._take_file(name, None)
 
-    def _folder(self, folder: str, rules: list[_Rules]) -> None:
+    def _take_folder(self, folder: str, rules: list[_Rules]) -> None:
         """Take the notes below `folder`; a folder reached a second time (a loop) is left."""
         full = os.path.join(self.root, folder) if folder else self.root
         try:
@@ -175,9 +177,9 @@ class _Walk:
         rules = [*rules, *(rule for rule in own if rule)]
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            self._entry(path, entry, rules)
+            self._take_entry(path, entry, rules)
 
-    def _entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
+    def _take_entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
         is_note = entry.name.lower().endswith(SUFFIXES)
         try:
             is_folder = entry.is_dir()
@@ -187,17 +189,17 @@ class _Walk:
             return
         if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
             return
-        if rules and _ignored(os.path.join(self.root, path), is_folder, rules):
+        if rules and _is_ignored(os.path.join(self.root, path), is_folder, rules):
             return
         if is_folder:
-            if not is_link or self._inside(entry.path):
-                self._folder(path, rules)
+            if not is_link or self._is_inside(entry.path):
+                self._take_folder(path, rules)
         elif is_link:
             self.links.append(path)
         else:
-            self._file(path, entry)
+            self._take_file(path, entry)
 
-    def _file(self, path: str, entry: os.DirEntry[str] | None) -> None:
+    def _take_file(self, path: str, entry: os.DirEntry[str] | None) -> None:
         try:
             status = entry.stat() if entry else os.stat(os.path.join(self.root, path))
         except FileNotFoundError:
@@ -225,18 +227,18 @@ class _Walk:
             return
         self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
 
-    def _linked_file(self, path: str) -> None:
+    def _take_link(self, path: str) -> None:
         """Take a link to a file inside the workspace, unless that file was taken itself."""
         real = os.path.realpath(os.path.join(self.root, path))
-        if not self._inside(real):
+        if not self._is_inside(real):
             return
         if (
             os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/")
             not in self.result.files
         ):
-            self._file(path, None)
+            self._take_file(path, None)
 
-    def _inside(self, full: str) -> bool:
+    def _is_inside(self, full: str) -> bool:
         real, root = os.path.realpath(full), os.path.realpath(self.root)
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
@@ -248,7 +250,7 @@ class _Walk:
         )
 
 
-def _fits(path: str, pattern: str) -> bool:
+def _matches_glob(path: str, pattern: str) -> bool:
     """Match a path against a glob where ** also stands for no folder at all."""
     return fnmatch(path, pattern) or fnmatch(path, pattern.replace("**/", ""))
 
@@ -261,7 +263,7 @@ class _Rules:
     spec: GitIgnoreSpec
 
 
-def _ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
+def _is_ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
     """Whether the innermost rule that speaks of a path excludes it."""
     for rule in reversed(rules):
         relative = os.path.relpath(full, rule.base).replace(os.sep, "/")

@@ -68,14 +68,20 @@ class Plan:
         return Plan(self.scan, gone=self.gone, unchanged=self.unchanged)
 
 
-def plan(selection: Selection, stamps: dict[str, IndexedFile], recipe: ChunkSettings) -> Plan:
+def plan(
+    selection: Selection, stamps: dict[str, IndexedFile], chunk_settings: ChunkSettings
+) -> Plan:
     """Compare the files of a workspace with what the index says of them."""
     result = Plan(scan(selection))
     for path, file in result.scan.files.items():
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif (file.size, file.mtime_ns, str(recipe)) != (stamp.size, stamp.mtime_ns, stamp.recipe):
+        elif (file.size, file.mtime_ns, str(chunk_settings)) != (
+            stamp.size,
+            stamp.mtime_ns,
+            stamp.recipe,
+        ):
             result.changed.append((file, stamp))
         elif _may_have_changed_since(stamp):
             result.unsure.append((file, stamp))
@@ -100,12 +106,12 @@ def apply(
     todo: Plan,
     root: Path,
     workspace_id: int,
-    recipe: ChunkSettings,
+    chunk_settings: ChunkSettings,
     writing: Writing,
     progress: Progress,
 ) -> IndexReport:
     """Do what the plan says and report it."""
-    work = SyncRun(todo, root, workspace_id, recipe, progress)
+    work = SyncRun(todo, root, workspace_id, chunk_settings, progress)
     for batch in _batches(work.read()):
         with writing() as notes:
             work.write(batch, notes)
@@ -216,7 +222,7 @@ class SyncRun:
             if item.note is None:
                 self.unchanged += 1
                 continue
-            origin = None if item.stamp else self._moved_from(item.file.hash)
+            origin = None if item.stamp else self._claim_moved_note(item.file.hash)
             _, new_chunks = notes.put(
                 self.workspace_id,
                 item.file,
@@ -235,7 +241,7 @@ class SyncRun:
             chunks_written=self.report.chunks_written + written,
         )
 
-    def _moved_from(self, content_hash: str) -> IndexedFile | None:
+    def _claim_moved_note(self, content_hash: str) -> IndexedFile | None:
         """Take the note with this content off the list of those that are gone."""
         paths = self.gone_by_hash.get(content_hash)
         return self.todo.gone.pop(paths.pop()) if paths else None

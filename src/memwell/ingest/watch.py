@@ -18,7 +18,7 @@ from memwell.reports import FillReport
 POLL_SECONDS = 1.0
 _FILL_AGAIN_SECONDS = 30.0
 """How often passages to embed are looked for though nothing changed: a provider may be back."""
-_SETTLE_MS = 200
+_DEBOUNCE_MS = 200
 """Changes this close together are one: an editor's write, rename and delete."""
 
 Sync = Callable[[Path], None]
@@ -56,12 +56,12 @@ def _watch_root(root: Path, sync: Sync, folders: Folders, say: Say, stop: thread
             say(f"{root} is back")
         _sync_safely(root, sync, say)
         if notified:
-            notified = _follow_notifications(root, sync, folders, say, stop)
+            notified = _sync_on_notifications(root, sync, folders, say, stop)
         else:
             stop.wait(POLL_SECONDS)
 
 
-def _follow_notifications(
+def _sync_on_notifications(
     root: Path, sync: Sync, folders: Folders, say: Say, stop: threading.Event
 ) -> bool:
     """Sync after each burst of changes until the folders are others; False if there are none."""
@@ -75,7 +75,7 @@ def _follow_notifications(
             *watched,
             recursive=False,
             watch_filter=None,
-            debounce=_SETTLE_MS,
+            debounce=_DEBOUNCE_MS,
             step=50,
             rust_timeout=int(POLL_SECONDS * 1000),
             yield_on_timeout=True,

@@ -108,12 +108,14 @@ def test_a_query_may_begin_with_a_minus(notes: Path) -> None:
 def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> None:
     refused = run("search", "cat", "-k", k, cwd=notes)
     assert refused.returncode == 3
-    assert f"k = {k} is no number of hits. Ask for at least 1, at most 100,000" in refused.stderr
+    assert (
+        f"k = {k} is not a valid number of hits. Use a number from 1 to 100,000" in refused.stderr
+    )
 
 
 def test_a_threshold_that_is_none_is_named(notes: Path) -> None:
     assert (
-        "min_score = 1.5 is not a relevance"
+        "min_score = 1.5 is not between 0 and 1"
         in run("search", "cat", "--min-score", "1.5", cwd=notes).stderr
     )
 

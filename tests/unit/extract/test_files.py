@@ -16,7 +16,7 @@ import pytest
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
 from memwell.extract.files import IngestReport, ingest_files
-from memwell.extract.source_files import split_file
+from memwell.extract.source_files import split_text
 from memwell.model import Fact
 from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
@@ -279,7 +279,7 @@ def test_a_name_that_is_no_text_is_left_out(workspace: Path) -> None:
 
 def test_pieces_are_whole_lines_that_overlap() -> None:
     lines = [f"line {number:03}" for number in range(100)]  # of 8 characters
-    cut = split_file("\n".join(lines), size=90, overlap=20)
+    cut = split_text("\n".join(lines), size=90, overlap=20)
     assert [(piece.start_line, piece.end_line) for piece in cut[:2]] == [(1, 10), (9, 18)]
     assert all(len(piece.text) <= 90 for piece in cut)
     for piece in cut:
@@ -287,13 +287,13 @@ def test_pieces_are_whole_lines_that_overlap() -> None:
     assert {number for piece in cut for number in range(piece.start_line, piece.end_line + 1)} == {
         *range(1, 101)
     }
-    long = split_file("x" * 250 + "\nend", size=100, overlap=30)
+    long = split_text("x" * 250 + "\nend", size=100, overlap=30)
     assert [(len(piece.text), piece.start_line, piece.end_line) for piece in long] == [
         (100, 1, 1),
         (100, 1, 1),
         (50 + 1 + 3, 1, 2),
     ]
-    assert split_file("\n\n", size=100, overlap=10) == []
+    assert split_text("\n\n", size=100, overlap=10) == []
 
 
 # -- the command -----------------------------------------------------------------------------------

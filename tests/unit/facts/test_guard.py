@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.guard import RECALL_BEGIN, RECALL_END, Secret, redact, rejection_reason, secrets
+from memwell.facts.guard import (
+    RECALL_BEGIN,
+    RECALL_END,
+    Secret,
+    find_secrets,
+    redact,
+    rejection_reason,
+)
 
 WORD = string.ascii_letters + string.digits
 URL_SAFE = WORD + "-_"
@@ -145,8 +152,8 @@ LOOK_ALIKES = {
 
 def test_secrets_are_found_and_look_alikes_are_not() -> None:
     assert len(SECRETS) == len(LOOK_ALIKES) == 40
-    missed = [name for name, text in SECRETS.items() if not secrets(text)]
-    alarms = {name: redact(text) for name, text in LOOK_ALIKES.items() if secrets(text)}
+    missed = [name for name, text in SECRETS.items() if not find_secrets(text)]
+    alarms = {name: redact(text) for name, text in LOOK_ALIKES.items() if find_secrets(text)}
     recall, false = 1 - len(missed) / 40, len(alarms) / 40
     figures = f"recall {recall:.3f}, missed {missed}; false alarms {false:.3f}: {alarms}"
     assert recall >= 0.95, figures
@@ -156,7 +163,7 @@ def test_secrets_are_found_and_look_alikes_are_not() -> None:
 @pytest.mark.parametrize("name", SECRETS)
 def test_nothing_but_the_secret_goes(name: str) -> None:
     text = SECRETS[name]
-    (secret,) = secrets(text)
+    (secret,) = find_secrets(text)
     assert redact(text) == f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
     value = text[secret.start : secret.end]
     assert value not in redact(text)
@@ -187,8 +194,8 @@ def test_nothing_but_the_secret_goes(name: str) -> None:
     ],
 )
 def test_other_secrets(text: str) -> None:
-    assert secrets(text), text
-    assert not secrets(redact(text))
+    assert find_secrets(text), text
+    assert not find_secrets(redact(text))
 
 
 @pytest.mark.parametrize(
@@ -213,13 +220,13 @@ def test_other_secrets(text: str) -> None:
     ],
 )
 def test_other_look_alikes(text: str) -> None:
-    assert not secrets(text), redact(text)
+    assert not find_secrets(text), redact(text)
 
 
 def test_secrets_do_not_overlap_and_come_in_order() -> None:
     text = f"API_KEY={noise(32)} {SECRETS['openai project']} {SECRETS['visa']}"
-    assert [secret.kind for secret in secrets(text)] == ["token", "OpenAI key", "card number"]
-    assert secrets(text)[0] == Secret("token", len("API_KEY="), len("API_KEY=") + 32)
+    assert [secret.kind for secret in find_secrets(text)] == ["token", "OpenAI key", "card number"]
+    assert find_secrets(text)[0] == Secret("token", len("API_KEY="), len("API_KEY=") + 32)
 
 
 def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
@@ -231,10 +238,10 @@ def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
 def test_a_card_with_one_digit_wrong_is_none(length: int) -> None:
     prefix = {14: "36", 15: "34"}.get(length, "4")
     number = card(prefix, length)
-    assert [secret.kind for secret in secrets(f"card {number}")] == ["card number"]
+    assert [secret.kind for secret in find_secrets(f"card {number}")] == ["card number"]
     for place in range(4, length):
         wrong = number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :]
-        assert not secrets(f"card {wrong}")
+        assert not find_secrets(f"card {wrong}")
 
 
 FRAGMENTS = st.sampled_from(
@@ -254,10 +261,10 @@ FRAGMENTS = st.sampled_from(
 
 @given(st.lists(st.one_of(st.text(), FRAGMENTS)).map("".join))
 def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None:
-    found = secrets(text)
+    found = find_secrets(text)
     assert all(0 <= secret.start < secret.end <= len(text) for secret in found)
     clean = redact(text)
-    assert not secrets(clean)
+    assert not find_secrets(clean)
     assert (clean == text) == (not found)
     rejection_reason(text)
 
@@ -280,7 +287,7 @@ def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None
 )
 def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    assert not secrets(text)
+    assert not find_secrets(text)
 
 
 # -- what is no fact -------------------------------------------------------------------------------
