@@ -29,10 +29,10 @@ from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
 from memwell.evaluate.tune import Settings
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
-from memwell.ingest.sync import Progress, no_progress
 from memwell.llm.log import budget_of
 from memwell.memory.vectors import VectorIndex
 from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
 from memwell.search.fuse import WORDS
 from memwell.search.hyde import MemoryPort, describe_model, search_with_hyde

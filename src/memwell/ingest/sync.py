@@ -22,6 +22,7 @@ from pathlib import Path
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
+from memwell.progress import Progress
 from memwell.store.contract.index import Notes
 from memwell.store.sqlite.notes import IndexedFile, SourceFile
 
@@ -32,12 +33,6 @@ _COARSE_CLOCK_NS = 2_000_000_000
 """A file read this soon after its mtime may have changed again without another mtime."""
 
 Writing = Callable[[], AbstractContextManager[Notes]]
-Progress = Callable[[int, int], None]
-"""Is told how many of how many notes were read."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass(slots=True)

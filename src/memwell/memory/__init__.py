@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from memwell import config
 from memwell.config.settings import Value
 from memwell.errors import MemwellError, NotFoundError
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.opened import Opened
 from memwell.memory.searcher import SearchTarget
 from memwell.model import Excerpt, IndexReport, SearchResult
+from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 
 if TYPE_CHECKING:

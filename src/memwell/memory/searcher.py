@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from memwell.config.load import Config, now
 from memwell.errors import UNWRITABLE, MemwellError
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.workspaces import RefreshedWorkspaces, Workspaces
 from memwell.model import SearchResult, Viewer
+from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote

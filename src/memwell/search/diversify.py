@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from memwell.scripts import UNSPACED
+
 Similarity = Callable[[int, int], float]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def mmr(
