@@ -19,7 +19,8 @@ from bench.stand_in import WordSums
 from memwell import Memory
 from memwell.config.settings import Value
 from memwell.embed.minilm import MiniLM
-from memwell.facts.service import FactService, NewFact, normalised
+from memwell.facts.comparison import normalised
+from memwell.facts.service import FactService, NewFact
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memwell.extract.patterns import split_sentences, strip_markup
+from memwell.ingest.markdown import FENCED_BLOCK
 
 SPEAKER = "The user says: "
 """Before what says "I": it will be read by somebody else."""
@@ -57,7 +58,6 @@ _TAGGED = re.compile(
     r"|<[A-Za-z]+[-_][\w-]*>.*",  # and one that was cut off
     re.S,
 )
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 _QUOTED = re.compile(r"[\"“„«][^\"”“»\n]{0,2000}[.!?]\s[^\"”“»\n]{0,2000}[\"”“»]")
 """A quotation of several sentences: those in its middle would look like the person's own."""
 _MACHINE = re.compile(
@@ -95,7 +95,7 @@ def _typed_parts(message: str) -> Iterator[_Part]:
 
     After "Translate this:" and the like, and from a heading on, the words are not the person's.
     """
-    text = _FENCED.sub("\n", _TAGGED.sub("\n", message[:_MAX_MESSAGE_CHARACTERS]))
+    text = FENCED_BLOCK.sub("\n", _TAGGED.sub("\n", message[:_MAX_MESSAGE_CHARACTERS]))
     in_list = False
     for line in _unwrap_lines(_QUOTED.sub('"..."', text)):
         if not line.strip() or _MACHINE.match(line):

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
 from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.extract.source_files import find_files
+from memwell.facts.comparison import normalised as plain
 from memwell.facts.service import (
     ADDED,
     SUPERSEDED,
@@ -25,7 +26,6 @@ from memwell.facts.service import (
     RefusedError,
     RememberResult,
 )
-from memwell.facts.service import normalised as plain
 from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.llm.base import Chat, LlmUnavailable
 from memwell.llm.budget import Budget

@@ -29,12 +29,13 @@ from memwell.extract.patterns import (
     is_command,
     is_definition,
     names_its_subject,
-    normalised,
     parse_steps,
     says_nothing,
     split_sentences,
     strip_markup,
 )
+from memwell.facts.comparison import normalised
+from memwell.ingest.front_matter import split_front_matter
 from memwell.ingest.markdown import Block, Kind, blocks
 
 DEFINITION, COMMAND, BULLET, ROW = "definition", "command", "bullet", "row"
@@ -54,17 +55,10 @@ class MarkdownFact:
 
 def extract_facts(text: str) -> list[MarkdownFact]:
     """Return the facts of a Markdown text in their order, none of them twice."""
-    lines = [line + "\n" for line in text.split("\n")]
-    begin = _after_front_matter(lines)
-    facts = _MarkdownReader(lines[begin:], begin + 1).run()
+    _, body_at, _ = split_front_matter(text)
+    lines = [line + "\n" for line in text[body_at:].split("\n")]
+    facts = _MarkdownReader(lines, 1 + text.count("\n", 0, body_at)).run()
     return list({normalised(fact.text): fact for fact in reversed(facts)}.values())[::-1]
-
-
-def _after_front_matter(lines: Sequence[str]) -> int:
-    if lines[0].rstrip() != "---":
-        return 0
-    ends = (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "..."))
-    return next(ends, -1) + 1
 
 
 # -- the structure of a note -----------------------------------------------------------------------

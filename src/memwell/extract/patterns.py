@@ -15,11 +15,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def normalised(text: str) -> str:
-    """Return the words alone, without case."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
-
-
 # -- text without its markup -----------------------------------------------------------------------
 
 _CODE = re.compile(r"`+[^`]+`+")

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from memwell.errors import MemwellError
+from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, rejection_reason
 from memwell.facts.lifetimes import lifetime
-from memwell.facts.service import MAX_CHARACTERS, FactService, normalised
+from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts, IdTakenError
 from memwell.store.sqlite.facts import FactFilter

@@ -8,8 +8,6 @@ forget     nothing of it stays
 from __future__ import annotations
 
 import datetime as dt
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +15,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from memwell.errors import UNWRITABLE, MemwellError
+from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, redact, rejection_reason
 from memwell.facts.lifetimes import (
     LIFETIMES,
@@ -39,27 +38,6 @@ MAX_CHARACTERS = 1_000_000
 _MAX_LABEL_CHARACTERS = 60
 _MUCH_LEFT = 0.9
 """Of a life, what must be left that reading a fact need not renew it: a write less."""
-_NEGATIONS = frozenset(
-    (
-        "not",
-        "no",
-        "never",
-        "none",
-        "without",
-        "t",
-        "cannot",
-        "nicht",
-        "kein",
-        "keine",
-        "nie",
-        "ne",
-        "pas",
-        "jamais",
-        "sin",
-        "nunca",
-    )
-)
-_NOT_LETTERS = re.compile(r"[\W_]+")
 
 
 class RefusedError(MemwellError):
@@ -353,24 +331,6 @@ class FactService:
             target=target if scope != GLOBAL else "",
             tags=tuple(sorted({tag.casefold() for tag in new_fact.tags})),
         )
-
-
-def says_the_same(one: str, other: str) -> bool:
-    """Whether texts whose vectors are alike also agree in what vectors hardly tell apart.
-
-    Another number, a "not" more, or the same words in another order make it another fact.
-    """
-    first, second = (normalised(text).split() for text in (one, other))
-    shared, different = {*first} & {*second}, {*first} ^ {*second}
-    if any(word in _NEGATIONS or not word.isalpha() for word in different):
-        return False
-    return [word for word in first if word in shared] == [word for word in second if word in shared]
-
-
-def normalised(text: str) -> str:
-    """Return a text without case, accents of writing, punctuation and spacing: for comparing."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return _NOT_LETTERS.sub(" ", plain).strip()
 
 
 def _storable_text(new_fact: NewFact) -> str:

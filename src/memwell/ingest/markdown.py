@@ -33,6 +33,9 @@ class Block:
     title: str = ""
 
 
+FENCED_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
+"""A fenced block in a whole text; without a closing fence it goes to the end."""
+
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?\n?$", re.S)
 _FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?\n|$)")

@@ -11,12 +11,10 @@ from typing import Any
 
 from memwell.ingest.chunk import chunk
 from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.ingest.front_matter import split_front_matter
+from memwell.ingest.markdown import FENCED_BLOCK
 from memwell.model import Note
 
-_FRONT_MATTER = re.compile(
-    r"(---|\+\+\+)[ \t]*\r?\n(.*?)(?:(?<=\n)|\A)(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.S
-)
-_FENCED = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
 _INLINE_TAG = re.compile(r"#(?<!\S#)(?=[\w/-]*[^\W\d])([\w/-]*\w)")
 _WIKI_LINK = re.compile(r"\[\[([^\]\[|#\n]+)[^\]\[\n]*\]\]")
@@ -96,60 +94,6 @@ def parse_note(path: str, text: str, chunk_settings: ChunkSettings) -> tuple[Not
     return note, wrong
 
 
-def split_front_matter(text: str) -> tuple[dict[str, Any], int, str]:
-    """Return the front matter's fields, where the body begins, and what was wrong (or "")."""
-    match = _FRONT_MATTER.match(text)
-    if not match:
-        return {}, 0, ""
-    fence, block = match.group(1), match.group(2)
-    try:
-        fields = _parse_toml(block) if fence == "+++" else _parse_yaml(block)
-    except ValueError as error:
-        fields = _parse_lines(block)
-        return fields, match.end(), f"front matter is not valid ({error}), read line by line"
-    if not isinstance(fields, dict):
-        # A rule, some text and another rule look like front matter but hold no fields.
-        return {}, (match.end() if fields is None else 0), ""
-    return {str(key): _to_json_value(value) for key, value in fields.items()}, match.end(), ""
-
-
-def _parse_yaml(block: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return yaml.load(block, Loader=loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(" ".join(str(getattr(error, "problem", None) or error).split())) from error
-
-
-def _parse_toml(block: str) -> Any:
-    import tomllib
-
-    return tomllib.loads(block)
-
-
-def _parse_lines(block: str) -> dict[str, Any]:
-    """Take ``key: value`` lines for what they say, when the block as a whole is not valid."""
-    pairs = (line.partition(":") for line in block.splitlines() if line[:1].strip())
-    return {key.strip(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
-
-
-def _to_json_value(value: Any) -> Any:
-    """Reduce a front matter value to what JSON holds."""
-    if isinstance(value, Mapping):
-        return {str(key): _to_json_value(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_to_json_value(inner) for inner in value]
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float) and value == value and abs(value) != float("inf"):
-        return value
-    return str(value)
-
-
 def _one_line(value: Any) -> str:
     return " ".join(str(value).split()) if value is not None else ""
 
@@ -177,7 +121,7 @@ def _without_code(body: str) -> str:
     """Return `body` without code, where a # is no tag and [[ no link."""
     if not (_INLINE_TAG.search(body) or _WIKI_LINK.search(body)):
         return ""
-    return _INLINE_CODE.sub("", _FENCED.sub("", body))
+    return _INLINE_CODE.sub("", FENCED_BLOCK.sub("", body))
 
 
 def _parse_date(value: Any) -> str | None:

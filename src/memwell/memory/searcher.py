@@ -169,7 +169,7 @@ class Searcher:
 
     def find_near_fact(self, telling: NewFact) -> str | None:
         """Return the fact of the same scope that says nearly the same as a text, by its vector."""
-        from memwell.facts.service import says_the_same
+        from memwell.facts.comparison import says_the_same
 
         meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
         if not meaning.chain or not self._store.exists or least > 1:

@@ -18,8 +18,9 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import HomeError, NotFoundError
+from memwell.facts.comparison import normalised
 from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to_markdown
-from memwell.facts.service import FactService, NewFact, normalised
+from memwell.facts.service import FactService, NewFact
 from memwell.model import Viewer
 from memwell.store.sqlite.backup import create_backup, restore
 from memwell.store.sqlite.database import Database, _checksum_vfs

@@ -13,7 +13,7 @@ from functools import partial
 
 from memwell.errors import HomeError
 from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
-from memwell.facts.service import normalised
+from memwell.facts.comparison import normalised
 from memwell.model import GLOBAL
 from memwell.store.contract.facts import Facts, FactStore, IdTakenError
 from memwell.store.locations import AllScopes, Location
