@@ -220,7 +220,7 @@ def test_secrets_are_refused_with_the_place(workspace: Path, write: Write) -> No
     write("TOOLS.md", f"# Access\n\n- The token of the mirror is {token} for now.\n")
     report = ingest(workspace)
     (refused,) = report.refused
-    assert refused.startswith("TOOLS.md#L3-L3: Not remembered: it holds a secret")
+    assert refused.startswith("TOOLS.md#L3-L3: Not remembered: it contains a secret")
     assert token not in refused
     assert facts() == []
 

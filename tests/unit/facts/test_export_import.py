@@ -147,26 +147,29 @@ def changed(line: str, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"kind": "note"}, 'it is no object of the kind "fact"'),
-        ({"id": "../x"}, "id is none"),
-        ({"id": 5}, "id is no text"),
+        ({"kind": "note"}, 'it is not an object of the kind "fact"'),
+        ({"id": "../x"}, "id is not valid"),
+        ({"id": 5}, "id is not a text"),
         ({"text": "  "}, "text is empty"),
-        ({"text": "half \ud800 a pair"}, "text is no valid Unicode"),
-        ({"importance": float("nan")}, "importance is no number between 0 and 1"),
-        ({"confidence": True}, "confidence is no number"),
+        ({"text": "half \ud800 a pair"}, "text is not valid Unicode"),
+        ({"importance": float("nan")}, "importance is not a number between 0 and 1"),
+        ({"confidence": True}, "confidence is not a number"),
         ({"scope": "planet"}, "scope and target do not fit"),
         ({"scope": "global"}, "scope and target do not fit"),
-        ({"created_at": "yesterday"}, "created_at is no time"),
+        ({"created_at": "yesterday"}, "created_at is not a time"),
         ({"expires_at": "2026-02-10T12:00:00+09:00"}, "expires_at is not in UTC"),
-        ({"confirmed_at": None}, "confirmed_at is no text"),
-        ({"decay_class": "never"}, "decay_class is none that is known"),
-        ({"tags": "one"}, "tags is no list"),
+        ({"confirmed_at": None}, "confirmed_at is not a text"),
+        ({"decay_class": "never"}, "decay_class is not a known decay class"),
+        ({"tags": "one"}, "tags is not a list"),
         ({"tags": ["one\ntwo"]}, "a tag has more than one line"),
-        ({"events": [5]}, "events is no list of objects"),
-        ({"events": [{"at": "x", "what": "y", "detail": ""}]}, "the time of an event is no time"),
-        ({"superseded_by": "self", "id": "self"}, "self would come to supersede itself"),
-        ({"text": "hello!"}, "it is a bare greeting"),
-        ({"text": f"The token is {TOKEN}"}, "it holds a secret (GitHub token)"),
+        ({"events": [5]}, "events is not a list of objects"),
+        (
+            {"events": [{"at": "x", "what": "y", "detail": ""}]},
+            "the time of an event is not a time",
+        ),
+        ({"superseded_by": "self", "id": "self"}, "self would supersede itself"),
+        ({"text": "hello!"}, "it is too short to be a fact"),
+        ({"text": f"The token is {TOKEN}"}, "it contains a secret (GitHub token)"),
     ],
 )
 def test_a_malformed_line_is_named_and_stops_nothing(
@@ -251,9 +254,9 @@ def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
     ]
     report = import_jsonl("\n".join(lines).encode(), keeper(other))
     assert [(one.line, one.reason) for one in report.refused] == [
-        (1, f"the same is remembered already, as {fact.id}"),
-        (3, "c would come to supersede itself"),
-        (4, f"{fact.id} is there already, in the wider scope user"),
+        (1, f"the fact {fact.id} has the same text already"),
+        (3, "c would supersede itself"),
+        (4, f"{fact.id} exists already, in the wider scope user"),
     ]
     assert verify(other.database.path, normalised) == []
 

@@ -1,4 +1,4 @@
-"""What must not be remembered: greetings, recalled blocks, and forty shapes of secrets.
+"""Texts that must not be remembered: too short ones, recalled blocks, forty shapes of secrets.
 
 Every secret is made up and put together here when the tests run: none is, or was, anybody's.
 """
@@ -290,7 +290,7 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
     assert not find_secrets(text)
 
 
-# -- what is no fact -------------------------------------------------------------------------------
+# -- texts that are not facts ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -299,21 +299,26 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
         ("", "empty"),
         (" \n\t", "empty"),
         ("!!! --- 👍", "neither letters nor digits"),
-        ("hi", "greeting"),
-        ("Hello there!", "greeting"),
-        ("Thanks!", "greeting"),
-        ("OK 👍", "greeting"),
-        ("sounds good", "greeting"),
-        ("ok great, thanks so much!", "greeting"),
-        ("You’re welcome :)", "greeting"),
-        ("Guten Morgen", "greeting"),
-        ("merci beaucoup !", "greeting"),
-        ("D'accord, merci", "greeting"),
-        ("¡Hola! ¿Qué tal?", "greeting"),
-        ("buenos días", "greeting"),
-        ("こんにちは！", "greeting"),
-        ("你好，谢谢", "greeting"),
-        ("Спасибо большое!", "greeting"),
+        *[
+            (text, "too short")
+            for text in (
+                "hi",
+                "Hello there!",
+                "Thanks!",
+                "OK 👍",
+                "sounds good",
+                "You’re welcome :)",
+                "Guten Morgen",
+                "merci beaucoup !",
+                "D'accord, merci",
+                "¡Hola!",
+                "buenos días",
+                "你好，谢谢",
+                "はい！",
+                "Спасибо большое!",
+                "No sugar",
+            )
+        ],
         (RECALL_BEGIN, "recalled"),
         (f"Notes:\n> {RECALL_BEGIN}\n> - the port is 5433\n> {RECALL_END}", "recalled"),
         (f"the port is 5433\n{RECALL_END}", "recalled"),
@@ -325,10 +330,31 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
         ("Thanks to Maria the port is 5433", ""),
         ("ok means exit code 0", ""),
         ("Hello Kitty is her favourite", ""),
-        ("No sugar", ""),
+        ("She takes no sugar", ""),
+        ("port 5433", ""),
+        ("timezone: Europe/Berlin", ""),
+        ("我住在东京", ""),
+        ("저는 채식주의자입니다", ""),
         ("Recalled blocks are handled by memwell", ""),
     ],
 )
-def test_what_is_no_fact(text: str, reason: str) -> None:
-    said = rejection_reason(text)
-    assert (reason in said) if reason else not said
+def test_texts_that_are_not_facts(text: str, reason: str) -> None:
+    given = rejection_reason(text)
+    assert (reason in given) if reason else not given
+
+
+@pytest.mark.parametrize(
+    ("text", "too_short"),
+    [
+        ("a" * 16, True),
+        ("a" * 17, False),
+        ("aa bb", True),
+        ("a a a", False),
+        ("会议会议", True),
+        ("会议会议会", False),
+        ("会议 ok", True),
+        ("会议室 ok", False),
+    ],
+)
+def test_the_bounds_of_a_text_that_is_too_short(text: str, too_short: bool) -> None:
+    assert ("too short" in rejection_reason(text)) is too_short

@@ -147,9 +147,11 @@ def test_a_time_without_a_zone_is_refused(name: str) -> None:
 
 
 def test_a_class_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(MemwellError, match=r"no decay class 'eternal'.*permanent, stable, active"):
+    with pytest.raises(
+        MemwellError, match=r"'eternal' is not a decay class.*permanent, stable, active"
+    ):
         expiry_time("eternal", BEGUN)
-    with pytest.raises(MemwellError, match="no decay class 'eternal'"):
+    with pytest.raises(MemwellError, match="'eternal' is not a decay class"):
         parse_lifetimes(["eternal=1d"])
 
 
@@ -190,7 +192,7 @@ def test_what_is_no_length_of_time_is_named_with_the_remedy(text: str) -> None:
 
 
 def test_longer_than_a_calendar_goes() -> None:
-    with pytest.raises(MemwellError, match=r"longer than a calendar goes.*never"):
+    with pytest.raises(MemwellError, match=r"too long.*never"):
         parse_lifetimes(["session=999999999w"])
     table = parse_lifetimes(["session=99999999d"])
     assert expiry_time("session", BEGUN, table) is None
