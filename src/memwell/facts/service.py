@@ -220,7 +220,7 @@ class FactService:
             return ended
 
     def check(self, new_fact: NewFact) -> Fact | None:
-        """Raise the errors that `remember` would raise; return the fact with the same text, if any."""
+        """Raise the errors of `remember`; return the fact that has the same text, if any."""
         _check_details(new_fact)
         text = _storable_text(new_fact)
         scope, _ = self._resolve_scope(new_fact.scope)

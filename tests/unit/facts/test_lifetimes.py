@@ -32,19 +32,17 @@ MOMENTS = st.datetimes(
 
 
 @pytest.mark.parametrize(
-    ("name", "lasts", "by_reading", "by_confirming"),
+    ("name", "lasts", "by_reading"),
     [
-        ("permanent", None, False, False),
-        ("stable", dt.timedelta(days=90), True, True),
-        ("active", dt.timedelta(days=14), True, True),
-        ("session", dt.timedelta(hours=24), False, True),
-        ("checkpoint", dt.timedelta(hours=4), False, True),
+        ("permanent", None, False),
+        ("stable", dt.timedelta(days=90), True),
+        ("active", dt.timedelta(days=14), True),
+        ("session", dt.timedelta(hours=24), False),
+        ("checkpoint", dt.timedelta(hours=4), False),
     ],
 )
-def test_the_table(
-    name: str, lasts: dt.timedelta | None, by_reading: bool, by_confirming: bool
-) -> None:
-    assert lifetime(name) == Lifetime(lasts, by_reading, by_confirming)
+def test_the_table(name: str, lasts: dt.timedelta | None, by_reading: bool) -> None:
+    assert lifetime(name) == Lifetime(lasts, by_reading)
     assert expiry_time(name, BEGUN) == (None if lasts is None else BEGUN + lasts)
 
 
@@ -169,7 +167,7 @@ def test_a_class_that_is_not_there_names_those_that_are() -> None:
 )
 def test_lifetimes_of_ones_own(text: str, lasts: dt.timedelta | None) -> None:
     table = parse_lifetimes([f"active={text}"])
-    assert table == {**LIFETIMES, "active": Lifetime(lasts, True, True)}
+    assert table == {**LIFETIMES, "active": Lifetime(lasts, renewed_by_reading=True)}
     assert expiry_time("active", BEGUN, table) == (None if lasts is None else BEGUN + lasts)
     assert lifetime("active").lasts == dt.timedelta(days=14), "the table itself is as it was"
 
