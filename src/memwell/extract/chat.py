@@ -1,14 +1,14 @@
-"""Facts out of what a person says to an agent, by rule: what will hold in the next conversation.
+"""Extract facts from a person's message to an agent, by rules: facts for later conversations.
 
     preference   "I prefer ...", "I don't like ...", "My favourite editor is ..."
     rule         "Always ...", "Never ...", "From now on ...", "You should never ..."
     decision     "We decided ...", "We settled on ..."
     fact         "Remember that ...", "My name is ...", "Call me ...", "I work at ...", "We use ..."
 
-A sentence has to begin so. Questions, what is only supposed or only for today, and what points to
-something that is not said ("I prefer the second one") give nothing; nor do code, logs, quotations
-and whatever was pasted. To miss a fact costs less than to keep a sentence that was none. The
-phrases are English.
+A sentence has to begin with such a phrase. These give no facts: questions, assumptions, statements
+that hold only for a short time, references to something outside the sentence ("I prefer the second
+one"), code, logs, quotations and pasted text. To miss a fact costs less than to store a sentence
+that is not one. The phrases are English.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from memwell.extract.patterns import split_sentences, strip_markup
 from memwell.ingest.markdown import FENCED_BLOCK
 
 SPEAKER = "The user says: "
-"""Before what says "I": it will be read by somebody else."""
+"""Goes before a sentence in the first person, because someone else will read it."""
 MIN_WORDS = 3
 MAX_CHARACTERS = 300
 _MAX_MESSAGE_CHARACTERS = 20_000
-"""Characters: who writes more has pasted it."""
+"""The rest of a longer message is ignored: it was pasted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenFact:
-    """A fact that somebody told, and of which kind it is."""
+    """A fact from a message, and its category."""
 
     text: str
     category: str
 
 
 def facts_in_message(message: str) -> list[SpokenFact]:
-    """Return the facts of a message in their order, none of them twice."""
-    found: dict[str, SpokenFact] = {}
+    """Return the facts of a message in order, without duplicates."""
+    facts: dict[str, SpokenFact] = {}
     for part in _typed_parts(message):
         for sentence in split_sentences(strip_markup(part.text.replace("’", "'"))):
-            if said := _fact_in_sentence(sentence, in_list=part.in_list):
-                found.setdefault(said.text.casefold(), said)
-    return [*found.values()]
+            if fact := _fact_in_sentence(sentence, in_list=part.in_list):
+                facts.setdefault(fact.text.casefold(), fact)
+    return [*facts.values()]
 
 
 def typed_text(message: str) -> str:
-    """Return what a person wrote of a message, without what was pasted or put in by a machine."""
+    """Return the text that the person typed, without pasted text and text from machines."""
     return "\n".join(part.text for part in _typed_parts(message))
 
 
-# -- whose words they are --------------------------------------------------------------------------
+# -- the text that the person typed ----------------------------------------------------------------
 
 _TAGGED = re.compile(
-    r"<([A-Za-z][\w-]*)\b[^<>]*>.*?</\1\s*>"  # what machines put in, recalled blocks among it
-    r"|<[A-Za-z]+[-_][\w-]*>.*",  # and one that was cut off
+    r"<([A-Za-z][\w-]*)\b[^<>]*>.*?</\1\s*>"  # text from machines, such as recalled blocks
+    r"|<[A-Za-z]+[-_][\w-]*>.*",  # the same, cut off
     re.S,
 )
 _QUOTED = re.compile(r"[\"“„«][^\"”“»\n]{0,2000}[.!?]\s[^\"”“»\n]{0,2000}[\"”“»]")
-"""A quotation of several sentences: those in its middle would look like the person's own."""
+"""A quotation of several sentences: those in the middle would look typed by the person."""
 _MACHINE = re.compile(
     r"""\s*(?:
         >|\||\$\s|//|/\*|--|@@|\+{3}\s
@@ -79,21 +79,21 @@ _TELLS = re.compile(
     r"\b(?:remember|keep in mind|from now on|rules?|preferences|conventions|decisions)\b", re.I
 )
 _WRAPPED = 50
-"""Characters of a line that may go on in the next."""
+"""Characters that a line must have to be continued in the next line."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A paragraph or a point of a list; `in_list` if that is one of things to remember."""
+    """A paragraph, or a point of a list; `in_list` if it is a list of things to remember."""
 
     text: str
     in_list: bool = False
 
 
 def _typed_parts(message: str) -> Iterator[_Part]:
-    """Yield what is left without code, logs and quotations.
+    """Yield the parts of a message without code, logs and quotations.
 
-    After "Translate this:" and the like, and from a heading on, the words are not the person's.
+    After a line such as "Translate this:", and after a heading, the rest was pasted.
     """
     text = FENCED_BLOCK.sub("\n", _TAGGED.sub("\n", message[:_MAX_MESSAGE_CHARACTERS]))
     in_list = False
@@ -113,23 +113,23 @@ def _typed_parts(message: str) -> Iterator[_Part]:
 
 
 def _unwrap_lines(text: str) -> Iterator[str]:
-    """Yield lines; one that was broken only because it was long is put together again."""
-    whole = ""
+    """Yield lines; join a line that was broken only because it was long."""
+    joined = ""
     for line in text.split("\n"):
-        goes_on = len(whole) >= _WRAPPED and whole[-1] not in ".!?:;" and line[:1].islower()
-        if goes_on:
-            whole += f" {line}"
+        continues = len(joined) >= _WRAPPED and joined[-1] not in ".!?:;" and line[:1].islower()
+        if continues:
+            joined += f" {line}"
         else:
-            yield whole
-            whole = line.rstrip()
-    yield whole
+            yield joined
+            joined = line.rstrip()
+    yield joined
 
 
-# -- what a sentence says --------------------------------------------------------------------------
+# -- sentences -------------------------------------------------------------------------------------
 
 
 def _alternatives(words: str) -> str:
-    """Return the pattern of one of some words, which stand between semicolons."""
+    """Return a pattern that matches one of the words, which are separated by semicolons."""
     return f"(?:{'|'.join(' '.join(word.split()) for word in words.split(';'))})"
 
 
@@ -164,7 +164,7 @@ _POINTER = _alternatives("""
     (?:first|second|third|last|former|latter|other|previous|original|new|old|one|idea|way|same)
 """)
 _NAMED = rf"(?!{_POINTER}\b)"
-"""Before what is liked, used or decided: it has to be named, not pointed at."""
+"""The thing that is liked, used or decided must be named: "this" and "the second one" are not."""
 _MINE = _alternatives("""
     names?; e-?mail; mail; address; phone; number; handle; username; login; account; pronouns;
     birthday; time ?zone; city; hometown; country; job; role; title; profession; team; manager;
@@ -246,7 +246,7 @@ _CLAUSE = re.compile(
     + " ",
     re.I,
 )
-"""What may follow "remember that": somebody or something, and what is said of it."""
+"""A clause that may follow "remember that": a subject and a verb."""
 _NOT_A_FACT = re.compile(
     r"\b"
     + _alternatives("""
@@ -264,27 +264,27 @@ _NOT_A_FACT = re.compile(
     + r"\b|\b(?:this|that|these|those|it|here|above|below|then|to)\W*$",
     re.I,
 )
-"""What is only supposed, holds only for a while, or points to what is not said."""
+"""Assumptions, statements for a short time, and references to something outside the sentence."""
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
 
 
 def _fact_in_sentence(sentence: str, *, in_list: bool) -> SpokenFact | None:
-    """Return the fact that a sentence tells, if it tells one."""
-    start = found.end() if (found := _LEAD_IN.match(sentence)) else 0
-    reminded = _REMIND.match(sentence, start)
-    bare = sentence[reminded.end() if reminded else start :]
-    shapes = (category for category, shape in _SHAPES if shape.match(bare))
-    category = next(shapes, "rule" if in_list else "")
-    if not category and reminded and _CLAUSE.match(bare):
+    """Return the fact that a sentence states, if any."""
+    start = lead_in.end() if (lead_in := _LEAD_IN.match(sentence)) else 0
+    reminder = _REMIND.match(sentence, start)
+    statement = sentence[reminder.end() if reminder else start :]
+    categories = (category for category, shape in _SHAPES if shape.match(statement))
+    category = next(categories, "rule" if in_list else "")
+    if not category and reminder and _CLAUSE.match(statement):
         category = "fact"
     if not category or not _is_statement(sentence):
         return None
-    bare = bare[:1].upper() + bare[1:]
-    return SpokenFact(f"{SPEAKER}{bare}" if _FIRST_PERSON.search(bare) else bare, category)
+    text = statement[:1].upper() + statement[1:]
+    return SpokenFact(f"{SPEAKER}{text}" if _FIRST_PERSON.search(text) else text, category)
 
 
 def _is_statement(sentence: str) -> bool:
-    """Whether it is neither a question nor supposed, for now, cut off or out of a quotation."""
+    """Whether it is not a question, an assumption, temporary, cut off or part of a quotation."""
     return (
         len(sentence) <= MAX_CHARACTERS
         and len(sentence.split()) >= MIN_WORDS

@@ -1,14 +1,14 @@
-"""Facts from Markdown by rule: what is useful without a language model, and nothing else.
+"""Extract facts from Markdown by rules, without a language model.
 
     definition   "A tombstone is a row that ...", "**Term**: ...", "- Term - ...", "X = ..."
-    command      a shell block or a command in a sentence, with what says what it is for
-    bullet       a point of a list, under the heading it belongs to
-    row          a row of a table, its first cell the subject
+    command      a shell block or a command in a sentence, with its purpose
+    bullet       a point of a list, under the heading that it belongs to
+    row          a row of a table; its first cell is the subject
 
-Each has to stand on its own, for it will be read apart from its note: a text that does not name
-its subject gets the nearest heading in front, a nested point the points it is nested in. Prose is
-left alone unless it defines something: to miss a fact costs less than to keep a sentence that
-means nothing later. The verbs of sentences are English; lists and tables may be in any language.
+A fact is read apart from its note, so it must be complete: a text that does not name its subject
+gets the nearest heading in front, and a nested point gets the points around it. Prose gives a fact
+only if it defines something: to miss a fact costs less than to store a sentence that means nothing
+later. The verbs of sentences are English; lists and tables may be in any language.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFact:
-    """A fact, and the lines it stands on: from 1, both ends included."""
+    """A fact and its lines: from 1, both ends included."""
 
     text: str
     start_line: int
@@ -54,7 +54,7 @@ class MarkdownFact:
 
 
 def extract_facts(text: str) -> list[MarkdownFact]:
-    """Return the facts of a Markdown text in their order, none of them twice."""
+    """Return the facts of a Markdown text in order, without duplicates."""
     _, body_at, _ = split_front_matter(text)
     lines = [line + "\n" for line in text[body_at:].split("\n")]
     facts = _MarkdownReader(lines, 1 + text.count("\n", 0, body_at)).run()
@@ -76,14 +76,14 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 @dataclass(slots=True)
 class _Point:
-    """A point of a list: its text, where it stands, what is nested in it."""
+    """A point of a list: its text, its lines, and the points nested in it."""
 
     indent: int
     first: int
     last: int
     lines: list[str]
     code: list[tuple[int, int, str]] = field(default_factory=list)
-    """Fenced blocks in it: their lines, and the line of text above."""
+    """Fenced blocks in the point: first and last line, and the sentence above."""
     inner: list[_Point] = field(default_factory=list)
 
     @property
@@ -92,7 +92,7 @@ class _Point:
 
 
 class _MarkdownReader:
-    """Goes through the blocks of a text and keeps what it has read above them."""
+    """Reads the blocks of a text, with the headings and the intro above them."""
 
     def __init__(self, lines: Sequence[str], first_line: int) -> None:
         self.lines = lines
@@ -102,7 +102,7 @@ class _MarkdownReader:
         self.intro = ""
 
     def run(self) -> list[MarkdownFact]:
-        """Read every block; what ends with a colon speaks of the block after it."""
+        """Read every block; a sentence that ends with a colon introduces the next block."""
         for block in blocks(self.lines):
             match block.kind:
                 case Kind.HEADING:
@@ -123,7 +123,7 @@ class _MarkdownReader:
         return self.facts
 
     def _add(self, kind: str, text: str, first: int, last: int) -> None:
-        """Keep a fact that is neither too short nor too long to be one."""
+        """Add a fact, unless it is too short or too long."""
         if (
             len(text) <= MAX_CHARACTERS
             and "{{" not in text
@@ -133,7 +133,7 @@ class _MarkdownReader:
             self.facts.append(fact)
 
     def _heading(self) -> str:
-        """Return the nearest heading that says something of what is below it."""
+        """Return the nearest heading that names a subject; "" below a glossary and the like."""
         for block in reversed(self.headings):
             title = strip_markup(block.title).rstrip(":")
             if normalised(title) in _LISTS:
@@ -143,7 +143,7 @@ class _MarkdownReader:
         return ""
 
     def _with_context(self, text: str, context: Sequence[str] = ()) -> str:
-        """Return a text with the heading and what it is nested in before it."""
+        """Return a text with its heading and the points around it in front."""
         text = ": ".join([*(part.rstrip(":") for part in context), text])
         heading = self._heading()
         named = set(heading.casefold().split()) <= {
@@ -192,7 +192,7 @@ class _MarkdownReader:
     # commands
 
     def _read_fence(self, first: int, end: int, intro: str) -> None:
-        """Keep the commands of a block, each under its comment, the intro or the heading."""
+        """Add the commands of a block, each with its comment, the intro or the heading."""
         opening = next((n for n in range(first, end) if _FENCE.match(self.lines[n])), None)
         match = _FENCE.match(self.lines[opening]) if opening is not None else None
         if opening is None or match is None or match[2].lower() not in {*SHELLS, "", "text"}:
@@ -211,7 +211,7 @@ class _MarkdownReader:
     # lists
 
     def _parse_points(self, block: Block) -> list[_Point]:
-        """Return the points of a list block, those nested in others inside them."""
+        """Return the points of a list block, with the nested points inside them."""
         outer: list[_Point] = []
         open_points: list[_Point] = []
         number = block.first
@@ -250,7 +250,7 @@ class _MarkdownReader:
             self._read_point(inner, [*context, text] if text else context)
 
     def _add_point(self, point: _Point, text: str, context: list[str]) -> None:
-        """Keep what a point says itself."""
+        """Add the fact of a point, without the points nested in it."""
         lines = point.first, point.last
         about = find_term(point.raw)
         match = PLAIN_TERM.fullmatch(text)
@@ -293,7 +293,7 @@ def _split_cells(line: str) -> list[str]:
 
 
 def _sentences_with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield the sentences of a paragraph with the lines (from 0) that each begins and ends on."""
+    """Yield the sentences of a paragraph, each with its first and last line (from 0)."""
     joined = "\n".join(lines)
     position = 0
     for sentence in split_sentences(joined):

@@ -1,7 +1,7 @@
 """Markdown as a sequence of blocks: just enough of its structure to cut it well.
 
-One pass over the lines, no syntax tree: a full parser spends most of its time on what is
-inside a paragraph, which no cut depends on (docs/decisions/0003-chunking.md has figures).
+One pass over the lines, without a syntax tree: a full parser spends most of its time inside
+paragraphs, and no cut depends on that (docs/decisions/0003-chunking.md has figures).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     HEADING = "heading"
     FENCE = "fence"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Block:
-    """Lines `first` up to `end` (exclusive, from 0), with the blank lines that follow them."""
+    """Lines `first` up to `end` (exclusive, from 0), including the blank lines after them."""
 
     kind: Kind
     first: int
@@ -48,12 +48,12 @@ _INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
 
 
 def blocks(lines: Sequence[str], *, rst: bool = False) -> list[Block]:
-    """Return the blocks of `lines` (each with its line end); together they cover them all."""
+    """Return the blocks of `lines` (each with its line end); every line is in one block."""
     return _Scanner(lines, rst).run()
 
 
 class _Scanner:
-    """A pass over the lines that keeps the block it is in."""
+    """One pass over the lines, with the block that is open."""
 
     def __init__(self, lines: Sequence[str], rst: bool) -> None:
         self.lines = lines
@@ -84,8 +84,8 @@ class _Scanner:
         return self.found
 
     def _read_structure(self, number: int, line: str) -> int | None:
-        if self.rst and self._is_underline(number, line):
-            return number + 1  # before fences: ~~~ underlines a heading there
+        if self.rst and self._apply_underline(number, line):
+            return number + 1  # before fences, because in rst ~~~ underlines a heading
         if fence := _FENCE.match(line):
             return self._read_fence(number, fence.group(1))
         if heading := _ATX.match(line):
@@ -93,7 +93,7 @@ class _Scanner:
                 Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip()
             )
             return number + 1
-        if self._is_underline(number, line):
+        if self._apply_underline(number, line):
             return number + 1
         if not _RULE.match(line) and (item := _ITEM.match(line)):
             return self._read_item(number, item)
@@ -110,17 +110,17 @@ class _Scanner:
         self.found.append(self.open)
 
     def _continues(self) -> bool:
-        """Whether a line of text right below the open block is part of it."""
+        """Whether a line of text directly below the open block belongs to it."""
         kind = self.open.kind if self.open else None
         return kind is Kind.PARAGRAPH or kind is Kind.ITEM or kind is Kind.TABLE
 
     def _read_text(self, number: int, line: str) -> None:
-        """Take text that stands apart: in an item if it is indented, else a new paragraph."""
+        """Read text after a blank line: if indented, part of the item, else a new paragraph."""
         if not (self.open and self.open.kind is Kind.ITEM and line[0] in " \t"):
             self._begin(Kind.PARAGRAPH, number)
 
     def _read_fence(self, number: int, marker: str) -> int:
-        """Take in a fenced block up to its closing fence, or to the end of the note."""
+        """Read a fenced block up to its closing fence, or to the end of the note."""
         inside_item = self.open and self.open.kind is Kind.ITEM and self.lines[number][0] in " \t"
         if not inside_item:
             self._begin(Kind.FENCE, number)
@@ -133,17 +133,17 @@ class _Scanner:
         return len(self.lines)
 
     def _read_item(self, number: int, item: re.Match[str]) -> int:
-        """An item nested in the one above belongs to it; any other opens a block."""
+        """Read an item: it belongs to the block above if it is nested, else it opens a block."""
         block = self.open
         indent = len(item.group(1))
         if not (block and block.kind is Kind.ITEM and indent > block.level):
             self._begin(Kind.ITEM, number, indent)
         return number + 1
 
-    def _is_underline(self, number: int, line: str) -> bool:
-        """Whether the line turns the paragraph above into a heading.
+    def _apply_underline(self, number: int, line: str) -> bool:
+        """Make the paragraph above a heading if the line underlines it; return whether it does.
 
-        Only a single line that is not too long: under a longer text they are meant as a rule.
+        The paragraph must be one short line. Under a longer text the line is a rule.
         """
         block = self.open
         if not block or block.kind is not Kind.PARAGRAPH or self.opened_at != number - 1:

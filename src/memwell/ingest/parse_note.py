@@ -1,4 +1,4 @@
-"""From the bytes of a file to a note: decode, front matter, tags, links, date, chunks."""
+"""The bytes of a file become a note: decode, front matter, tags, links, date, chunks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BINARY_SHARE = 0.1
 
 
 class BinaryFileError(ValueError):
-    """The file holds binary data."""
+    """The file contains binary data."""
 
 
 def decode(data: bytes) -> tuple[str, str]:
-    """Return the text of a file, and what was wrong with its bytes ("" if nothing).
+    """Return the text of a file, and a message about invalid bytes ("" if there are none).
 
-    UTF-8 with or without a byte order mark, UTF-16 with or without one; bytes that are none
-    of it are replaced, never fatal. Raises `NotText` for binary data.
+    The file may be UTF-8 or UTF-16, with or without a byte order mark. Invalid bytes are
+    replaced. Raises `BinaryFileError` for binary data.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace"), ""
@@ -43,14 +43,14 @@ def decode(data: bytes) -> tuple[str, str]:
         text, wrong = data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
         text = data.decode("utf-8-sig", errors="replace")
-        wrong = f"not valid UTF-8 from byte {error.start} on, broken bytes replaced"
+        wrong = f"not valid UTF-8 from byte {error.start} on, invalid bytes replaced"
     if "\0" in text:
         text, wrong = text.replace("\0", "\ufffd"), wrong or "NUL characters replaced"
     return text, wrong
 
 
 def _utf16_without_mark(data: bytes) -> str | None:
-    """Guess UTF-16 from where the zero bytes of Latin text stand."""
+    """Guess UTF-16 from the positions of the zero bytes in Latin text."""
     sample = data[:2000]
     pairs = len(sample) // 2
     if pairs < 4 or len(data) % 2:
@@ -62,11 +62,11 @@ def _utf16_without_mark(data: bytes) -> str | None:
 
 
 def parse_note(path: str, text: str, chunk_settings: ChunkSettings) -> tuple[Note, str]:
-    """Return the note that `text` is, and what was wrong with its front matter ("" if nothing)."""
+    """Return the note, and a message about invalid front matter ("" if it is valid)."""
     meta, body_at, wrong = split_front_matter(text)
     body = text[body_at:]
     if not body.strip():
-        body, body_at = text, 0  # nothing but front matter: that is what it can be found by
+        body, body_at = text, 0  # only front matter: then a search finds its words
     chunks = chunk(
         body,
         size=chunk_settings.chunk_size,
@@ -99,7 +99,7 @@ def _one_line(value: Any) -> str:
 
 
 def _parse_tags(value: Any) -> list[str]:
-    """Read tags written as a list, or as words between commas or spaces."""
+    """Return tags that are written as a list, or as words between commas or spaces."""
     if isinstance(value, str):
         value = value.replace(",", " ").split()
     if not isinstance(value, list):
@@ -118,7 +118,7 @@ def _unique(items: Iterable[str]) -> tuple[str, ...]:
 
 
 def _without_code(body: str) -> str:
-    """Return `body` without code, where a # is no tag and [[ no link."""
+    """Return `body` without code: in code a # is not a tag and [[ is not a link."""
     if not (_INLINE_TAG.search(body) or _WIKI_LINK.search(body)):
         return ""
     return _INLINE_CODE.sub("", FENCED_BLOCK.sub("", body))

@@ -1,4 +1,4 @@
-"""Which files of a workspace are notes: walk it, honour ignore files, look at nothing twice."""
+"""Find the notes of a workspace: walk its folders, apply ignore files, visit no folder twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
 CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
-"""What an agent's workspace is known by, and what is taken of it when no path is named."""
+"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -43,10 +43,10 @@ IGNORE_FILES = (".gitignore", ".memwellignore")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of a workspace is taken.
+    """Which files of a workspace to index.
 
-    `include` holds paths and globs relative to `root`; "." is all of it. `conventional` adds
-    the files agents keep their memory in.
+    `include` contains paths and globs relative to `root`; "." is the whole folder. `conventional`
+    adds the files in which agents keep their memory.
     """
 
     root: Path
@@ -57,7 +57,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that is a note, as its folder lists it."""
+    """A file that is a note, with its size and mtime."""
 
     path: str
     size: int
@@ -66,19 +66,20 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Scan:
-    """What a walk found, and where it could not look."""
+    """The result of a walk: the notes, and the paths that could not be read."""
 
     files: dict[str, FoundFile] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Every folder that was looked at, relative to the root."""
+    """Every folder that was read, relative to the root."""
     unreadable: list[str] = field(default_factory=list)
-    """Paths that exist but could not be looked at: their notes are kept as they are."""
+    """Paths that exist but could not be read: their notes stay in the index."""
 
     def may_hide(self, path: str) -> bool:
-        """Whether `path` lies where the walk could not look."""
+        """Whether `path` is in a part of the workspace that could not be read."""
         return any(
-            path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unreadable
+            path == hidden or path.startswith(f"{hidden}/") or not hidden
+            for hidden in self.unreadable
         )
 
 
@@ -109,12 +110,12 @@ class _Walk:
         return self.result
 
     def _take_named(self, inherited: list[_Rules]) -> None:
-        """Take what is named.
+        """Take the files and folders that the selection names.
 
-        A name outweighs .gitignore (which often lists memory/), a glob does not; .memwellignore is
-        meant for us and always counts.
+        A name overrides .gitignore (which often lists memory/), a glob does not. .memwellignore
+        always applies.
         """
-        git, own = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
+        git, memwell = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
         for name in (
             *(CONVENTIONAL if self.selection.conventional else ()),
             *self.selection.include,
@@ -127,11 +128,11 @@ class _Walk:
                 continue
             if not self._is_inside(full):
                 remedy = f"run `memwell index {full}` to make it a workspace of its own"
-                self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
+                self.result.problems.append(Problem(name, "is outside the workspace", remedy))
             elif is_glob:
-                self._take_glob(name, fixed, [*inherited, *filter(None, (git, own))])
+                self._take_glob(name, fixed, [*inherited, *filter(None, (git, memwell))])
             else:
-                self._take_name(name, [own] if own else [])
+                self._take_name(name, [memwell] if memwell else [])
 
     def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
         inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
@@ -155,7 +156,7 @@ class _Walk:
             self._take_file(name, None)
 
     def _take_folder(self, folder: str, rules: list[_Rules]) -> None:
-        """Take the notes below `folder`; a folder reached a second time (a loop) is left."""
+        """Take the notes below `folder`; skip a folder that was visited already (a loop)."""
         full = os.path.join(self.root, folder) if folder else self.root
         try:
             status = os.stat(full)
@@ -171,10 +172,10 @@ class _Walk:
         if folder and "pyvenv.cfg" in names:
             return
         self.result.folders.append(folder)
-        own = [
+        found = [
             _read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names
         ]
-        rules = [*rules, *(rule for rule in own if rule)]
+        rules = [*rules, *(rule for rule in found if rule)]
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             self._take_entry(path, entry, rules)
@@ -221,14 +222,14 @@ class _Walk:
                 Problem(
                     path,
                     f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
-                    "raise scan.max_file_mb to take it",
+                    "raise scan.max_file_mb to index it",
                 )
             )
             return
         self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
 
     def _take_link(self, path: str) -> None:
-        """Take a link to a file inside the workspace, unless that file was taken itself."""
+        """Take a link to a file inside the workspace, unless the file itself was taken."""
         real = os.path.realpath(os.path.join(self.root, path))
         if not self._is_inside(real):
             return
@@ -251,20 +252,20 @@ class _Walk:
 
 
 def _matches_glob(path: str, pattern: str) -> bool:
-    """Match a path against a glob where ** also stands for no folder at all."""
+    """Whether a path matches a glob in which ** also matches zero folders."""
     return fnmatch(path, pattern) or fnmatch(path, pattern.replace("**/", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The patterns of one ignore file, and the folder they are relative to."""
+    """The patterns of one ignore file, and the folder that they are relative to."""
 
     base: str
     spec: GitIgnoreSpec
 
 
 def _is_ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
-    """Whether the innermost rule that speaks of a path excludes it."""
+    """Whether the innermost rule that matches a path excludes it."""
     for rule in reversed(rules):
         relative = os.path.relpath(full, rule.base).replace(os.sep, "/")
         verdict = rule.spec.check_file(relative + "/" if is_folder else relative)
@@ -305,13 +306,13 @@ def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | Non
         except ValueError as error:
             where = os.path.join(folder, name)
             problems.append(
-                Problem(where, f"pattern {line!r} is not valid: {error}", "mend the line")
+                Problem(where, f"pattern {line!r} is not valid: {error}", "correct the line")
             )
     return _Rules(folder, GitIgnoreSpec.from_lines(patterns)) if patterns else None
 
 
 def find_workspace(start: Path) -> Path | None:
-    """Return the nearest folder around `start` that looks like an agent's workspace."""
+    """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
         if (folder / "memwell.toml").is_file() or any(
             (folder / name).exists() for name in CONVENTIONAL

@@ -220,7 +220,7 @@ def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Wr
         "huge.md: skipped, 200 MB is over the limit of 10 MB (raise scan.max_file_mb"
         in indexed.stderr
     )
-    assert "latin.md: not valid UTF-8 from byte 3 on, broken bytes replaced" in indexed.stderr
+    assert "latin.md: not valid UTF-8 from byte 3 on, invalid bytes replaced" in indexed.stderr
     assert "binary.md: skipped, it holds binary data" in indexed.stderr
     found = run("search", "apple", "--files-only", cwd=workspace).stdout.splitlines()
     assert sorted(found) == ["folder.md/inner.md", "good.md", "latin.md"]

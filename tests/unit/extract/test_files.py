@@ -413,7 +413,7 @@ def test_pieces_that_fail_go_by_rule_and_are_counted(
     filtered, unreadable = report.failures
     assert filtered.startswith("TOOLS.md#L1-L")
     assert "will not answer this" in filtered
-    assert unreadable.endswith("the answer holds no fact that can be read")
+    assert unreadable.endswith("the answer contains no readable fact")
     assert any("oven" in fact.text for fact in facts())
     assert any("The harbour opens" in fact.text for fact in facts()), "the third piece"
 

@@ -108,7 +108,7 @@ def test_without_notifications_it_polls_and_says_so(
     with watched(workspace) as events:
         write("new.md", "grape\n")
         expect_eventually(lambda: paths(looking, "grape") == ["new.md"])
-        assert any("looking every 0.2 s instead" in str(event) for event in events)
+        assert any("checking every 0.2 s instead" in str(event) for event in events)
 
 
 def test_the_real_limit_of_inotify_is_survived(
