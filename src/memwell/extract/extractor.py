@@ -73,7 +73,7 @@ class FactExtractor:
         """Return the facts that the model finds in a part; None if it fails."""
         if self.chat is None:
             return None
-        # What was told to nobody but this machine is not told to a server.
+        # Secrets must not leave the machine.
         system, user = extract_prompt(redact(part.text), name, CATEGORIES)
         try:
             answer = self.chat.complete(system, user, max_tokens=max(_MAX_TOKENS, self.size))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from memwell.config.sections import SearchSettings
 from memwell.search.time_expressions import Period
 
 RELATIVE, PLAIN, OFF = "relative", "plain", "off"
@@ -35,8 +36,8 @@ class Decay:
     method: str = OFF
     today: dt.date | None = None
     """None if unknown: then nothing decays, and relative times in a query are ignored."""
-    half_life: float = 30.0
-    least: float = 0.75
+    half_life: float = SearchSettings.half_life
+    least: float = SearchSettings.decay_floor
     evergreen: tuple[str, ...] = ()
     """Globs on paths of notes that do not decay; * also matches a slash."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from memwell.config.sections import SearchSettings
 from memwell.model import Hit, Trace
 from memwell.search.diversify import Similarity, cluster, jaccard, mmr, word_set
 from memwell.search.fuse import WORDS
@@ -26,10 +27,10 @@ class Diversity:
     """Whether and how to diversify the hits."""
 
     method: str = OFF
-    balance: float = 0.7
+    balance: float = SearchSettings.mmr_lambda
     """With mmr: 1 is relevance alone, 0 is difference alone."""
     similarity: str = BY_WORDS
-    near: float = 0.8
+    near: float = SearchSettings.cluster_similarity
     """With cluster: hits at least this similar are one group."""
 
 

@@ -26,16 +26,18 @@ from functools import cached_property
 from heapq import nlargest
 from math import fsum, inf, sqrt
 
+from memwell.config.sections import SearchSettings
 from memwell.model import LegScore
 from memwell.search.fuse_others import weighted_scores
 
 WORDS, MEANING, LIFT = "words", "meaning", "lift"
 PLACES = (4, 5, 6)
 POOL = 100
-"""How many of the best chunks of each leg determine the mean and the deviation."""
+"""The least number of chunks that each leg returns. The mean and the deviation are those of so many
+of the best chunks of each leg."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
-WORDS_WEIGHT, SLOPE, USUAL_STANDING = 0.4, 0.08, 3.5
+SLOPE, USUAL_STANDING = 0.08, 3.5
 LEAST_WEIGHT, MOST_WEIGHT = 0.05, 0.8
 ENOUGH, SHARPNESS = 0.45, 3
 """The constants of `standard`: see docs/ranking.md."""
@@ -65,11 +67,11 @@ class Fusion:
     """How to fuse: the method and its parameters."""
 
     method: str = STANDARD
-    vector_weight: float = 0.7
-    text_weight: float = 0.3
-    rrf_k: float = 60.0
-    normaliser: str = "saturation"
-    words_weight: float = WORDS_WEIGHT
+    vector_weight: float = SearchSettings.vector_weight
+    text_weight: float = SearchSettings.text_weight
+    rrf_k: float = SearchSettings.rrf_k
+    normaliser: str = SearchSettings.normaliser
+    words_weight: float = SearchSettings.words_weight
     """The weight of keyword search in `standard`, before c and b change it."""
 
     def weight(self, leg: str) -> float:
@@ -182,7 +184,9 @@ def _standard(
     ]
 
 
-def weight_of_words(standing: float, coverage: float, usual: float = WORDS_WEIGHT) -> float:
+def weight_of_words(
+    standing: float, coverage: float, usual: float = SearchSettings.words_weight
+) -> float:
     """Return the weight of keyword search: w of the formula above, for c and b."""
     weight = usual - SLOPE * (standing - USUAL_STANDING)
     weight = min(MOST_WEIGHT, max(LEAST_WEIGHT, weight))

@@ -1,4 +1,4 @@
-"""Facts by rule, on sixty labelled passages of our own, and for any text."""
+"""Facts from Markdown by rules: sixty labelled passages, and laws for any text."""
 
 from __future__ import annotations
 

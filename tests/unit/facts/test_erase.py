@@ -1,4 +1,4 @@
-"""Forgetting: nothing of the text stays in any file of the home, whoever reads or dies meanwhile."""
+"""Erasing facts: no file of the home keeps the text, even with open readers and after crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts as files: exported and taken in, backed up while in use, put back, checked."""
+"""Export, import, backup, restore and verification of facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import random
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from memwell.store.sqlite.database import Database, _checksum_vfs
 from memwell.store.sqlite.facts import FactFilter, FactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
+from tests.support.waiting import wait_until
 from tests.surfaces.cli.test_cli import run, run_json
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
@@ -301,14 +301,19 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
         for child in children:
             assert child.stdout
             child.stdout.readline()
-        database = FactStore(home / "memory.db").database
+        store = FactStore(home / "memory.db")
+
+        def wait_for_more_than(facts: int) -> None:
+            service = FactService(store, Viewer(agent="main"))
+            wait_until(lambda: len(service.find(FactFilter())) > facts)
+
         saved = []
         for number in range(3):
-            time.sleep(0.5)
-            saved.append(create_backup(database, tmp_path / f"{number}.backup"))
-        done = restore(database, tmp_path / "1.backup", NOW)  # also while they write
+            saved.append(create_backup(store.database, tmp_path / f"{number}.backup"))
+            wait_for_more_than(saved[-1].facts)
+        done = restore(store.database, tmp_path / "1.backup", NOW)  # while the children write
         assert done.facts == saved[1].facts
-        time.sleep(0.5)
+        wait_for_more_than(done.facts)
         assert all(child.poll() is None for child in children)
     finally:
         for child in children:

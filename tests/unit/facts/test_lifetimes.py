@@ -1,4 +1,4 @@
-"""Decay classes: when a fact ends, what is left of its confidence, and lifetimes of one's own."""
+"""Decay classes: when a fact expires, its confidence over time, and configured lifetimes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Decoding files, and reading front matter, tags, links and dates."""
+
 from __future__ import annotations
 
 import codecs

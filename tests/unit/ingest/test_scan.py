@@ -1,3 +1,5 @@
+"""Which files of a workspace are notes: ignore files, links, limits."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Diversity: by hand, its laws, and through the pipeline."""
+"""Deduplication and diversity: formulas by hand, laws, and whole searches."""
 
 from __future__ import annotations
 
