@@ -29,16 +29,16 @@ from memwell.evaluate.tune import Overrides
 from memwell.facts.guard import redact
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
-from memwell.ingest.sync import Progress, no_progress
 from memwell.llm.log import budget_of
 from memwell.memory import Memory
 from memwell.memory.vectors import VectorIndex
 from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
 from memwell.search import hyde
 from memwell.search.fuse import WORDS
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, rank, read_text
+from memwell.search.pipeline import Options, parse_query, rank
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
 from memwell.store.sqlite.index import Index
@@ -145,7 +145,7 @@ class CorpusSearch:
         """Return the documents found, by the meaning of a passage if one is given, and the legs."""
         chunks = replace(options, k=options.k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
-        parsed = read_text(question.text, Filters(workspaces=workspaces))
+        parsed = parse_query(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
             ask = (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from memwell.embed.base import Embedder, EmbeddingError, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
-from memwell.ingest.sync import Progress
+from memwell.progress import Progress
 from memwell.store.sqlite.spaces import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
 

@@ -25,9 +25,9 @@ from memwell.embed.base import (
 )
 from memwell.embed.providers import Factory
 from memwell.errors import MemwellError, NotFoundError
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors

@@ -108,12 +108,14 @@ def test_a_query_may_begin_with_a_minus(notes: Path) -> None:
 def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> None:
     refused = run("search", "cat", "-k", k, cwd=notes)
     assert refused.returncode == 3
-    assert f"k = {k} is no number of hits. Ask for at least 1, at most 100,000" in refused.stderr
+    assert (
+        f"k = {k} is not a valid number of hits. Use a number from 1 to 100,000" in refused.stderr
+    )
 
 
 def test_a_threshold_that_is_none_is_named(notes: Path) -> None:
     assert (
-        "min_score = 1.5 is not a relevance"
+        "min_score = 1.5 is not between 0 and 1"
         in run("search", "cat", "--min-score", "1.5", cwd=notes).stderr
     )
 
@@ -218,7 +220,7 @@ def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Wr
         "huge.md: skipped, 200 MB is over the limit of 10 MB (raise scan.max_file_mb"
         in indexed.stderr
     )
-    assert "latin.md: not valid UTF-8 from byte 3 on, broken bytes replaced" in indexed.stderr
+    assert "latin.md: not valid UTF-8 from byte 3 on, invalid bytes replaced" in indexed.stderr
     assert "binary.md: skipped, it holds binary data" in indexed.stderr
     found = run("search", "apple", "--files-only", cwd=workspace).stdout.splitlines()
     assert sorted(found) == ["folder.md/inner.md", "good.md", "latin.md"]

@@ -1,4 +1,4 @@
-"""Forgetting: nothing of the text stays in any file of the home, whoever reads or dies meanwhile."""
+"""Erasing facts: no file of the home keeps the text, even with open readers and after crashes."""
 
 from __future__ import annotations
 
@@ -145,5 +145,5 @@ def test_forgetting_a_scope_leaves_the_others(home: Path, workspace: Path) -> No
     assert done.stdout == "2 forgotten\n"
     with Memory(user="anna") as anna:
         assert [hit.text for hit in anna.search("Anna door").hits] == ["The door is green."]
-        with pytest.raises(MemwellError, match="'planet' is no scope"):
+        with pytest.raises(MemwellError, match="'planet' is not a scope"):
             anna.facts.list_scope("planet")

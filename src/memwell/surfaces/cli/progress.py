@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memwell.ingest.sync import Progress
+    from memwell.progress import Progress
 
 _WIDTH = 30
 _EVERY_SECONDS = 0.1

@@ -123,9 +123,9 @@ def _refuse_unknown_options(ctx: click.Context, query: tuple[str, ...]) -> None:
 
 
 def _print(result: SearchResult) -> None:
-    from memwell.search.snippet import joined
+    from memwell.search.snippet import group_adjacent
 
-    for number, hits in enumerate(joined(result.hits)):
+    for number, hits in enumerate(group_adjacent(result.hits)):
         if number:
             click.echo()
         _print_hits(hits, result)

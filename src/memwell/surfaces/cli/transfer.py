@@ -163,7 +163,7 @@ def verify_command(
     Exit status: 0 sound, 1 something is wrong.
     """
     from memwell.errors import NotFoundError
-    from memwell.facts.service import normalised
+    from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
     with open_memory(workspace, agent) as memory:
