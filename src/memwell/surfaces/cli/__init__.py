@@ -1,7 +1,7 @@
 """The command line: `memwell`.
 
-Each command lives in a module of its own, imported when it is called, so that a search does not
-wait for what it does not use.
+Each command is in its own module, which is imported when the command is called, so that a search
+does not wait for imports that it does not need.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -80,15 +80,15 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memwell")
-@click.option("--store", metavar="URL", help="Where the memory is kept; default `store.url`.")
-def cli(store: str | None) -> None:
-    """Remember notes and find them again, on this machine alone."""
-    if store is not None:
-        os.environ["MEMWELL_STORE_URL"] = store
+@click.option("--store", metavar="URL", help="The store of the memory; default `store.url`.")
+@click.pass_context
+def cli(ctx: click.Context, store: str | None) -> None:
+    """Index notes, remember facts and find them again, on this machine alone."""
+    ctx.obj = {} if store is None else {"store.url": store}
 
 
 def main() -> None:
-    """Run the command line; errors become a sentence and an exit status."""
+    """Run the command line; an error becomes a message and an exit status."""
     try:
         sys.exit(cli(standalone_mode=False))
     except click.ClickException as error:
@@ -97,11 +97,11 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         sys.stdout.flush()
-        os._exit(130)  # not waiting for a model in the middle of a text, which would abort
+        os._exit(130)  # without waiting for a model that is still embedding: it would abort
     except MemwellError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(FAILURE)
     except BrokenPipeError:
-        # Whoever read the output has left; give the interpreter nothing to flush into.
+        # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
