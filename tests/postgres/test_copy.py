@@ -22,7 +22,7 @@ from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
 from tests.support.postgres import app_url, new_tenant, shared
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")

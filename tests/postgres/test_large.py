@@ -31,7 +31,7 @@ from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import Space
 from tests.contract.test_stores import Indexed
 from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
 
 PASSAGES = 4_000
 PER_NOTE = 20

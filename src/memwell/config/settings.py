@@ -70,6 +70,20 @@ class Settings(Section):
         values = [one.get(self) for one in SETTINGS if one.name.endswith(".key")]
         return [str(value) for value in values if value]
 
+    def check_combinations(self) -> None:
+        """Raise an error for values that are valid alone but not together."""
+        chunk, search = self.chunk, self.search
+        if chunk.overlap * 2 > chunk.size:
+            raise ConfigError(
+                f"chunk.overlap = {chunk.overlap} is more than half of chunk.size = {chunk.size}"
+                f" ({self.origin('chunk.overlap')})",
+                "Lower chunk.overlap or raise chunk.size",
+            )
+        if not (search.vector_weight or search.text_weight):
+            raise ConfigError(
+                "search.vector_weight and search.text_weight are both 0", "Raise one of them"
+            )
+
     def with_overrides(self, changes: Mapping[str, Value], origin: str = "the call") -> Settings:
         """Return a copy in which some values are replaced; each of them is checked."""
         checked = {

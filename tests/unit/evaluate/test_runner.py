@@ -22,14 +22,14 @@ from memwell.evaluate.report import Evaluation, Ranking, evaluate, misses
 from memwell.evaluate.runner import (
     NoteSearch,
     check_comparable,
-    environment_settings,
     find_known_notes,
     parse_settings,
+    to_overrides,
 )
 from memwell.evaluate.thresholds import Threshold, find_missed, parse_threshold
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from tests.conftest import Write
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
 
 RANKING = ["x", "a", "y", "b"]
 GRADES = {"a": 2.0, "b": 1.0, "c": 1.0}
@@ -341,14 +341,19 @@ def test_settings_to_compare() -> None:
         "embedding.chain": "gguf,minilm",
         "search.min_score": "0.2",
     }
-    assert environment_settings({"search.mode": "words"}) == {"MEMWELL_SEARCH_MODE": "words"}
+    assert to_overrides(parse_settings("embedding.chain=gguf,minilm,search.k=3"), "--compare") == {
+        "embedding.chain": ("gguf", "minilm"),
+        "search.k": 3,
+    }
+    with pytest.raises(ConfigError, match=r"search\.k = 'many' \(--compare\) should be a whole"):
+        to_overrides({"search.k": "many"}, "--compare")
     for wrong in ("words", "", "search.mod=words"):
         with pytest.raises(ConfigError):
             parse_settings(wrong)
     check_comparable(["chunk.size", "search.mode"], of_a_memory=False)
     check_comparable(["search.mode", "search.min_score"], of_a_memory=True)
     for name in ("search.k", "agent", "sync.on_search"):
-        with pytest.raises(ConfigError, match="changes no figure"):
+        with pytest.raises(ConfigError, match="does not change any figure"):
             check_comparable([name], of_a_memory=False)
     with pytest.raises(ConfigError, match="as it is"):
         check_comparable(["chunk.size"], of_a_memory=True)

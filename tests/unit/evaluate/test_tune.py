@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory, config
+from memwell.config.sections import SearchSettings
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case, to_dataset
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.report import Ranking
 from memwell.evaluate.tune import Overrides, Tuning, candidates, grid, halves, split, tune
 from tests.conftest import Write
+from tests.support.cli import run, run_json
 from tests.support.embedders import Faulty
-from tests.surfaces.cli.test_cli import run, run_json
 
 # -- the two halves --------------------------------------------------------------------------------
 
@@ -81,16 +82,16 @@ def test_few_cases_are_refused_with_their_number() -> None:
 
 
 def test_what_holds_now_is_tried_first_and_once() -> None:
-    held: dict[str, str | float] = {"search.fusion": "standard", "search.words_weight": 0.4}
-    tried = candidates(held.__getitem__)
-    assert tried[0] == held
+    tried = candidates(SearchSettings())
+    assert tried[0] == {"search.fusion": "standard", "search.words_weight": 0.4}
     assert len(tried) == len(grid()) == 8 + 3 + 3
     unusual: dict[str, str | float] = {
         "search.fusion": "rrf",
         "search.vector_weight": 2,
         "search.text_weight": 1,
     }
-    assert candidates(unusual.__getitem__) == [unusual, *grid()]
+    settings = SearchSettings(fusion="rrf", vector_weight=2, text_weight=1)
+    assert candidates(settings) == [unusual, *grid()]
 
 
 WAYS: list[Overrides] = [{"search.words_weight": weight / 10} for weight in range(4)]

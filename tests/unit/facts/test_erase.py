@@ -12,7 +12,7 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.facts.erase import finish_erasures
 from memwell.store.sqlite.backup import create_backup
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 SECRET = "The zebrafinch code is quokka."
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -15,7 +16,7 @@ import click
 from memwell import __version__
 from memwell.errors import MemwellError
 
-FAILURE = 3
+FAILURE, INTERRUPTED = 3, 130
 
 COMMANDS = {
     "index": "index",
@@ -88,20 +89,28 @@ def cli(ctx: click.Context, store: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error becomes a message and an exit status."""
+    """Run the command line; the exit status says how it ended."""
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        os._exit(status)  # without waiting for a model that is still embedding: it would abort
+    sys.exit(status)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status; an error becomes a message."""
     try:
-        sys.exit(cli(standalone_mode=False))
+        return cli.main([*arguments], prog_name="memwell", standalone_mode=False) or 0
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        sys.stdout.flush()
-        os._exit(130)  # without waiting for a model that is still embedding: it would abort
+        return INTERRUPTED
     except MemwellError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(FAILURE)
+        return FAILURE
     except BrokenPipeError:
         # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILURE)
+        return FAILURE

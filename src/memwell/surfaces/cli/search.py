@@ -81,8 +81,8 @@ def search_command(
 ) -> None:
     """Find the passages that answer QUERY, best first.
 
-    Plain words rank, but none of them is required. A "quoted phrase" must occur; AND, OR, NOT, parentheses,
-    -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
+    Plain words rank, but none of them is required. A "quoted phrase" must occur; AND, OR, NOT,
+    parentheses, -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
     _refuse_unknown_options(ctx, query)
