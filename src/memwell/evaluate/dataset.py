@@ -54,8 +54,8 @@ def load(folder: Path) -> Dataset:
     if not folder.is_dir():
         raise NotFoundError(
             f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}",
-            "Name a folder with corpus.jsonl, queries.jsonl and qrels.tsv, or a .jsonl or .yaml file"
-            " of your own cases",
+            "Name a folder with corpus.jsonl, queries.jsonl and qrels.tsv, or a .jsonl or .yaml"
+            " file of your own cases",
         )
     documents = tuple(
         Document(

@@ -45,7 +45,7 @@ def page(
         _table(evaluation.rows),
         *(_comparison(comparison) if comparison else ()),
         *_misses(f"{len(failed)} of {evaluation.questions} queries failed", failed, describe),
-        *_misses(f"{len(partly)} queries found only some of their documents", partly, describe),
+        *_misses(f"{len(partly)} found only some of their documents", partly, describe),
     ]
     return _HEAD.format(title=escape(title)) + "\n".join(body) + "\n</main>\n</html>\n"
 
