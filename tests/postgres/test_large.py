@@ -410,7 +410,7 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     assert build_own("mine", url) == BuildReport(wordless=["main"])
     monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
     done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
-    assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
+    assert "main: no index for words, because the database lacks pg_textsearch." in done.stdout
     assert chosen(indexed.index, "common zebra") == []
     assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
     stores.index.close()

@@ -206,7 +206,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
 
 
 def _tell(address: str, open_page: bool) -> None:
-    click.echo(f"memwell serves {address} (stop with Ctrl-C)", err=True)
+    click.echo(f"memwell answers at {address} (stop with Ctrl-C)", err=True)
     if open_page:
         click.launch(address)
 
