@@ -74,12 +74,14 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_map_of_the_code_names_every_module() -> None:
+def test_contributing_names_every_package_and_only_files_that_exist() -> None:
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     source = REPOSITORY / "src" / "memwell"
-    for file in source.rglob("*.py"):
-        if file.name not in ("__init__.py", "__main__.py"):
-            assert f"`{file.relative_to(source).as_posix()}`" in text, file
+    for package in source.iterdir():
+        if (package / "__init__.py").exists():
+            assert f"{package.name}/" in text, package
+    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py|\.md)?)`", text):
+        assert (source / name).exists() or (REPOSITORY / name).exists(), name
 
 
 # -- the example workspace -------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from memwell.config.fields import to_toml
 from memwell.config.load import (
     FILE_NAME,
-    Config,
     check_agent,
     config_files,
     home_folder,
@@ -16,7 +15,6 @@ from memwell.config.settings import Settings, setting_named
 
 __all__ = [
     "FILE_NAME",
-    "Config",
     "Settings",
     "check_agent",
     "config_files",

@@ -18,8 +18,6 @@ from memwell.config.fields import Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
 from memwell.errors import ConfigError
 
-Config = Settings
-"""The former name, until `memwell.memory` uses the new one."""
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

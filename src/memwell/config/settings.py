@@ -7,10 +7,8 @@ from these declarations.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from memwell.config.fields import Section, Setting, Value, check, section, setting
 from memwell.config.providers import EmbeddingSettings, LlmSettings, RemoteSettings
@@ -52,12 +50,8 @@ class Settings(Section):
     """The file, the environment variable or the call that set a value, by name of the setting.
     A setting that has its default is not listed."""
 
-    @property
-    def values(self) -> dict[str, Value]:
-        """All values by name."""
-        return {one.name: one.get(self) for one in SETTINGS}
-
-    def __getitem__(self, name: str) -> Any:
+    def get(self, name: str) -> Value:
+        """Return the value of the setting called `name`, such as ``search.k``."""
         return SETTING_BY_NAME[name].get(self)
 
     def origin(self, name: str) -> str:
@@ -67,7 +61,7 @@ class Settings(Section):
     @property
     def api_keys(self) -> list[str]:
         """Every key that is set, so that none gets into a log."""
-        values = [one.get(self) for one in SETTINGS if one.name.endswith(".key")]
+        values = [setting.get(self) for setting in SETTINGS if setting.name.endswith(".key")]
         return [str(value) for value in values if value]
 
     def check_combinations(self) -> None:
@@ -89,13 +83,14 @@ class Settings(Section):
         checked = {
             name: check(setting_named(name), value, origin) for name, value in changes.items()
         }
+        values = {setting.name: setting.get(self) for setting in SETTINGS}
         origins = {**self.origins, **dict.fromkeys(checked, origin)}
-        return Settings.build({**self.values, **checked}, origins=origins)
+        return Settings.build({**values, **checked}, origins=origins)
 
 
 SETTINGS = tuple(Settings.list_settings())
 """All of them, in the order of the table in docs/configuration.md."""
-SETTING_BY_NAME = {one.name: one for one in SETTINGS}
+SETTING_BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting_named(name: str) -> Setting:
@@ -107,6 +102,8 @@ def setting_named(name: str) -> Setting:
 
 def suggest_name(name: str) -> str:
     """Return the remedy for a name that is not the name of a setting."""
+    import difflib
+
     near = difflib.get_close_matches(name, SETTING_BY_NAME, n=1, cutoff=0.5)
     suggestion = f"Did you mean {near[0]}? " if near else ""
     return f"{suggestion}`memwell config` lists all settings"

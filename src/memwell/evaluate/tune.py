@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
+from memwell.config.fields import Value
 from memwell.config.sections import SearchSettings
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case
@@ -18,7 +19,7 @@ from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
-Overrides = Mapping[str, str | float]
+Overrides = Mapping[str, Value]
 """Values of some settings, by their names."""
 SearchEach = Callable[[Question, int, Sequence[Overrides]], Sequence[Ranking]]
 """Returns the notes that a question finds with each of several overrides."""

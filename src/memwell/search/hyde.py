@@ -86,7 +86,7 @@ def describe_model(settings: Settings) -> str:
 
 def is_enabled(settings: Settings) -> bool:
     """Whether the settings ask for hypothetical answers and vectors can be searched by them."""
-    return settings.search.hyde_enabled and _has_vectors(settings)
+    return bool(settings.search.hyde_enabled and _has_vectors(settings))
 
 
 def _has_vectors(settings: Settings) -> bool:
@@ -97,8 +97,7 @@ def _chat(settings: Settings) -> Chat | None:
     from memwell.llm.registry import model_for
 
     wait = min(settings.llm.timeout, LONGEST_WAIT)
-    model = settings.search.hyde_model
-    return model_for(settings.llm, model, "search.hyde_model", seconds=wait)
+    return model_for(settings.llm, settings.search.hyde_model, "search.hyde_model", seconds=wait)
 
 
 def _new_hits(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:

@@ -139,7 +139,9 @@ def config_command(
     block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
     if write:
         added = install(block, file)
-        click.echo(f"{file}: {', '.join(added) + ' added' if added else 'nothing to add, it already has them'}")
+        click.echo(
+            f"{file}: {', '.join(added) + ' added' if added else 'nothing to add, it already has them'}"
+        )
     else:
         click.echo(json.dumps(block, indent=2, ensure_ascii=False))
 

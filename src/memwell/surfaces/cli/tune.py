@@ -15,7 +15,6 @@ from memwell.surfaces.cli.eval import search_all
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from memwell.config.fields import Value
     from memwell.config.settings import Settings
     from memwell.evaluate.tune import Overrides, Tuning
 
@@ -82,13 +81,7 @@ class _TuneRun:
         if not self.tuning.better:
             return {}
         chosen = self.tuning.chosen.items()
-        return {name: value for name, value in chosen if value != self.present(name)}
-
-    def present(self, name: str) -> Value:
-        """Return the present value of a setting."""
-        from memwell.config.settings import setting_named
-
-        return setting_named(name).get(self.settings)
+        return {name: value for name, value in chosen if value != self.settings.get(name)}
 
     @property
     def file(self) -> Path:
@@ -184,7 +177,7 @@ def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
     click.echo(f"\nThe best settings are better on the queries held back{chance}.")
     click.echo(f"{'Written' if written else 'Would be written'} to {tuned.file}:")
     for name, value in tuned.changes.items():
-        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.present(name))})")
+        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.settings.get(name))})")
     for variable in tuned.overriding:
         click.echo(f"${variable} overrides the file: unset it", err=True)
 
