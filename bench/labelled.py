@@ -14,7 +14,7 @@ from bench.windows import CACHE
 from memwell import config
 from memwell.config.settings import Settings
 from memwell.evaluate.dataset import Dataset
-from memwell.evaluate.runner import CorpusSearch, _check_settings
+from memwell.evaluate.runner import CorpusSearch, check_complete
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory.vectors import VectorIndex
 from memwell.search.options import search_options
@@ -66,7 +66,7 @@ def indexed(dataset: Dataset) -> Iterator[Indexed]:
             asked = CorpusSearch(
                 index, meaning, search_options(settings.search), dataset.documents, recipe
             )
-            _check_settings(meaning.fill())
+            check_complete(meaning.fill())
             with index.reading() as reader:
                 yield Indexed(reader, meaning, asked)
         finally:

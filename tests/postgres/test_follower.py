@@ -16,7 +16,7 @@ from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
 from memwell.store.sqlite.facts import FactFilter
 from tests.support.postgres import Cluster, cluster, new_role
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 
 class Pair:

@@ -102,12 +102,7 @@ class ProviderChain:
     def _parse_spec(self, text: str) -> ProviderSpec:
         """Read ``provider`` or ``provider:model``, with the settings of that provider."""
         name, _, model = (part.strip() for part in text.partition(":"))
-        prefix = f"embedding.{name}."
-        settings: dict[str, Any] = {
-            key.removeprefix(prefix): value
-            for key, value in self._settings.values.items()
-            if key.startswith(prefix)
-        }
+        settings = self._settings.embedding.provider(name)
         settings |= {"model": model} if model else {}
         private: dict[str, Any] = {
             key: settings.pop(key) for key in ("key", "folder") if key in settings

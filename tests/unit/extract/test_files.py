@@ -305,7 +305,7 @@ def test_a_dry_run_lists_and_stores_nothing(workspace: Path, write: Write, home:
     done = run("--dry-run", cwd=workspace)
     assert done.returncode == 0
     assert done.stdout.count("added  TOOLS.md#L") == 2
-    assert "Nothing is stored; it would be: 2 added, 0 reinforced, 1 duplicates" in done.stdout
+    assert "Dry run, nothing is stored: 2 added, 0 reinforced, 1 duplicates" in done.stdout
     assert not home.exists()
     ingest(workspace)
     write("TOOLS.md", TOOLS.replace("3000", "3001"))

@@ -12,7 +12,7 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.facts.erase import finish_erasures
 from memwell.store.sqlite.backup import create_backup
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 SECRET = "The zebrafinch code is quokka."
 
@@ -127,7 +127,7 @@ def test_forgetting_by_query_shows_what_is_meant_and_asks(home: Path, workspace:
     asked = run("forget", "--query", "hamster", cwd=workspace)
     assert asked.returncode == 2
     assert "The hamster is called Pip." in asked.stderr
-    assert "2 would be forgotten: add --yes" in asked.stderr
+    assert "2 facts would be forgotten: add --yes" in asked.stderr
     assert run("forget", "--query", "hamster", "--yes", cwd=workspace).stdout == "2 forgotten\n"
     assert holding(home, b"hamster") == []
     nothing = run("forget", "--query", "hamster", "--yes", cwd=workspace)

@@ -26,8 +26,8 @@ from memwell.store.sqlite.database import Database, _checksum_vfs
 from memwell.store.sqlite.facts import FactFilter, FactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
+from tests.support.cli import run, run_json
 from tests.support.waiting import wait_until
-from tests.surfaces.cli.test_cli import run, run_json
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
 ANNA, BEN = Viewer("anna", "main", "s1"), Viewer("ben", "main", "s2")

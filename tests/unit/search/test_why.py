@@ -11,7 +11,7 @@ from memwell.errors import MemwellError
 from memwell.model import Hit
 from memwell.search.snippet import group_adjacent
 from tests.conftest import Write
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 
 @pytest.fixture
