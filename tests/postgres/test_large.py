@@ -26,9 +26,9 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
 from memwell.store.postgres.textsearch import find_candidates
-from memwell.store.sqlite import fts as keyword
 from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import Space
+from memwell.store.words import ranking
 from tests.contract.test_stores import Indexed
 from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
 from tests.surfaces.cli.test_cli import run, run_json
@@ -282,7 +282,7 @@ ASKED = [
 @pytest.fixture
 def costly(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were a hundred times as many: no word is so rare that all of it is looked up."""
-    monkeypatch.setattr(keyword, "_SELECT_ROWS", 0)
+    monkeypatch.setattr(ranking, "_SELECT_ROWS", 0)
 
 
 def with_words(indexed: Indexed) -> Indexed:
@@ -358,7 +358,7 @@ def test_words_with_few_postings_need_no_index(
     spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
     everything = scored(spoken, "seldom common")
     for most_postings, used in ((700, False), (600, True)):
-        monkeypatch.setattr(keyword, "_SELECT_ROWS", most_postings)
+        monkeypatch.setattr(ranking, "_SELECT_ROWS", most_postings)
         assert bool(chosen(spoken.index, "seldom common")) == used
         assert_same(scored(spoken, "seldom common"), everything)
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
 from memwell.search.dedupe import Diversity, Selected, select
@@ -40,7 +41,6 @@ from memwell.search.spelling import find_nearest
 from memwell.search.time_expressions import Event, Period, find_period
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Word, WordQuery
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 ANYWHERE = Filters()
 POOL = 100

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Hit, Leg, LegScore
 from memwell.search.calibrate import relevance
 from memwell.search.decay import UNDECAYED, Decayed
@@ -17,7 +18,6 @@ from memwell.search.fuse import MEANING, POOL, USUAL_STANDING, WORDS, Evidence, 
 from memwell.search.parse import Parsed
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Match, Neighbours
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 if TYPE_CHECKING:
     from memwell.store.sqlite.spaces import Space

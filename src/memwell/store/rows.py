@@ -8,7 +8,7 @@ from typing import Any
 
 from memwell.model import Chunk, Context, Hit
 from memwell.store.contract.query import Neighbours
-from memwell.store.sqlite.fts import WordRow
+from memwell.store.words.normalise import WordRow
 
 FACT_WORKSPACE = "facts:"
 """What the workspaces begin with that hold no files, but facts."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.notes import IndexedFile, SourceFile
     from memwell.store.sqlite.spaces import Space
     from memwell.store.vectors.snapshot import Array
+    from memwell.store.words.tree import Condition
 
 T = TypeVar("T")
 WAIT_MS = 60_000
@@ -49,8 +50,8 @@ class Vocabulary(Protocol):
     def prefix_frequency(self, start: str) -> int:
         """Return about how many chunks hold a token that begins with `start`."""
 
-    def occurs(self, expression: str) -> bool:
-        """Whether any chunk matches an expression (see expressions.py)."""
+    def occurs(self, condition: Condition) -> bool:
+        """Whether any chunk meets a condition."""
 
 
 class Notes(Protocol):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from memwell.errors import IndexDatabaseError
+from memwell.store.postgres import texts
 from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
     as_half_precision,
@@ -25,7 +26,6 @@ from memwell.store.postgres.health import OLDEST_PGVECTOR, numbers
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.postgres.texts import insert
 from memwell.store.sqlite.spaces import RETIRED
 
 _AT_ONCE = 1_000
@@ -241,4 +241,6 @@ def _write_texts(session: Session) -> None:
     for rows in session.stream(counted, _AT_ONCE):
         with session.connection.transaction():
             session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
-            insert(session, {key: zip(tokens, counts, strict=True) for key, tokens, counts in rows})
+            texts.insert(
+                session, {key: zip(tokens, counts, strict=True) for key, tokens, counts in rows}
+            )

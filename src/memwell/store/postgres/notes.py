@@ -13,8 +13,8 @@ from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import of_agent
 from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX, match_chunks
 from memwell.store.sqlite.filters import FACT
-from memwell.store.sqlite.fts import WordRow
 from memwell.store.sqlite.notes import IndexedFile, SourceFile
+from memwell.store.words.normalise import WordRow
 
 _AT_ONCE = 500
 """Notes that are deleted or indexed anew by a statement, which may take only so long."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from memwell.model import Context, Hit
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
-from memwell.store.postgres.bm25 import WordLeg, Words
+from memwell.store.postgres.bm25 import KeywordSearch
 from memwell.store.postgres.browse import NoteListing
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values, of_agent
-from memwell.store.postgres.vocabulary import Vocabulary
+from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.postgres.workspace_list import Cooldowns
 from memwell.store.rows import group_neighbours, join_chunks, surface_form, to_hit
 from memwell.store.words.normalise import WORDS_VERSION
@@ -32,8 +32,8 @@ class Reader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._lexicon = Vocabulary(session)
-        self._words: WordLeg = Words(session, self._lexicon)
+        self._lexicon = PostgresVocabulary(session)
+        self._words = KeywordSearch(session, self._lexicon)
         self.notes = Notes(session)
         self.spaces = Spaces(session)
         self.cooldowns = Cooldowns(session)
@@ -63,7 +63,7 @@ class Reader:
 
     def ideal_word_score(self, query: WordQuery) -> float:
         """Return about what a chunk of average length scores that holds every word that ranks."""
-        return self._words.ideal(query)
+        return self._words.ideal_score(query)
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of `text` as the index sees it, beside the letters it came from."""

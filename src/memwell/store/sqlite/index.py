@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from memwell.errors import MemwellError
+from memwell.errors import KeywordSearchUnavailable, MemwellError
 from memwell.model import Context, Hit, Viewer
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
 from memwell.store.rows import surface_form
@@ -21,13 +21,13 @@ from memwell.store.sqlite import fts
 from memwell.store.sqlite.database import BUSY_TIMEOUT_MS, Database
 from memwell.store.sqlite.filesystem import hold_lock
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 from memwell.store.sqlite.index_file import IndexFile
 from memwell.store.sqlite.notes import Notes
-from memwell.store.sqlite.vocabulary import Vocabulary
+from memwell.store.sqlite.vocabulary import SqliteVocabulary
 from memwell.store.vectors.backend import Allowed, BackendSetting, Stored, VectorSearchUnavailable
 from memwell.store.vectors.backends import VectorBackends
 from memwell.store.words.query import unknown_words
+from memwell.store.words.ranking import ideal_score
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -171,7 +171,7 @@ class Reader:
     def __init__(self, connection: apsw.Connection, index: Index) -> None:
         self._connection = connection
         self._index = index
-        self._lexicon = Vocabulary(connection)
+        self._lexicon = SqliteVocabulary(connection)
         self.notes = Notes(connection)
         self.vector_problem = ""
         """Why what keeps the vectors could not be asked, if it could not."""
@@ -214,7 +214,7 @@ class Reader:
     def ideal_word_score(self, query: WordQuery) -> float:
         """Return about what a chunk of average length scores that holds every word that ranks."""
         with fts_errors():
-            return fts.ideal_score(self._lexicon, query)
+            return ideal_score(self._lexicon, query)
 
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True

@@ -18,8 +18,8 @@ from memwell.store.contract.query import Filters, Neighbours
 from memwell.store.rows import FACT_WORKSPACE, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.fts import WordRow
 from memwell.store.sqlite.vocabulary import count_common_words
+from memwell.store.words.normalise import WordRow
 
 
 @dataclass(frozen=True, slots=True)

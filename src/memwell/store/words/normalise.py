@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
@@ -65,6 +66,29 @@ def indexed_parts(text: str) -> str:
     if not text.isascii():
         parts += [run[-1] for run in _UNSPACED.findall(text) if len(run) > 1]
     return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class WordRow:
+    """What the keyword index is given of one chunk."""
+
+    chunk_id: int
+    text: str
+    heading: str
+    names: str
+    path: str
+
+    def columns(self) -> tuple[int, str, str, str, str]:
+        """Return the row as FTS5 indexes it; the same again to delete it."""
+        heading = "\n".join(dict.fromkeys([*self.names.split("\n"), *self.heading.split("\n")]))
+        everything = f"{self.text}\n{heading}\n{self.path}"
+        return (
+            self.chunk_id,
+            indexed_text(self.text),
+            indexed_text(heading),
+            indexed_text(self.path),
+            indexed_parts(everything),
+        )
 
 
 def _camel_words(text: str) -> Iterator[str]:
