@@ -200,7 +200,7 @@ def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
         "postings",
         "vectors",
         "spaces",
-        "registered",
+        "workspace_list",
         "workspaces",
     )
     before = [rows_of(table, tenant) for table in tables]

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from memwell.store.postgres import migrate as migrating
-from memwell.store.postgres.schema import MIGRATIONS
+from memwell.store.postgres.migrations import MIGRATIONS
 from tests.support.postgres import USER, app_url, new_database, new_role, new_tenant, shared
 from tests.surfaces.cli.test_cli import run
 

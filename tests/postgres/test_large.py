@@ -298,7 +298,7 @@ def with_words(indexed: Indexed) -> Indexed:
 
 
 @pytest.fixture
-def spoken(tmp_path: Path) -> Iterator[Indexed]:
+def with_index(tmp_path: Path) -> Iterator[Indexed]:
     """An agent whose words have an index of their own."""
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
@@ -342,46 +342,48 @@ def chosen(index: Index, asked: str) -> list[int]:
 
 
 def test_words_are_found_as_in_files_with_the_same_scores(
-    spoken: Indexed, tmp_path: Path, costly: None
+    with_index: Indexed, tmp_path: Path, costly: None
 ) -> None:
     files = with_words(Indexed(open_sqlite(tmp_path / "files", "main")))
-    by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
+    by_index = [asked for asked in ASKED if chosen(with_index.index, asked)]
     assert {*by_index} >= {*ASKED[:6], "common path:usual"}
     for asked in ASKED:
-        assert_same(scored(spoken, asked), scored(files, asked))
+        assert_same(scored(with_index, asked), scored(files, asked))
     files.index.close()
 
 
 def test_words_with_few_postings_need_no_index(
-    spoken: Indexed, monkeypatch: pytest.MonkeyPatch
+    with_index: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
-    everything = scored(spoken, "seldom common")
+    with_index.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
+    everything = scored(with_index, "seldom common")
     for most_postings, used in ((700, False), (600, True)):
         monkeypatch.setattr(ranking, "_SELECT_ROWS", most_postings)
-        assert bool(chosen(spoken.index, "seldom common")) == used
-        assert_same(scored(spoken, "seldom common"), everything)
+        assert bool(chosen(with_index.index, "seldom common")) == used
+        assert_same(scored(with_index, "seldom common"), everything)
 
 
-def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, costly: None) -> None:
-    assert scored(spoken, "common yak") == scored(spoken, "common")
-    note = spoken.put("new.md", "a common yak")
-    assert chosen(spoken.index, "common yak")
-    assert scored(spoken, "common yak")[0][0] == "new.md"
-    spoken.put("new.md", "a common gnu")
-    assert scored(spoken, "common gnu")[0][0] == "new.md"
-    spoken.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
-    assert scored(spoken, "common okapi")[0][0] == "new.md"
-    spoken.delete(note)
+def test_words_that_are_edited_or_deleted_are_seen_at_once(
+    with_index: Indexed, costly: None
+) -> None:
+    assert scored(with_index, "common yak") == scored(with_index, "common")
+    note = with_index.put("new.md", "a common yak")
+    assert chosen(with_index.index, "common yak")
+    assert scored(with_index, "common yak")[0][0] == "new.md"
+    with_index.put("new.md", "a common gnu")
+    assert scored(with_index, "common gnu")[0][0] == "new.md"
+    with_index.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
+    assert scored(with_index, "common okapi")[0][0] == "new.md"
+    with_index.delete(note)
     for asked in ("common yak", "common gnu", "common okapi"):
-        assert "new.md" not in {path for path, *_ in scored(spoken, asked)}
-    kept = "SELECT count(*) FROM memwell.spoken s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
+        assert "new.md" not in {path for path, *_ in scored(with_index, asked)}
+    kept = "SELECT count(*) FROM memwell.chunk_texts s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
     assert shared().execute(f"{kept} AND c.id = s.chunk_id WHERE c.id IS NULL") == [(0,)]
-    spoken.index.rebuild_keyword_index()
-    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
-    shared().execute("VACUUM memwell.spoken")  # until then the index holds what is gone
-    assert chosen(spoken.index, "common zebra")
-    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    with_index.index.rebuild_keyword_index()
+    assert scored(with_index, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    shared().execute("VACUUM memwell.chunk_texts")  # until then the index holds what is gone
+    assert chosen(with_index.index, "common zebra")
+    assert scored(with_index, "common zebra")[0][:2] == ("rare/fox.md", 2)
 
 
 def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
@@ -416,14 +418,14 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     stores.index.close()
 
 
-def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> None:
-    before = spoken.workspace
-    with spoken.index.writing() as notes:
-        spoken.workspace = notes.workspace("facts:user:anna")
-    (secret,) = spoken.chunks(spoken.put("secret", "a common secret zebra"))
-    spoken.workspace = before
+def test_words_of_others_are_no_candidates(with_index: Indexed, costly: None) -> None:
+    before = with_index.workspace
+    with with_index.index.writing() as notes:
+        with_index.workspace = notes.workspace("facts:user:anna")
+    (secret,) = with_index.chunks(with_index.put("secret", "a common secret zebra"))
+    with_index.workspace = before
     for name, sees in (("anna", True), ("ben", False)):
-        seen = spoken.index.for_viewer(Viewer(name, "main"))
+        seen = with_index.index.for_viewer(Viewer(name, "main"))
         with seen.reading() as reader:
             found = [
                 match.chunk_id for match in reader.search_keywords(parse("common zebra").query, 100)

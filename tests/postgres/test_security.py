@@ -17,7 +17,8 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.postgres import migrate as migrating
-from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, TABLES
 from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
 from tests.support.postgres import (
@@ -48,13 +49,13 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
     for tenant in (made.one, made.two):
         fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
         build_own(tenant)
-        for agent, table in (("main", "rests"), ("", "unfinished")):
+        for agent, table in (("main", "cooldowns"), ("", "pending_erasures")):
             values = "'p', 0, 1, false, ''" if agent else "'0', ''"
             names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
             shared().execute(f"INSERT INTO memwell.{table} VALUES ({names}, {values})")
         shared().execute(
             "INSERT INTO memwell.leases SELECT tenant, agent, space_id, chunk_id, 'x', now()"
-            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND piece = 0"
+            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND window_number = 0"
         )
     return made
 
@@ -260,7 +261,7 @@ def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
         refused += [
             "SET row_security = off; SELECT * FROM memwell.facts",
             "TRUNCATE memwell.facts",
-            "DROP POLICY seen ON memwell.facts",
+            "DROP POLICY tenant_and_scopes ON memwell.facts",
             "ALTER TABLE memwell.facts DISABLE ROW LEVEL SECURITY",
             "CREATE TABLE memwell.mine (x int)",
             "SET ROLE memwell",
@@ -290,16 +291,16 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
 
 
 def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.rests'::regclass"
+    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
     with psycopg.connect(new_database(), autocommit=True) as connection:
         with monkeypatch.context() as before:
             before.setattr(migrating, "MIGRATIONS", MIGRATIONS[:2])
             migrating.migrate(connection)
         connection.execute("INSERT INTO rests VALUES ('mine', 'main', 'p', 0, 1, false, '')")
-        assert connection.execute(asked).fetchall() == [(False,)]
+        assert connection.execute(asked, ("memwell.rests",)).fetchall() == [(False,)]
         migrating.migrate(connection)
-        assert connection.execute(asked).fetchall() == [(True,)]
-        assert count(connection, "rests") == 1
+        assert connection.execute(asked, ("memwell.cooldowns",)).fetchall() == [(True,)]
+        assert count(connection, "cooldowns") == 1
 
 
 # -- what is printed -------------------------------------------------------------------------------
@@ -345,6 +346,6 @@ def test_tables_are_distributed_after_those_that_they_refer_to(
         names = [name.removeprefix("memwell.") for name in (table, other)]
         assert order.index(names[1]) < order.index(names[0])
         assert updating == "a"  # what Citus does not know of a key with the tenant in it: CASCADE
-    policies = shared().execute("SELECT qual FROM pg_policies WHERE policyname = 'seen'")
+    policies = shared().execute(f"SELECT qual FROM pg_policies WHERE policyname = '{POLICY}'")
     assert len(policies) == len(TABLES)
     assert not [rule for (rule,) in policies if "SELECT" in rule]  # nor queries in a rule

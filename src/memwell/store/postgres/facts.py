@@ -81,12 +81,12 @@ class FactStore:
 
     def pending_erasures(self) -> dict[str, bytes]:
         """Return what was forgotten and may have left traces: ids, and the digests of texts."""
-        statement = f"SELECT id, digest FROM unfinished WHERE tenant = {_TENANT}"
+        statement = f"SELECT id, digest FROM pending_erasures WHERE tenant = {_TENANT}"
         return dict(self._server.rows("", statement))
 
     def clear_pending(self, ids: Iterable[str]) -> None:
         """Note that nothing is left of what was forgotten."""
-        statement = f"DELETE FROM unfinished WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
+        statement = f"DELETE FROM pending_erasures WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
 
     def indexes(self) -> Iterator[Index]:
@@ -255,7 +255,8 @@ class Facts:
         for fact in facts:
             self._session.run(
                 f"""
-                INSERT INTO unfinished (tenant, id, digest) VALUES ({_TENANT}, %(id)s, %(digest)s)
+                INSERT INTO pending_erasures (tenant, id, digest)
+                VALUES ({_TENANT}, %(id)s, %(digest)s)
                 ON CONFLICT (tenant, id) DO UPDATE SET digest = excluded.digest
                 """,
                 id=fact.id,

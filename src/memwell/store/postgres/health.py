@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from memwell.reports import Check
+from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import RIGHTS
-from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Session
 
 _OLDEST_SERVER = 16
@@ -41,12 +42,12 @@ def _server(session: Session) -> Check:
 
 def _pgvector(session: Session) -> Check:
     available, created = _extension(session, "vector")
-    if created and numbers(created) >= OLDEST_PGVECTOR:
+    if created and parse_version(created) >= OLDEST_PGVECTOR:
         return Check("pgvector", True, created)
     wanted = ".".join(map(str, OLDEST_PGVECTOR))
     todo = "ALTER EXTENSION vector UPDATE" if created else "CREATE EXTENSION vector SCHEMA public"
     remedy = f'Run `{todo}` in "{_query(session, "current_database()")}", as a superuser'
-    if not available or numbers(available) < OLDEST_PGVECTOR:
+    if not available or parse_version(available) < OLDEST_PGVECTOR:
         remedy = f"Install pgvector {wanted} or newer on the server. {remedy}"
     is_not = f"{created}, older than {wanted}" if created else "not created in this database"
     return Check("pgvector", False, is_not, remedy)
@@ -151,6 +152,6 @@ def _query(session: Session, what: str, **values: str) -> Any:
     return session.value(f"SELECT {what} WHERE %(tenant)s != ''", **values)
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     """Return a version as it is compared."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())

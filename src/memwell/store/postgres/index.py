@@ -14,14 +14,15 @@ from memwell.model import Viewer
 from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres import agent_indexes, health
+from memwell.store.postgres.cache import VectorCache
+from memwell.store.postgres.cooldowns import Cooldowns
 from memwell.store.postgres.leases import hold_leases
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.reader import Reader
-from memwell.store.postgres.schema import ALL_SCOPES, OF_AN_INDEX
+from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import of_agent
-from memwell.store.postgres.workspace_list import Cooldowns, VectorCache
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.spaces import Space
 
 T = TypeVar("T")
-_KEPT = ("registered", "cached")
+_KEPT = ("workspace_list", "vector_cache")
 """Tables that outlive an index that is deleted: what it comes back from."""
 
 
@@ -167,7 +168,7 @@ class Index:
         """Delete all of it; it comes back from the notes."""
         with self._locked(WAIT_MS) as session:
             session.connection.execute("SET LOCAL statement_timeout = 0")
-            for table in OF_AN_INDEX:
+            for table in INDEX_TABLES:
                 if table not in _KEPT:
                     session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
 

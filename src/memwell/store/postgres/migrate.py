@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 
 from memwell.errors import NewerIndexError
-from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.schema import SCHEMA
 
 Connection = psycopg.Connection[Any]
 

@@ -196,7 +196,7 @@ class Notes:
 
     def rebuild_words(self) -> None:
         """Build what words are found by anew, from the chunks."""
-        for table in ("postings", "words", "spoken"):
+        for table in ("postings", "vocabulary", "chunk_texts"):
             self._session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
         self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
         known = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
@@ -226,7 +226,8 @@ class Notes:
     def chunk_ids(self, note_id: int) -> list[int]:
         """Return the ids of a note's chunks, in order."""
         rows = self._session.rows(
-            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s ORDER BY c.seq",
+            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"
+            " ORDER BY c.seq",
             id=note_id,
         )
         return [chunk_id for (chunk_id,) in rows]

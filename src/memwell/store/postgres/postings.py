@@ -117,7 +117,7 @@ class PostingChanges:
         self._change_frequencies(changes)
         has_texts = self._session.value(
             f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
-            f" WHERE {of_agent('i')} RETURNING said",
+            f" WHERE {of_agent('i')} RETURNING has_texts",
             chunks=len(self._added) - len(self._removed),
             tokens=tokens,
         )
@@ -136,16 +136,18 @@ class PostingChanges:
         changed = sorted((token, change) for token, change in changes.items() if change)
         self._session.run(
             """
-            INSERT INTO words AS w (tenant, agent, token, rows)
-            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(rows)s::bigint[])
-            ON CONFLICT (tenant, agent, token) DO UPDATE SET rows = w.rows + excluded.rows
+            INSERT INTO vocabulary AS w (tenant, agent, token, document_frequency)
+            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(changes)s::bigint[])
+            ON CONFLICT (tenant, agent, token) DO UPDATE
+                SET document_frequency = w.document_frequency + excluded.document_frequency
             """,
             tokens=[token for token, _ in changed],
-            rows=[change for _, change in changed],
+            changes=[change for _, change in changed],
         )
         fewer = [token for token, change in changed if change < 0]
         self._session.run(
-            f"DELETE FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(fewer)s) AND w.rows <= 0",
+            f"DELETE FROM vocabulary w WHERE {of_agent('w')} AND w.token = ANY(%(fewer)s)"
+            " AND w.document_frequency <= 0",
             fewer=fewer,
         )
 

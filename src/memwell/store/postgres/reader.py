@@ -10,13 +10,13 @@ from memwell.model import Context, Hit
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
 from memwell.store.postgres.bm25 import KeywordSearch
 from memwell.store.postgres.browse import NoteListing
+from memwell.store.postgres.cooldowns import Cooldowns
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.notes import Notes
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.vocabulary import PostgresVocabulary
-from memwell.store.postgres.workspace_list import Cooldowns
 from memwell.store.rows import group_neighbours, join_chunks, surface_form, to_hit
 from memwell.store.words.normalise import WORDS_VERSION
 from memwell.store.words.query import unknown_words
@@ -80,7 +80,7 @@ class Reader:
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         """Yield the tokens of a length, each with how many chunks hold it."""
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')}"
+            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
             " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
             shortest=shortest,
             longest=longest,

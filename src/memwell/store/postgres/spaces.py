@@ -1,7 +1,7 @@
 """Vector spaces in PostgreSQL; see ../spaces.py for what holds of them.
 
-A vector is of pgvector's type, keyed by chunk, space and window (`piece`); NULL where the model
-read nothing. It leaves as little-endian float32, as SQLite keeps it.
+A vector is of pgvector's type, keyed by chunk, space and window; NULL where the model read nothing.
+It leaves as little-endian float32, as SQLite keeps it.
 """
 
 from __future__ import annotations
@@ -186,26 +186,27 @@ class Spaces:
         chunks = [chunk_id for chunk_id, _, _ in rows]
         self._session.run(
             f"""
-            INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
-            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.piece, new.vector::vector, c.owner
-            FROM unnest(%(chunks)s::bigint[], %(pieces)s::int[], %(vectors)s::text[])
-                AS new (chunk_id, piece, vector)
+            INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
+            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.window_number, new.vector::vector,
+                   c.owner
+            FROM unnest(%(chunks)s::bigint[], %(windows)s::int[], %(vectors)s::text[])
+                AS new (chunk_id, window_number, vector)
             JOIN (
                 SELECT c.id, c.owner FROM chunks c
                 WHERE {of_agent("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
             ) AS c ON c.id = new.chunk_id
-            ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
+            ON CONFLICT (tenant, agent, chunk_id, space_id, window_number) DO NOTHING
             """,
             space=space.id,
             chunks=chunks,
-            pieces=[number for _, number, _ in rows],
+            windows=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
         )
         self._session.run(
             f"""
             WITH no_longer_lent AS (
                 DELETE FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
-                    AND v.chunk_id = ANY(%(chunks)s) AND v.piece < 0
+                    AND v.chunk_id = ANY(%(chunks)s) AND v.window_number < 0
             )
             DELETE FROM leases l WHERE {of_agent("l")} AND l.space_id = %(space)s
                 AND l.chunk_id = ANY(%(chunks)s)
@@ -235,13 +236,13 @@ class Spaces:
         rows = self._session.rows(
             f"""
             WITH spread AS (
-                SELECT v.chunk_id, v.piece, count(*) OVER () AS total,
-                       row_number() OVER (ORDER BY v.chunk_id, v.piece) AS number
+                SELECT v.chunk_id, v.window_number, count(*) OVER () AS total,
+                       row_number() OVER (ORDER BY v.chunk_id, v.window_number) AS number
                 FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
             )
             SELECT c.note_id, vector_send(v.vector) FROM spread s
             JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s
-                AND v.chunk_id = s.chunk_id AND v.piece = s.piece
+                AND v.chunk_id = s.chunk_id AND v.window_number = s.window_number
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
             ORDER BY s.number LIMIT %(most)s
@@ -260,7 +261,7 @@ class Spaces:
             SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL
-            ORDER BY v.chunk_id, v.piece
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
@@ -273,8 +274,8 @@ class Spaces:
             f"""
             SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.piece >= 0
-            ORDER BY v.chunk_id, v.piece
+                AND v.window_number >= 0
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
@@ -361,9 +362,9 @@ def reuse_old_vectors(session: Session, note_id: int, former: Sequence[int]) -> 
     """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
     session.run(
         f"""
-        INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
+        INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
         SELECT %(tenant)s, %(agent)s, new.id, v.space_id, -row_number() OVER (
-                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.piece
+                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.window_number
                ), v.vector, new.owner
         FROM chunks old JOIN vectors v ON {of_agent("v")} AND v.chunk_id = old.id
         JOIN chunks new ON {of_agent("new")} AND new.note_id = %(note)s AND new.id > old.id
@@ -380,7 +381,8 @@ def reuse_old_vectors(session: Session, note_id: int, former: Sequence[int]) -> 
 
 WAITING = f"""{of_agent("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
         SELECT 1 FROM vectors v
-        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
+        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s
+            AND v.window_number >= 0
     )
 """
 

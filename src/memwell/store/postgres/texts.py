@@ -1,6 +1,6 @@
 """The tokens of each chunk as one text, which pg_textsearch indexes.
 
-Only agents that have such an index (see agent_indexes.py) have rows in `spoken`.
+Only agents that have such an index (see agent_indexes.py) have rows in `chunk_texts`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def insert(session: Session, chunks: Mapping[int, TokenCounts]) -> None:
     """Insert the tokens of chunks, except of chunks that have a row already or were deleted."""
     session.run(
         f"""
-        INSERT INTO spoken (tenant, agent, chunk_id, tokens, owner)
+        INSERT INTO chunk_texts (tenant, agent, chunk_id, tokens, owner)
         SELECT %(tenant)s, %(agent)s, c.id, new.tokens, c.owner
         FROM unnest(%(ids)s::bigint[], %(texts)s::text[]) AS new (id, tokens)
         JOIN chunks c ON {of_agent("c")} AND c.id = new.id
@@ -41,7 +41,7 @@ def insert(session: Session, chunks: Mapping[int, TokenCounts]) -> None:
 def delete(session: Session, chunk_ids: Sequence[int]) -> None:
     """Delete the texts of chunks."""
     session.run(
-        f"DELETE FROM spoken s WHERE {of_agent('s')} AND s.chunk_id = ANY(%(ids)s)",
+        f"DELETE FROM chunk_texts s WHERE {of_agent('s')} AND s.chunk_id = ANY(%(ids)s)",
         ids=[*chunk_ids],
     )
 

@@ -51,7 +51,7 @@ def find_candidates(
         f"""
         SELECT s.chunk_id FROM (
             SELECT s.chunk_id, row_number() OVER () AS rank FROM (
-                SELECT s.chunk_id FROM spoken s WHERE {of_agent("s")}
+                SELECT s.chunk_id FROM chunk_texts s WHERE {of_agent("s")}
                 ORDER BY s.tokens <@> to_bm25query(%(text)s, %(index)s) LIMIT %(looked_at)s
             ) AS s
         ) AS s {allowed if filters else ""} ORDER BY s.rank LIMIT %(most)s

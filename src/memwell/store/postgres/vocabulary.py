@@ -62,7 +62,7 @@ class PostgresVocabulary(Vocabulary):
         values = Values()
         condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
         frequency = self._session.value(
-            f"SELECT sum(rows) FROM words w WHERE {condition}", **values
+            f"SELECT sum(w.document_frequency) FROM vocabulary w WHERE {condition}", **values
         )
         return int(frequency or 0)
 
@@ -94,7 +94,8 @@ class PostgresVocabulary(Vocabulary):
 
     def _look_up(self, tokens: list[str]) -> None:
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
+            f"SELECT w.token, w.document_frequency FROM vocabulary w"
+            f" WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
             tokens=tokens,
         )
         known = {token: int(frequency) for token, frequency in rows}

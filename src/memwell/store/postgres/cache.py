@@ -1,0 +1,89 @@
+"""Vectors by text, kept in PostgreSQL so that no text is embedded twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from memwell.hashing import digest_of
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.sql import of_agent
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+_TRIMMED_TO = 0.9
+
+
+class VectorCache:
+    """Vectors by text, for one agent."""
+
+    def __init__(self, server: Server, agent: str, most_bytes: int) -> None:
+        self._server = server
+        self._agent = agent
+        self._most_bytes = most_bytes
+
+    def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
+        """Return the vectors of those texts that were embedded before."""
+        import numpy as np
+
+        by_digest = {digest_of(text): text for text in texts}
+        rows = self._server.rows(
+            self._agent,
+            f"SELECT digest, vectors FROM vector_cache c WHERE {of_agent('c')}"
+            " AND c.digest = ANY(%(digests)s) AND c.fingerprint = %(fingerprint)s",
+            digests=[*by_digest],
+            fingerprint=fingerprint,
+        )
+        return {
+            by_digest[digest]: np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
+            for digest, blob in rows
+        }
+
+    def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
+        """Keep vectors, or record that they were used again."""
+        rows = {digest_of(text): matrix.astype("<f4").tobytes() for text, matrix in vectors}
+        self._server.rows(
+            self._agent,
+            """
+            INSERT INTO vector_cache (tenant, agent, fingerprint, digest, vectors)
+            SELECT %(tenant)s, %(agent)s, %(fingerprint)s, *
+            FROM unnest(%(digests)s::bytea[], %(vectors)s::bytea[]) ORDER BY 4
+            ON CONFLICT (tenant, agent, digest, fingerprint)
+                DO UPDATE SET vectors = excluded.vectors, used = excluded.used
+            """,
+            fingerprint=fingerprint,
+            digests=[*rows],
+            vectors=[*rows.values()],
+        )
+
+    def forget(self, digests: Iterable[bytes]) -> bool:
+        """Delete the vectors of texts."""
+        statement = (
+            f"DELETE FROM vector_cache c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
+        )
+        self._server.rows(self._agent, statement, digests=[*digests])
+        return True
+
+    def trim(self) -> None:
+        """Delete what was not used for longest, where there is too much."""
+        with self._server.writing(self._agent) as session:
+            size = session.value(
+                f"SELECT sum(length(vectors)) FROM vector_cache c WHERE {of_agent('c')}"
+            )
+            if (size or 0) > self._most_bytes:
+                session.run(
+                    f"""
+                    DELETE FROM vector_cache c USING (
+                        SELECT digest, fingerprint,
+                               sum(length(vectors)) OVER (ORDER BY used DESC) AS so_far
+                        FROM vector_cache c WHERE {of_agent("c")}
+                    ) AS old
+                    WHERE {of_agent("c")} AND c.digest = old.digest
+                        AND c.fingerprint = old.fingerprint AND old.so_far > %(most)s
+                    """,
+                    most=int(self._most_bytes * _TRIMMED_TO),
+                )
+
+    def close(self) -> None:
+        """Nothing: the connections are the server's."""
