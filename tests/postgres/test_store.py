@@ -97,7 +97,7 @@ def test_another_machine_finds_what_one_has_indexed(
     with Memory(tmp_path / "two") as two:
         result = two.search("cat")
         assert [hit.path for hit in result.hits] == ["cat.md"]
-        assert "searched as it was last seen" in result.freshness.note
+        assert "its last indexed state is searched" in result.freshness.note
         assert two.search("dog").hits[0].kind == "fact"
 
 
@@ -144,8 +144,8 @@ def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
     with Memory() as memory:
         index_three(memory, workspace, write)
         memory.remember("The dog is named Rex.", scope="global")
-        memory.store_index.delete()
-        with memory.store_index.reading() as reader:
+        memory._index.delete()
+        with memory._index.reading() as reader:
             assert reader.total == 0
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
         assert memory.search("dog", kind="fact").hits
