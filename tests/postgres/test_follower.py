@@ -91,4 +91,4 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
     checks = json.loads(run("--store", pair.url, "doctor", "--json", cwd=tmp_path).stdout)["checks"]
     (server,) = (check for check in checks if check["name"] == "PostgreSQL")
     assert server["ok"]
-    assert "follows another server" in server["detail"]
+    assert "replica of another server" in server["detail"]

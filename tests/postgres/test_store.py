@@ -219,8 +219,8 @@ def test_a_newer_database_is_refused() -> None:
     ("url", "said"),
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
-        ("postgresql://[nobody/none", "no address"),
-        ("mysql://nobody@127.0.0.1/none", "no address"),
+        ("postgresql://[nobody/none", "not an address"),
+        ("mysql://nobody@127.0.0.1/none", "not an address"),
     ],
 )
 def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, said: str) -> None:
@@ -324,7 +324,7 @@ def test_marks_of_transactions_are_not_kept_for_ever(
     tenant = new_tenant()
     shared().execute(f"INSERT INTO memwell.commits VALUES ('{tenant}', DEFAULT, '2026-01-01')")
     with server(app_url(), tenant) as opened, monkeypatch.context() as often:
-        often.setattr(connect, "_TIDYING", 1.0)
+        often.setattr(connect, "_CLEANUP_SHARE", 1.0)
         with opened.writing() as session:
             _write(opened, session, [])
     kept = (

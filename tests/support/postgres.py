@@ -139,7 +139,7 @@ def shared() -> Cluster:
 
 @cache
 def app_url() -> str:
-    """The address for a role with the rights that memwell needs, whom the rules on rows bind."""
+    """The address for a role with the rights that memwell needs, restricted by row-level security."""
     return shared().url(user=new_role())
 
 

@@ -57,7 +57,7 @@ def get_server(url: str, tenant: str) -> Server:
     """Return a PostgreSQL server as a tenant uses it; it is not asked yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
-            "store.url is no address of PostgreSQL",
+            "store.url is not an address of PostgreSQL",
             "Write it like postgresql://USER@HOST:5432/DATABASE, or leave it empty",
         )
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:

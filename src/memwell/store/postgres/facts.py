@@ -53,7 +53,7 @@ class FactStore:
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[Facts]:
         """Lend one unchanging state, as a viewer sees it."""
-        with self._server.reading(seeing=scope_owners(viewer)) as session:
+        with self._server.reading(scopes=scope_owners(viewer)) as session:
             yield Facts(session, viewer)
 
     @contextmanager
@@ -62,7 +62,7 @@ class FactStore:
 
         So revisions are in the order in which they are committed, and none is passed over.
         """
-        with self._server.writing(seeing=scope_owners(viewer)) as session:
+        with self._server.writing(scopes=scope_owners(viewer)) as session:
             session.run(
                 f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
                 " ON CONFLICT (tenant) DO NOTHING"

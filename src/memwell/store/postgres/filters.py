@@ -1,4 +1,4 @@
-"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``; see ../filters.py."""
+"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memwell.store.sqlite.filters import FACT, globs
 
 
 def filter_sql(filters: Filters, values: Values) -> str:
-    """Return conditions to append after WHERE ... (each begins with AND)."""
+    """Return conditions to append to a WHERE clause; each begins with AND."""
     return "".join(f" AND {condition}" for condition in _conditions(filters, values))
 
 
@@ -41,7 +41,7 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
 
 
 def _fits(column: str, some: list[str], values: Values) -> str:
-    """As SQLite does, only plain letters are taken for their small ones."""
+    """Return whether a path fits a glob; only ASCII letters lose their case, as in SQLite."""
     patterns: Any = values([pattern(glob) for glob in some])
     return f'(lower({column} COLLATE "C") ~ ANY({patterns}))'
 
@@ -52,16 +52,16 @@ def _tagged(tag: str, values: Values) -> str:
 
 
 def pattern(glob: str) -> str:
-    """Return the regular expression for what SQLite's GLOB matches."""
-    found, rest = "^", glob
+    """Return the regular expression that matches the same texts as SQLite's GLOB."""
+    expression, rest = "^", glob
     while rest:
         sign, rest = rest[0], rest[1:]
-        kind = re.match(r"\^?\]?[^\]]*\]", rest) if sign == "[" else None
-        if kind:
-            inside = kind.group()[:-1].replace("\\", "\\\\").replace("[", "\\[")
-            found, rest = f"{found}[{inside}]", rest[kind.end() :]
+        bracket = re.match(r"\^?\]?[^\]]*\]", rest) if sign == "[" else None
+        if bracket:
+            inside = bracket.group()[:-1].replace("\\", "\\\\").replace("[", "\\[")
+            expression, rest = f"{expression}[{inside}]", rest[bracket.end() :]
         elif sign in "*?":
-            found += ".*" if sign == "*" else "."
+            expression += ".*" if sign == "*" else "."
         else:
-            found += sign if sign.isalnum() else f"\\{sign}"
-    return f"{found}$"
+            expression += sign if sign.isalnum() else f"\\{sign}"
+    return f"{expression}$"

@@ -44,13 +44,13 @@ class Index:
         self._agent = agent
         self.path = folder / "index.db"
         self.exists = self.shared = True
-        self._seeing = ALL_SCOPES
+        self._scopes = ALL_SCOPES
         self._words_ready = Event()  # which those share whom `seen_by` returns
 
     def for_viewer(self, viewer: Viewer) -> Index:
         """Return the same index, whose readers see the notes, and of the facts the viewer's."""
         other = copy(self)
-        other._seeing = scope_owners(viewer)
+        other._scopes = scope_owners(viewer)
         return other
 
     @property
@@ -80,7 +80,7 @@ class Index:
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """Lend one unchanging state of the index."""
-        with self._server.reading(self._agent, self._seeing) as session:
+        with self._server.reading(self._agent, self._scopes) as session:
             yield Reader(session)
 
     @contextmanager
