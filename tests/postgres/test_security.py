@@ -16,9 +16,9 @@ from psycopg import errors, sql
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Viewer
+from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
-from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
 from tests.support.postgres import (
     USER,

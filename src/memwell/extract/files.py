@@ -32,7 +32,7 @@ from memwell.llm.budget import Budget
 from memwell.llm.log import budget_of
 from memwell.llm.registry import Settings, model_for
 from memwell.model import Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 
 SOURCE = TAG = "ingest"
 REINFORCED, EXPIRED = "reinforced", "expired"

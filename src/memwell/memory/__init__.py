@@ -196,7 +196,7 @@ class Memory(Opened):
         from memwell.facts.recall import recall
 
         wanted = {"include_superseded": include_superseded, "as_of": as_of}
-        found = recall(message, self, self._index.path.parent, budget, **wanted)
+        found = recall(message, self, self._agent_folder, budget, **wanted)
         self.facts.renew_on_read([hit.path for hit in found.hits if hit.kind == "fact"])
         return found
 
@@ -205,7 +205,7 @@ class Memory(Opened):
         from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings["recall.again_after"]
-        RecallHistory(self._index.path.parent, self.viewer.session, minutes).clear()
+        RecallHistory(self._agent_folder, self.viewer.session, minutes).clear()
 
     @property
     def contents(self) -> NoteBrowser:

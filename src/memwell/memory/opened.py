@@ -16,8 +16,8 @@ from memwell.ingest.scan import find_workspace
 from memwell.memory.searcher import Searcher
 from memwell.memory.workspaces import Workspaces
 from memwell.model import Viewer
+from memwell.store.contract.values import Workspace
 from memwell.store.factory import Stores, open_postgres, open_sqlite
-from memwell.store.sqlite.workspace_list import Workspace
 from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Opened:
         config.check_agent(self.agent)
         stores = self._open_stores(held)
         self._index = stores.index
+        self._agent_folder = stores.agent_folder
         self._workspaces = Workspaces(stores.registry, stores.index, self._overrides)
         self._embedders = embedders
         self.viewer = Viewer(user, self.agent, session)
@@ -166,7 +167,7 @@ class Opened:
         try:
             return self._index.retrying(operation)
         except CorruptIndexError as error:
-            aside = self._index.quarantine()
+            aside = self._index.files.quarantine() if self._index.files else None
             where = f"; the damaged file is kept as {aside}" if aside else ""
             self.notices.append(f"{error.what}: it is being rebuilt from the notes{where}")
             self._workspaces.sync_all()

@@ -19,8 +19,7 @@ from memwell.model import Freshness, IndexReport
 from memwell.reports import FillReport
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
-from memwell.store.sqlite.notes import IndexedFile
-from memwell.store.sqlite.workspace_list import Workspace
+from memwell.store.contract.values import IndexedFile, Workspace
 
 _SEARCH_WAIT_MS = 200
 """How long a search waits to write; a sync of another process may be under way."""

@@ -27,15 +27,18 @@ class Stores:
     index: Index
     registry: WorkspaceList
     facts: FactStore
+    agent_folder: Path
+    """The folder of the agent's files, also those that are not in a store."""
 
 
 def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
     """Return the stores in the files of a home."""
     folder = home / "agents" / agent
     return Stores(
-        index.Index(folder / "index.db", backend),
+        index.SqliteIndex(folder / "index.db", backend),
         registry.WorkspaceFile(folder),
-        facts.FactStore(home / "memory.db"),
+        facts.SqliteFactStore(home / "memory.db"),
+        folder,
     )
 
 
@@ -47,9 +50,10 @@ def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
     from memwell.store.postgres import workspace_list as beside
 
     return Stores(
-        server_index.Index(server, agent, home / "agents" / agent),
+        server_index.PostgresIndex(server, agent),
         beside.WorkspaceTable(server, agent),
-        server_facts.FactStore(server, home),
+        server_facts.PostgresFactStore(server, home),
+        home / "agents" / agent,
     )
 
 

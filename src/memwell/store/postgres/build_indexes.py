@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from memwell.errors import IndexDatabaseError
+from memwell.store.contract.values import RETIRED
 from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
     as_half_precision,
@@ -26,7 +27,6 @@ from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import of_agent
 from memwell.store.postgres.texts import insert
-from memwell.store.sqlite.spaces import RETIRED
 
 _AT_ONCE = 1_000
 """Chunks whose texts are written while no other writes."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.hashing import digest_of
+from memwell.store.contract import override
+from memwell.store.contract.facts import WorkspaceList
+from memwell.store.contract.values import Cooldown, Workspace, cooldown_seconds
+from memwell.store.contract.vectors import Cooldowns, VectorCache
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.cooldowns import Cooldown, cooldown_seconds
-from memwell.store.sqlite.workspace_list import Workspace, find_innermost
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 _TRIMMED_TO = 0.9
 
 
-class WorkspaceTable:
+class WorkspaceTable(WorkspaceList):
     """The list of workspaces of one agent."""
 
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
         self._agent = agent
 
+    @override
     def list_all(self) -> list[Workspace]:
-        """Return the workspaces; none if there is no list yet."""
         rows = self._server.rows(
             self._agent,
             f"SELECT root, conventional, include FROM registered r WHERE {of_agent('r')} ORDER BY root",
@@ -35,12 +36,8 @@ class WorkspaceTable:
             Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
         ]
 
-    def find_around(self, path: Path) -> Workspace | None:
-        """Return the innermost workspace that contains `path`."""
-        return find_innermost(self.list_all(), path)
-
+    @override
     def put(self, entry: Workspace) -> Workspace:
-        """Add a workspace, or replace the one with the same folder."""
         self._server.rows(
             self._agent,
             """
@@ -55,20 +52,20 @@ class WorkspaceTable:
         )
         return entry
 
+    @override
     def remove(self, root: str) -> None:
-        """Take a workspace off the list."""
         statement = f"DELETE FROM registered r WHERE {of_agent('r')} AND r.root = %(root)s"
         self._server.rows(self._agent, statement, root=root)
 
 
-class Cooldowns:
+class PostgresCooldowns(Cooldowns):
     """The list of providers that are left alone."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @override
     def get(self, provider: str) -> Cooldown | None:
-        """Return how a provider failed last, if it has not answered since."""
         row = self._session.row(
             "SELECT provider, until, failures, unavailable, reason FROM rests r"
             f" WHERE {of_agent('r')} AND r.provider = %(provider)s",
@@ -76,6 +73,7 @@ class Cooldowns:
         )
         return Cooldown(*row) if row else None
 
+    @override
     def record_failure(
         self,
         provider: str,
@@ -85,7 +83,6 @@ class Cooldowns:
         unavailable: bool = False,
         at_least: float = 0.0,
     ) -> None:
-        """Leave a provider alone: twice as long with each failure in a row."""
         before = self.get(provider)
         failures = (before.failures if before else 0) + 1
         self._session.run(
@@ -104,19 +101,19 @@ class Cooldowns:
             reason=reason,
         )
 
+    @override
     def clear(self, provider: str) -> None:
-        """Forget the failures of a provider that answers, or that the user wants tried again."""
         self._session.run(
             f"DELETE FROM rests r WHERE {of_agent('r')} AND r.provider = %(provider)s",
             provider=provider,
         )
 
+    @override
     def clear_all(self) -> None:
-        """Let every provider be tried again."""
         self._session.run(f"DELETE FROM rests r WHERE {of_agent('r')}")
 
 
-class VectorCache:
+class PostgresVectorCache(VectorCache):
     """Vectors by text, for one agent."""
 
     def __init__(self, server: Server, agent: str, most_bytes: int) -> None:
@@ -124,8 +121,8 @@ class VectorCache:
         self._agent = agent
         self._most_bytes = most_bytes
 
+    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of those texts that were embedded before."""
         import numpy as np
 
         by_digest = {digest_of(text): text for text in texts}
@@ -141,8 +138,8 @@ class VectorCache:
             for digest, blob in rows
         }
 
+    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        """Keep vectors, or record that they were used again."""
         rows = {digest_of(text): matrix.astype("<f4").tobytes() for text, matrix in vectors}
         self._server.rows(
             self._agent,
@@ -158,14 +155,15 @@ class VectorCache:
             vectors=[*rows.values()],
         )
 
+    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
         """Delete the vectors of texts."""
         statement = f"DELETE FROM cached c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 
+    @override
     def trim(self) -> None:
-        """Delete what was not used for longest, where there is too much."""
         with self._server.writing(self._agent) as session:
             size = session.value(f"SELECT sum(length(vectors)) FROM cached c WHERE {of_agent('c')}")
             if (size or 0) > self._most_bytes:
@@ -182,5 +180,6 @@ class VectorCache:
                     most=int(self._most_bytes * _TRIMMED_TO),
                 )
 
+    @override
     def close(self) -> None:
         """Nothing: the connections are the server's."""
