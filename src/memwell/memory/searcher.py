@@ -1,8 +1,7 @@
-"""Searching a memory: what has to be fresh is refreshed, what is broken is mended, then asked."""
+"""Searching a memory: refresh what is cheap to refresh, then search one state of the index."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +9,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memwell.config.load import Config, now
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.ingest.sync import Progress, no_progress
-from memwell.memory.workspaces import RefreshedWorkspaces, Workspaces
-from memwell.model import SearchResult, Viewer
+from memwell.memory.refresh import RefreshReport, WorkspaceSync
+from memwell.memory.scope import Scope
+from memwell.model import SearchResult
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
@@ -23,7 +22,7 @@ from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import Workspace
-from memwell.store.fact_notes import scope_workspace, sync_facts
+from memwell.store.fact_notes import find_facts_revision, scope_workspace, sync_facts
 
 if TYPE_CHECKING:
     from memwell.facts.service import NewFact
@@ -33,224 +32,235 @@ if TYPE_CHECKING:
 
 NOTE, FACT = "note", "fact"
 _NEAREST_FACTS = 5
-"""Facts that are looked at: the nearest may be of another scope."""
+"""Facts that are compared with a new one: the nearest may be of another scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """What may be found: all of the viewer's, unless it says otherwise."""
+    """A restriction of what a search may find; the default allows all that the viewer sees."""
 
     kind: str | None = None
-    """NOTE or FACT; None is both."""
+    """NOTE or FACT; None allows both."""
     superseded: bool = False
-    """Whether facts that are no longer held true may be found, too."""
+    """Whether superseded facts may be found, too."""
     as_of: str | None = None
-    """A time: of facts, those that were held true then."""
+    """A time: facts that were valid then."""
     paths: frozenset[str] | None = None
-    """Only these notes, as hits name them; None is any."""
+    """Only these notes, as hits name them; None allows any."""
 
     def __post_init__(self) -> None:
         if self.kind not in (None, NOTE, FACT):
-            raise MemwellError(f"{self.kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
+            raise MemwellError(f"{self.kind!r} is not a kind of hit", f"Use {NOTE} or {FACT}")
 
 
 ANY_TARGET = SearchTarget()
 
 
 class Searcher:
-    """Asks an index, in step with the files of its workspaces.
+    """Searches an index that it first brings in step with its workspaces and facts.
 
     Args:
-        meaning: makes the vectors' half, which a search by words goes without.
-        say: is told what happened on the way that the user should hear of.
-        passage: what is searched by its meaning in place of the query.
+        index: the index as the viewer of the scope reads it.
+        facts: the facts, which the index follows.
+        vectors: makes the vector index; a keyword search goes without.
+        notify: takes sentences that the user should read.
 
     """
 
     def __init__(
         self,
         index: Index,
-        workspaces: Workspaces,
-        meaning: Callable[[], VectorIndex],
-        settings: Config,
-        say: Callable[[str], None],
-        store: FactStore,
-        viewer: Viewer,
-        passage: str = "",
+        facts: FactStore,
+        vectors: Callable[[], VectorIndex],
+        scope: Scope,
+        notify: Callable[[str], None],
     ) -> None:
-        self.index = index
-        self._workspaces = workspaces
-        self._meaning = meaning
-        self._settings = settings
-        self._say = say
-        self._store = store
-        self._viewer = viewer
-        self._passage = passage
+        self._index = index
+        self._facts = facts
+        self._vectors = vectors
+        self._scope = scope
+        self._notify = notify
+        self._sync = WorkspaceSync(index, scope.settings_for)
 
     def search(
         self,
         query: str,
         options: Options,
-        entries: Sequence[Workspace],
-        progress: Progress,
-        wanted: SearchTarget = ANY_TARGET,
+        target: SearchTarget = ANY_TARGET,
+        passage: str = "",
+        progress: Progress = no_progress,
     ) -> SearchResult:
-        """Find the passages of some workspaces, and the facts, that answer a query."""
-        scope = self._refresh(options, entries, progress)
-        result = self._search_index(query, options, scope, wanted)
+        """Find the passages and facts that answer a query.
+
+        With a `passage`, the vector search looks for its embedding instead of the query's.
+        """
+        refreshed = self._refresh(options, progress)
+        result = self._search_index(query, options, refreshed, target, passage)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._rebuild_keyword_index() and not result.hits:
-            return self._search_index(query, options, scope, wanted)
+            return self._search_index(query, options, refreshed, target, passage)
         return result
 
-    def search_each(
-        self, query: str, many: Sequence[Options], entries: Sequence[Workspace]
-    ) -> tuple[SearchResult, ...]:
-        """Find them in several ways; the query is embedded once."""
+    def search_each(self, query: str, many: Sequence[Options]) -> tuple[SearchResult, ...]:
+        """Search with each of several options; the query is embedded once."""
         if not many:
             return ()
-        most = next((one for one in many if one.mode != WORDS), many[0])
-        scope = self._refresh(most, entries, no_progress)
-        ask = _embed_once(self._query_embedder(most))
-        with self.index.reading() as reader:
-            within = self._filters(reader, scope.ids, ANY_TARGET)
-            return tuple(search(query, one, reader, scope.freshness, within, ask) for one in many)
+        first = next((options for options in many if options.mode != WORDS), many[0])
+        refreshed = self._refresh(first, no_progress)
+        embed = _embed_once(self._query_embedder(first))
+        with self._index.reading() as reader:
+            freshness = refreshed.freshness_in(reader)
+            filters = self._filters(reader, refreshed, ANY_TARGET)
+            return tuple(
+                search(query, options, reader, freshness, filters, embed) for options in many
+            )
 
-    def why(self, query: str, path: str, options: Options, entries: Sequence[Workspace]) -> Why:
-        """Say at which place a note is among the hits of a query, or why it is not."""
+    def why(self, query: str, path: str, options: Options) -> Why:
+        """Explain at which rank a note is among the hits of a query, or why it is not."""
         from memwell.search.why import NOT_INDEXED, Why, why
 
-        scope = self._workspaces.refresh(entries, no_progress)
-        self.index.ensure_keyword_index()
-        with self.index.reading() as reader:
+        with self._index.reading() as reader:
+            todo = self._sync.plan_refresh(self._scope.workspaces, reader)
+        refreshed = self._sync.refresh(todo)
+        self._index.ensure_keyword_index()
+        with self._index.reading() as reader:
+            ids = refreshed.workspace_ids(reader)
             for key, root, _, _ in reader.notes.workspaces():
                 inside = _path_in_workspace(path, Path(root))
                 note = reader.notes.note_id(key, inside)
-                if note is not None and (scope.ids is None or key in scope.ids):
+                if note is not None and (ids is None or key in ids):
                     chunks = reader.notes.chunk_ids(note)
-                    asked = (
-                        options,
-                        reader,
-                        Filters(workspaces=scope.ids),
-                        self._query_embedder(options),
-                    )
-                    return why(query, inside, chunks, *asked)
-        return Why(query, path, NOT_INDEXED, *_explain_missing(path, entries))
+                    embed = self._query_embedder(options)
+                    filters = Filters(workspaces=ids)
+                    return why(query, inside, chunks, options, reader, filters, embed)
+        return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
 
-    def _refresh(
-        self, options: Options, entries: Sequence[Workspace], progress: Progress
-    ) -> RefreshedWorkspaces:
-        """Bring the index in step; return how fresh it is, and which workspaces are searched."""
-        behind = self._sync_facts()
-        scope = self._workspaces.refresh(entries, progress)
-        freshness = scope.freshness
-        if behind and behind not in freshness.note:
-            note = "; ".join(filter(None, (freshness.note, behind)))
-            freshness = replace(freshness, note=note)
-        self.index.ensure_keyword_index()
-        if options.mode != WORDS and self._meaning().chain:
-            left = self._meaning().catch_up(self._settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        return replace(scope, freshness=freshness)
+    def sync_facts(self, revision: int | None = None) -> None:
+        """Bring the facts that the viewer sees up to date in the index, from a known revision."""
+        if self._facts.exists:
+            viewer, now = self._scope.viewer, self._scope.timestamp
+            sync_facts(self._index, self._facts, viewer, now, revision)
 
-    def _sync_facts(self) -> str:
-        """Bring the facts up to date; return why that cannot be, where nothing can be written."""
-        try:
-            self.sync_facts()
-        except UNWRITABLE as error:  # the search answers from what it has
-            return error.what
-        return ""
-
-    def sync_facts(self) -> None:
-        """Bring the facts that the viewer sees up to date in the index."""
-        if self._store.exists:
-            at = now().astimezone(dt.UTC).isoformat(timespec="milliseconds")
-            sync_facts(self.index, self._store, self._viewer, at)
-
-    def find_near_fact(self, telling: NewFact) -> str | None:
-        """Return the fact of the same scope that says nearly the same as a text, by its vector."""
+    def find_near_fact(self, fact: NewFact) -> str | None:
+        """Return the id of a fact of the same scope that says nearly the same, by its vector."""
         from memwell.facts.service import says_the_same
 
-        meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
-        if not meaning.chain or not self._store.exists or least > 1:
+        least = self._scope.settings["facts.duplicate_similarity"]
+        if not self._facts.exists or least > 1 or not self._vectors().chain:
             return None
         self.sync_facts()
-        meaning.catch_up(self._settings["embedding.on_search"])
-        scope = telling.scope or self._viewer.narrowest
-        root = scope_workspace(scope, dict(self._viewer.scopes).get(scope, ""))
-        with self.index.reading() as reader:
-            asked = meaning.embed_passage(telling.text, reader)
-            if asked is None or root not in reader.notes.fact_workspaces():
+        vectors, viewer = self._vectors(), self._scope.viewer
+        vectors.catch_up(self._scope.settings["embedding.on_search"])
+        scope = fact.scope or viewer.narrowest
+        root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
+        with self._index.reading() as reader:
+            embedded = vectors.embed_passage(fact.text, reader)
+            if embedded is None or root not in reader.notes.fact_workspaces():
                 return None
             anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
             for match in reader.vectors.nearest(
-                asked.space, asked.vector, anything, _NEAREST_FACTS
+                embedded.space, embedded.vector, anything, _NEAREST_FACTS
             ):
                 (hit,) = reader.chunks.hits([(match.chunk_id, 0.0)])
-                same = match.score >= least and says_the_same(telling.text, hit.text)
+                same = match.score >= least and says_the_same(fact.text, hit.text)
                 if same and reader.notes.workspace_root(match.chunk_id) == root:
                     return hit.path
         return None
 
-    def _filters(
-        self, reader: Reader, notes: tuple[int, ...] | None, wanted: SearchTarget
-    ) -> Filters:
-        """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        held_at = _parse_as_of(wanted.as_of) if wanted.as_of else None
-        everywhere = Filters(exact_paths=wanted.paths, valid_at=held_at)
-        known = reader.notes.fact_workspaces()
-        of_notes = [key for key, *_ in reader.notes.workspaces()]
-        if wanted.kind == NOTE or (wanted.kind is None and not known):
-            return replace(everywhere, workspaces=notes)
-        roots = [scope_workspace(*scope) for scope in self._viewer.scopes]
-        if wanted.superseded or held_at:
-            roots += [scope_workspace(*scope, former=True) for scope in self._viewer.scopes]
-        facts = tuple(known[root] for root in roots if root in known)
-        chosen = facts if wanted.kind == FACT else (*(notes or ()), *facts)
-        if {*chosen} == {*of_notes, *known.values()}:
-            return everywhere  # all there is need not be told apart from the rest
-        return replace(everywhere, workspaces=chosen)
+    # -- before the search -------------------------------------------------------------------------
+
+    def _refresh(self, options: Options, progress: Progress) -> RefreshReport:
+        """Bring the index in step with facts and files, and embed the few new chunks."""
+        with_vectors = options.mode != WORDS and bool(self._vectors().chain)
+        with self._index.reading() as reader:
+            revision = find_facts_revision(reader.notes, self._scope.viewer)
+            todo = self._sync.plan_refresh(self._scope.workspaces, reader)
+        problem = self._try_sync_facts(revision)
+        refreshed = self._sync.refresh(todo, progress)
+        freshness = refreshed.freshness
+        if problem and problem not in freshness.note:
+            note = "; ".join(filter(None, (freshness.note, problem)))
+            freshness = replace(freshness, note=note)
+        self._index.ensure_keyword_index()
+        if with_vectors:
+            left = self._vectors().catch_up(self._scope.settings["embedding.on_search"])
+            freshness = replace(freshness, unembedded=left)
+        return replace(refreshed, freshness=freshness)
+
+    def _try_sync_facts(self, revision: int) -> str:
+        """Sync the facts; return why that failed where nothing can be written."""
+        try:
+            self.sync_facts(revision)
+        except UNWRITABLE as error:  # the search answers from the index as it is
+            return error.what
+        return ""
+
+    def _rebuild_keyword_index(self) -> bool:
+        """Build the keyword index again; return whether it can be searched now."""
+        try:
+            self._index.rebuild_keyword_index()
+            with self._index.reading() as reader:
+                return not reader.keywords.problem()
+        except MemwellError as error:
+            self._notify(f"The keyword index could not be rebuilt: {error}")
+            return False
+
+    # -- the search --------------------------------------------------------------------------------
 
     def _search_index(
-        self, query: str, options: Options, scope: RefreshedWorkspaces, wanted: SearchTarget
+        self,
+        query: str,
+        options: Options,
+        refreshed: RefreshReport,
+        target: SearchTarget,
+        passage: str,
     ) -> SearchResult:
-        with self.index.reading() as reader:
+        with self._index.reading() as reader:
             return search(
                 query,
                 options,
                 reader,
-                scope.freshness,
-                self._filters(reader, scope.ids, wanted),
-                self._query_embedder(options),
-                self._remote_search(wanted),
+                refreshed.freshness_in(reader),
+                self._filters(reader, refreshed, target),
+                self._query_embedder(options, passage),
+                self._remote_search(target),
             )
 
-    def _query_embedder(self, options: Options) -> EmbedQuery:
+    def _filters(
+        self, reader: Reader, refreshed: RefreshReport | None, target: SearchTarget
+    ) -> Filters:
+        """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
+        notes = refreshed.workspace_ids(reader) if refreshed else None
+        valid_at = _parse_as_of(target.as_of) if target.as_of else None
+        everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
+        known = reader.notes.fact_workspaces()
+        if target.kind == NOTE or (target.kind is None and not known):
+            return replace(everywhere, workspaces=notes)
+        scopes = self._scope.viewer.scopes
+        roots = [scope_workspace(*scope) for scope in scopes]
+        if target.superseded or valid_at:
+            roots += [scope_workspace(*scope, former=True) for scope in scopes]
+        facts = tuple(known[root] for root in roots if root in known)
+        chosen = facts if target.kind == FACT else (*(notes or ()), *facts)
+        if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
+            return everywhere  # no filter is needed when every workspace is searched
+        return replace(everywhere, workspaces=chosen)
+
+    def _query_embedder(self, options: Options, passage: str = "") -> EmbedQuery:
         if options.mode == WORDS:
             return no_vectors
-        meaning = self._meaning()
-        return (
-            partial(meaning.embed_query_as, self._passage) if self._passage else meaning.embed_query
-        )
+        vectors = self._vectors()
+        return partial(vectors.embed_query_as, passage) if passage else vectors.embed_query
 
-    def _remote_search(self, wanted: SearchTarget) -> RemoteSearch:
-        """Return how another store is asked, where the settings name one and it can tell."""
-        if not self._settings["remote.base_url"] or wanted.kind == FACT or wanted.paths is not None:
+    def _remote_search(self, target: SearchTarget) -> RemoteSearch:
+        """Return how the remote store is searched, if the settings name one and it can filter."""
+        settings = self._scope.settings
+        if not settings["remote.base_url"] or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store
 
-        store = remote_store(self._settings)
+        store = remote_store(settings)
         return store.begin if store else no_remote
-
-    def _rebuild_keyword_index(self) -> bool:
-        """Build the keyword index anew; True if that can be had."""
-        try:
-            self.index.rebuild_keyword_index()
-            with self.index.reading() as reader:
-                return not reader.keywords.problem()
-        except MemwellError as error:
-            self._say(f"The keyword index could not be rebuilt: {error}")
-            return False
 
 
 def _parse_as_of(as_of: str) -> str:
@@ -259,35 +269,35 @@ def _parse_as_of(as_of: str) -> str:
     return parse_time("as_of", as_of)
 
 
-def _embed_once(ask: EmbedQuery) -> EmbedQuery:
-    """Return an `Ask` that embeds a text once, however often it is asked."""
+def _embed_once(embed: EmbedQuery) -> EmbedQuery:
+    """Return an `EmbedQuery` that embeds each text once, however often it is called."""
     begun: dict[str, Callable[[], QueryEmbedding]] = {}
 
-    def asked(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
+    def embed_text(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
         if text not in begun:
-            begun[text] = cache(ask(text, reader))
+            begun[text] = cache(embed(text, reader))
         return begun[text]
 
-    return asked
+    return embed_text
 
 
 def _path_in_workspace(path: str, root: Path) -> str:
-    """Return a path as the index has it, whether it was named from the workspace or in full."""
+    """Return a path as the index has it, whether it is relative to the workspace or absolute."""
     named = Path(path).expanduser()
     if named.is_absolute():
         return named.relative_to(root).as_posix() if root in named.parents else ""
     return Path(path).as_posix()
 
 
-def _explain_missing(path: str, entries: Sequence[Workspace]) -> tuple[str, str]:
-    """Say why a note is not in the index, and what to do."""
-    places = [entry.path / Path(path).expanduser() for entry in entries]
-    file = next((place for place in places if os.path.isfile(place)), None)  # also too long a name
+def _explain_missing(path: str, workspaces: Sequence[Workspace]) -> tuple[str, str]:
+    """Return why a note is not in the index, and the remedy."""
+    files = [workspace.path / Path(path).expanduser() for workspace in workspaces]
+    file = next((file for file in files if os.path.isfile(file)), None)  # also too long a name
     if file is None:
-        where = ", ".join(str(entry.path) for entry in entries) or "no workspace"
-        return f"there is no such file in {where}", "Name it as `memwell search` shows it"
+        where = ", ".join(workspace.root for workspace in workspaces) or "any workspace"
+        return f"there is no such file in {where}", "Use a path as `memwell search` shows it"
     return (
-        "the file is there, but not among the notes: it is ignored, hidden, empty, too large, has"
-        " another ending, or lies outside of the folders that are taken",
+        "the file exists, but is not a note of this workspace: it is ignored, hidden, empty, too"
+        " large, has another suffix, or lies outside the folders that are indexed",
         f"memwell index {file}",
     )

@@ -27,15 +27,24 @@ def scope_workspace(scope: str, target: str, *, former: bool = False) -> str:
     return f"{FACT_WORKSPACE}{SUPERSEDED_PREFIX if former else ''}{scope}:{target}"
 
 
-def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
-    """Bring the facts that a viewer sees up to date in the index."""
+def find_facts_revision(notes: Notes, viewer: Viewer) -> int:
+    """Return the fact revision that the facts of a viewer were last synced to."""
+    return min(notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes)
+
+
+def sync_facts(
+    index: Index, store: FactStore, viewer: Viewer, now: str, behind: int | None = None
+) -> None:
+    """Bring the facts that a viewer sees up to date in an index.
+
+    `behind` is the revision that they were last synced to, if the caller has read it.
+    """
     last = store.revision()
     if not last:
         return
-    with index.reading() as reader:
-        behind = min(
-            reader.notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes
-        )
+    if behind is None:
+        with index.reading() as reader:
+            behind = find_facts_revision(reader.notes, viewer)
     with store.for_viewer(viewer) as facts:
         changed, gone = facts.changed_since(behind) if behind < last else ([], [])
         expired = facts.find(FactFilter(expired_before=now, superseded=True))

@@ -27,8 +27,6 @@ class Stores:
     index: Index
     registry: WorkspaceList
     facts: FactStore
-    agent_folder: Path
-    """The folder of the agent's files, also those that are not in a store."""
 
 
 def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
@@ -38,7 +36,6 @@ def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -
         index.SqliteIndex(folder / "index.db", backend),
         registry.WorkspaceFile(folder),
         facts.SqliteFactStore(home / "memory.db"),
-        folder,
     )
 
 
@@ -53,7 +50,6 @@ def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
         server_index.PostgresIndex(server, agent),
         beside.WorkspaceTable(server, agent),
         server_facts.PostgresFactStore(server, home),
-        home / "agents" / agent,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memwell.errors import MemwellError, NotFoundError
-from memwell.store.contract.values import FactFilter
+from memwell.store.contract.values import FactFilter, find_innermost
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -156,8 +156,7 @@ class WorkspaceList(Protocol):
 
     def find_around(self, path: Path) -> Workspace | None:
         """Return the innermost workspace that contains `path`."""
-        around = [workspace for workspace in self.list_all() if workspace.contains(path)]
-        return max(around, key=lambda workspace: len(workspace.path.parts), default=None)
+        return find_innermost(self.list_all(), path)
 
     def put(self, workspace: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""

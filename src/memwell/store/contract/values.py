@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -112,6 +112,12 @@ class Workspace:
     def contains(self, path: Path) -> bool:
         """Whether `path` is the folder or lies beneath it."""
         return path == self.path or self.path in path.parents
+
+
+def find_innermost(workspaces: Iterable[Workspace], path: Path) -> Workspace | None:
+    """Return the innermost of the workspaces that contain `path`."""
+    around = [workspace for workspace in workspaces if workspace.contains(path)]
+    return max(around, key=lambda workspace: len(workspace.path.parts), default=None)
 
 
 # -- vectors ---------------------------------------------------------------------------------------
