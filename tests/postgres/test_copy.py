@@ -18,7 +18,7 @@ from memwell import Memory
 from memwell.config.settings import Value
 from memwell.facts.export_import import export_facts
 from memwell.facts.service import FactService, NewFact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
 from tests.support.postgres import app_url, new_tenant, shared

@@ -14,7 +14,7 @@ from memwell import Memory
 from memwell.config.settings import Value
 from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from tests.support.postgres import Cluster, cluster, new_role
 from tests.surfaces.cli.test_cli import run
 

@@ -17,17 +17,16 @@ from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.index import Index
 from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.contract.values import SourceFile, Space
 from memwell.store.factory import open_postgres, open_sqlite
 from memwell.store.postgres import agent_indexes as own
 from memwell.store.postgres import bm25 as words
 from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.filters import filter_sql
+from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.spaces import Spaces
 from memwell.store.postgres.sql import Values
 from memwell.store.postgres.textsearch import find_candidates
-from memwell.store.sqlite.notes import SourceFile
-from memwell.store.sqlite.spaces import Space
 from memwell.store.words import ranking
 from tests.contract.test_stores import Indexed
 from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
@@ -66,7 +65,7 @@ class Large:
 
     def nearest(self, query: Any, filters: Filters, limit: int = 10) -> list[int]:
         with self.index.reading() as reader:
-            found = reader.nearest(self.space(), query, WordQuery(filters=filters), limit)
+            found = reader.vectors.nearest(self.space(), query, WordQuery(filters=filters), limit)
         return [match.chunk_id for match in found]
 
     def truly_nearest(self, query: Any, among: Sequence[int], limit: int = 10) -> list[int]:
@@ -141,7 +140,7 @@ def test_an_index_of_its_own_finds_what_comparing_all_finds(large: Large) -> Non
 def test_scores_are_those_of_the_whole_vectors_and_the_index_is_used(large: Large) -> None:
     space, query = large.space(), clustered(1, DIMENSIONS, seed=3)[0]
     with forced(large) as session:
-        found = Spaces(session).nearest(space, query, "", {}, 10)
+        found = PostgresReader(session).vectors.nearest(space, query, WordQuery(), 10)
         assert scans(session, space.location) == 1
     for match in found:
         exact = float(large.vectors[large.chunks.index(match.chunk_id)] @ query)
@@ -154,9 +153,8 @@ def test_a_filter_that_keeps_one_in_two_hundred_still_gives_ten_of_ten(large: La
         truly = large.truly_nearest(query, rare)
         assert large.nearest(query, RARE) == truly
         with forced(large) as session:
-            values = Values()
-            condition = filter_sql(RARE, values)
-            found = Spaces(session).nearest(large.space(), query, condition, values, 5)
+            rare_only = WordQuery(filters=RARE)
+            found = PostgresReader(session).vectors.nearest(large.space(), query, rare_only, 5)
             assert [match.chunk_id for match in found] == truly[:5]
             assert scans(session, large.space().location) == 1
 
@@ -316,9 +314,9 @@ def scored(indexed: Indexed, asked: str) -> list[Scored]:
     with indexed.index.reading() as reader:
         found = [
             (match.chunk_id, match.score)
-            for match in reader.search_keywords(parse(asked).query, 10)
+            for match in reader.keywords.search(parse(asked).query, 10)
         ]
-        return [(hit.path, hit.start_line, hit.score) for hit in reader.hits(found)]
+        return [(hit.path, hit.start_line, hit.score) for hit in reader.chunks.hits(found)]
 
 
 def assert_same(found: Sequence[Scored], expected: Sequence[Scored]) -> None:
@@ -337,7 +335,7 @@ def chosen(index: Index, asked: str) -> list[int]:
 
     with pytest.MonkeyPatch.context() as patch, index.reading() as reader:
         patch.setattr(words, "find_candidates", noted)
-        reader.search_keywords(parse(asked).query, 10)
+        reader.keywords.search(parse(asked).query, 10)
     return [chunk for some in given for chunk in some]
 
 
@@ -428,7 +426,7 @@ def test_words_of_others_are_no_candidates(with_index: Indexed, costly: None) ->
         seen = with_index.index.for_viewer(Viewer(name, "main"))
         with seen.reading() as reader:
             found = [
-                match.chunk_id for match in reader.search_keywords(parse("common zebra").query, 100)
+                match.chunk_id for match in reader.keywords.search(parse("common zebra").query, 100)
             ]
         assert (secret in found) == sees
         assert len(found) == 100

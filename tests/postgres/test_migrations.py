@@ -21,7 +21,7 @@ from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.schema import OWNERS, TABLES
-from memwell.store.postgres.spaces import Spaces as PostgresSpaces
+from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.words.query import to_clauses
 from tests.postgres.test_security import connected, count, fill

@@ -16,10 +16,10 @@ from psycopg import errors, sql
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Viewer
+from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, TABLES
-from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
 from tests.support.postgres import (
     USER,

@@ -118,7 +118,7 @@ def test_no_tenant_sees_another_ones_rows(workspace: Path, write: Write, home: P
 
 def test_what_only_a_file_can_be_asked_says_what_to_do_instead(tenant: str) -> None:
     with Memory() as memory, pytest.raises(MemwellError, match="pg_dump"):
-        _ = memory.facts.store.database
+        memory.facts.store.require_file()
 
 
 def index_three(memory: Memory, workspace: Path, write: Write) -> None:
@@ -361,7 +361,7 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
         for writer in writers:
             writer.join()
         assert wrong == []
-        from memwell.store.sqlite.facts import FactFilter
+        from memwell.store.contract.values import FactFilter
 
         kept = {fact.text for fact in memory.facts.find(FactFilter())}
         assert {*told} <= kept
@@ -413,8 +413,8 @@ def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_
         thread.join()
     index = open_postgres(app_url(), tenant, tmp_path, "main").index
     with index.reading() as reader:
-        ((token, _),) = reader.tokens("shared")
-        assert (reader.total, reader.document_frequency(token)) == (60, 60)
+        ((token, _),) = reader.keywords.tokens("shared")
+        assert (reader.total, reader.keywords.document_frequency(token)) == (60, 60)
     assert index.check_integrity() == []
     index.close()
     for memory in memories:

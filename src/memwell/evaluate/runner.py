@@ -41,8 +41,8 @@ from memwell.search.options import search_options
 from memwell.search.pipeline import Options, rank, read_text
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import SourceFile
+from memwell.store.sqlite.index import SqliteIndex
 
 _PER_DOCUMENT = 5
 """Chunks fetched for each document wanted, since several may be of the same one."""
@@ -66,7 +66,7 @@ def evaluate_memory(
     """
     recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
-        index = index or Index(Path(folder) / "index.db")
+        index = index or SqliteIndex(Path(folder) / "index.db")
         meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
             options = search_options(settings, mode=mode)
@@ -74,7 +74,7 @@ def evaluate_memory(
             if mode != WORDS:
                 _check_settings(meaning.fill(embedding))
             agent = cache.parent / "agents" / settings["agent"]
-            with closing(Index(agent / "index.db")) as kept:
+            with closing(SqliteIndex(agent / "index.db")) as kept:
                 search = (
                     RecallSearch(asked, settings, recalling, agent, kept) if recalling else asked
                 )

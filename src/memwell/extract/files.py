@@ -20,7 +20,7 @@ from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.facts.service import FactService, NewFact, RefusedError, normalised
 from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.model import Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 
 SOURCE = TAG = "ingest"
 _ALIKE = 0.5

@@ -39,7 +39,8 @@ def forget(ids: Sequence[str], keeper: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
     gone = keeper.forget(ids)
     clean = finish_erasures(keeper.store)
-    holding = [file for file in keeper.store.copies() if _holds(file, gone)]
+    copies = keeper.store.file.copies() if keeper.store.file else []
+    holding = [file for file in copies if _holds(file, gone)]
     return EraseReport(len(gone), not clean, tuple(map(str, holding)))
 
 
@@ -50,7 +51,7 @@ def finish_erasures(store: FactStore) -> bool:
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
     clean = [_is_clean(index, traces) for index in store.indexes()]
-    clean.append(store.scrub())
+    clean.append(store.file is None or store.file.scrub())
     if traces and all(clean):
         store.clear_pending(traces)
     return all(clean)
@@ -61,9 +62,10 @@ def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
     with closing(index.cache(0)) as cache:
         cache_is_clean = cache.forget(traces.values())
     try:
-        if index.exists:
-            remove_facts(index, [*traces])
-        return (not index.exists or index.scrub()) and cache_is_clean
+        if not index.exists:
+            return cache_is_clean
+        remove_facts(index, [*traces])
+        return (index.files is None or index.files.scrub()) and cache_is_clean
     except MemwellError:  # one that is damaged is set aside by whoever uses it next
         return False
 

@@ -19,7 +19,7 @@ from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import LONGEST, FactService, normalised
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts, IdTakenError
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 
 KIND = "fact"
 JSONL, MARKDOWN = FORMATS = ("jsonl", "markdown")

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.facts.guard import redact, rejection_reason, secrets
+from memwell.facts.ids import new_id
 from memwell.facts.lifetimes import (
     LIFETIMES,
     Lifetimes,
@@ -28,7 +29,7 @@ from memwell.facts.lifetimes import (
 )
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
-from memwell.store.sqlite.facts import FactFilter, new_id
+from memwell.store.contract.values import FactFilter
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from memwell.config import Config, load
 from memwell.config.settings import Value
 from memwell.model import Viewer
-from memwell.store.sqlite.workspace_list import Workspace
+from memwell.store.contract.values import Workspace
 
 
 @dataclass(frozen=True, slots=True)

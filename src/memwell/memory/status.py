@@ -27,7 +27,7 @@ def read_status(
     index.ensure_keyword_index()
     with index.reading() as reader:
         known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
-        words = reader.keyword_problem()
+        words = reader.keywords.problem()
         rows = []
         for entry in registry.list_all():
             key, at = known.get(entry.root, (None, None))
@@ -123,7 +123,7 @@ def _check_index(index: Index) -> Iterator[Check]:
     try:
         usable = index.ensure_keyword_index()
         with index.reading() as reader:
-            reason = reader.keyword_problem()
+            reason = reader.keywords.problem()
         yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
         wrong = index.check_integrity()
         remedy = "Run `memwell reset`: it is rebuilt from the notes"

@@ -122,7 +122,9 @@ def _load_texts(
     """Yield candidates with their passages, read some at a time: a store may be far away."""
     for start in range(0, len(candidates), at_once):
         some = candidates[start : start + at_once]
-        read = reader.hits([(one.chunk_id, one.relevance) for one in some if one.hit is None])
+        read = reader.chunks.hits(
+            [(one.chunk_id, one.relevance) for one in some if one.hit is None]
+        )
         yield from ((one, one.hit or next(read)) for one in some)
 
 
@@ -161,7 +163,7 @@ def _similarity(
     vectors = {}
     if diversity.similarity == BY_VECTORS and asked:
         chunks = [one.candidate.chunk_id for one in found]
-        vectors = reader.vectors(asked.space, chunks)
+        vectors = reader.vectors.first_windows(asked.space, chunks)
 
     def alike(one: int, other: int) -> float:
         first, second = (vectors.get(found[at].candidate.chunk_id) for at in (one, other))

@@ -82,7 +82,9 @@ def search(
     suggestions: tuple[str, ...] = ()
     query = ranked.parsed.query
     with suppress(KeywordSearchUnavailable):  # then hits are shown plain
-        marker = Highlighter(query, reader.tokens, reader.document_frequency, reader.total)
+        marker = Highlighter(
+            query, reader.keywords.tokens, reader.keywords.document_frequency, reader.total
+        )
         hits = tuple(replace(hit, marks=marker.spans(hit.text)) for hit in hits)
         suggestions = () if hits else tuple(_suggestions(text, query, reader))
     return SearchResult(
@@ -100,7 +102,7 @@ def _hit(chosen: Selected, options: Options, reader: Reader) -> Hit:
     if options.context == NO_CONTEXT or chosen.candidate.hit:
         return hit
     whole_section = options.context == SECTION
-    return replace(hit, context=reader.context(chosen.candidate.chunk_id, whole_section))
+    return replace(hit, context=reader.chunks.context(chosen.candidate.chunk_id, whole_section))
 
 
 def read_text(text: str, within: Filters = ANYWHERE) -> Parsed:
@@ -134,7 +136,7 @@ def rank(
     """Steps 2 to 6."""
     if not parsed.query.has_words:
         # What filters alone ask for is just what was asked for.
-        listed = reader.list_chunks(parsed.query.filters, options.k)
+        listed = reader.chunks.list_filtered(parsed.query.filters, options.k)
         return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed])
     answer = (elsewhere if _searches_everywhere(parsed) else no_remote)(parsed.text, options.k)
     retrieval = _retrieve(parsed, options, reader, ask)
@@ -180,11 +182,11 @@ def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
 def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
     """Return the date of the note that surely tells of an event, if one does."""
     with suppress(KeywordSearchUnavailable):
-        sure = _SURE * reader.ideal_word_score(event)
+        sure = _SURE * reader.keywords.ideal_score(event)
         matches = [
-            match.chunk_id for match in reader.search_keywords(event, POOL) if match.score >= sure
+            match.chunk_id for match in reader.keywords.search(event, POOL) if match.score >= sure
         ]
-        notes = reader.note_dates(matches)
+        notes = reader.chunks.note_dates(matches)
         return next((day for match in matches if (day := parse_day(notes[match][1]))), None)
     return None
 
@@ -195,7 +197,7 @@ def _age(
     """Step 5: what time leaves of each."""
     if period is None and (decay.method == OFF or decay.today is None):
         return
-    notes = reader.note_dates([found.chunk_id for found in candidates])
+    notes = reader.chunks.note_dates([found.chunk_id for found in candidates])
     dated = [  # none is older for what is only there because many hits were asked for
         Dated(0.0 if found.overflow_rank else found.relevance, *notes[found.chunk_id])
         for found in candidates
@@ -213,7 +215,7 @@ def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Select
 def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
     """Yield the query with each unknown word replaced by its nearest known one."""
     words = [node for node in query.any_of if isinstance(node, Word)]
-    for unknown in reader.unknown_words(words)[:3]:
-        for token in find_nearest(unknown.casefold(), reader.vocabulary):
-            if word := reader.surface_form(token, unknown, query.filters):
+    for unknown in reader.keywords.unknown_words(words)[:3]:
+        for token in find_nearest(unknown.casefold(), reader.keywords.vocabulary):
+            if word := reader.keywords.surface_form(token, unknown, query.filters):
                 yield text.replace(unknown, word)

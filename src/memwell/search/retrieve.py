@@ -20,8 +20,7 @@ from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Match, Neighbours
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array, Space
 
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
@@ -143,10 +142,10 @@ class Retrieval:
 
     def _search_keywords(self) -> None:
         try:
-            if broken := self.reader.keyword_problem():
+            if broken := self.reader.keywords.problem():
                 raise KeywordSearchUnavailable(broken)
-            matches = self.reader.search_keywords(self.parsed.query, self.limit)
-            self.ideal = self.reader.ideal_word_score(self.parsed.query)
+            matches = self.reader.keywords.search(self.parsed.query, self.limit)
+            self.ideal = self.reader.keywords.ideal_score(self.parsed.query)
         except KeywordSearchUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
@@ -161,8 +160,8 @@ class Retrieval:
         if asked is None:
             return
         found = {match.chunk_id: match.score for match in self._nearest(asked)}
-        if self.reader.vector_problem:
-            self.legs[-1] = Leg(MEANING, False, self.reader.vector_problem)
+        if self.reader.vectors.problem:
+            self.legs[-1] = Leg(MEANING, False, self.reader.vectors.problem)
         if not found:
             return
         scores = {**found}
@@ -176,9 +175,9 @@ class Retrieval:
         """Ask a space; with a broken keyword index, without what must or must not match."""
         arguments = (asked.space, asked.vector, self.parsed.query, self.limit)
         try:
-            return self.reader.nearest(*arguments)
+            return self.reader.vectors.nearest(*arguments)
         except KeywordSearchUnavailable:
-            return self.reader.nearest(*arguments, words=False)
+            return self.reader.vectors.nearest(*arguments, words=False)
 
     def _score_each_others_finds(
         self, asked: EmbeddedQuery, mine: Mapping[int, float]
@@ -186,7 +185,7 @@ class Retrieval:
         """Return the cosines of chunks that only the words found, and tell the words of mine."""
         (words,) = self.evidence
         unknown = [chunk for chunk in mine if chunk not in words.scores]
-        beside = self.reader.neighbours([*words.scores, *unknown], LONG)
+        beside = self.reader.chunks.neighbours([*words.scores, *unknown], LONG)
         asked_for = {*unknown, *(other for group in beside.values() for other in group.chunks)}
         more = self._word_scores([chunk for chunk in asked_for if chunk not in words.scores])
         known = {**more, **words.scores}
@@ -200,11 +199,11 @@ class Retrieval:
             )
         ]
         unseen = [chunk for chunk in words.scores if chunk not in mine]
-        return self.reader.cosines(asked.space, asked.vector, unseen) if unseen else {}
+        return self.reader.vectors.cosines(asked.space, asked.vector, unseen) if unseen else {}
 
     def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
         try:
-            return self.reader.word_scores(self.parsed.query, chunks) if chunks else {}
+            return self.reader.keywords.scores(self.parsed.query, chunks) if chunks else {}
         except KeywordSearchUnavailable:
             return {}
 

@@ -79,7 +79,7 @@ def _filtered(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
     nothing = Filters(workspaces=filters.workspaces)
     for name in _TYPED:
         one = replace(nothing, **{name: getattr(filters, name)})
-        if one != nothing and not reader.has_allowed(one, chunks):
+        if one != nothing and not reader.chunks.has_allowed(one, chunks):
             value = getattr(filters, name)
             shown = value if isinstance(value, str) else " ".join(value)
             return f"{_TYPED[name]}{shown}"
@@ -150,7 +150,7 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
     query = ranked.parsed.query
     if not query.has_words:
         return _verdict(OUTRANKED, "the filters list more notes before it", "Ask for more hits: -k")
-    if (query.all_of or query.none_of) and not reader.has_matching(query, chunks):
+    if (query.all_of or query.none_of) and not reader.keywords.has_matching(query, chunks):
         return _verdict(
             EXCLUDED,
             "it lacks what must match, or holds what must not",
@@ -168,9 +168,11 @@ def _places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[s
             yield f"{leg.name}: did not answer ({leg.reason})"
             continue
         if leg.name == "words":
-            matches = reader.search_keywords(query, everything)
+            matches = reader.keywords.search(query, everything)
         elif ranked.asked:
-            matches = reader.nearest(ranked.asked.space, ranked.asked.vector, query, everything)
+            matches = reader.vectors.nearest(
+                ranked.asked.space, ranked.asked.vector, query, everything
+            )
         else:
             continue
         at = next((n for n, match in enumerate(matches, 1) if match.chunk_id in mine), None)

@@ -16,8 +16,8 @@ from memwell.facts.export_import import Told, latest, to_jsonl, to_plain
 from memwell.facts.service import normalised
 from memwell.model import GLOBAL
 from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.values import FactFilter
 from memwell.store.locations import AllScopes, Location
-from memwell.store.sqlite.facts import FactFilter
 
 AT_ONCE = 1000
 """Facts of a transaction."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memwell.reports import Check
+from memwell.store.contract.values import Space
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.spaces import Space
 
 SMALLEST = 20_000
 """From this many passages on an index is much faster: measured, see docs/postgres.md."""

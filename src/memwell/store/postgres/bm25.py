@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memwell.store.contract.query import Match, WordQuery
+from memwell.store.contract import override
+from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import (
-    chunks_matching,
     chunks_with_term,
     condition_sql,
     number_terms,
@@ -21,9 +21,8 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.textsearch import find_candidates
 from memwell.store.postgres.vocabulary import PostgresVocabulary
-from memwell.store.words import ranking
-from memwell.store.words.query import Clause, excluded_condition, required_condition
-from memwell.store.words.ranking import POOL, ClauseRunner
+from memwell.store.words.query import Clause, excluded_condition
+from memwell.store.words.ranking import ClauseRunner, idf
 from memwell.store.words.tree import (
     AllOf,
     AndNot,
@@ -44,38 +43,6 @@ _LEAST_IDF = 1e-6
 """The weight that FTS5 gives to a word in over half of the chunks."""
 
 
-class KeywordSearch:
-    """Keyword search in one state of an index."""
-
-    def __init__(self, session: Session, vocabulary: PostgresVocabulary) -> None:
-        self._session = session
-        self._vocabulary = vocabulary
-
-    def search(self, query: WordQuery, limit: int) -> list[Match]:
-        """Return the best matches, best first."""
-        self._vocabulary.prepare(query)
-        runner = PostingsRunner(self._session, self._vocabulary, query, max(limit, POOL))
-        return ranking.rank_chunks(runner, self._vocabulary, query, limit)
-
-    def scores_of(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return the scores of those of the given chunks that match, as `search` gives them."""
-        self._vocabulary.prepare(query)
-        runner = PostingsRunner(self._session, self._vocabulary, query, len(chunk_ids), chunk_ids)
-        return ranking.match_scores(runner, self._vocabulary, query)
-
-    def ideal_score(self, query: WordQuery) -> float:
-        """Return about what a chunk of average length scores that holds every word that ranks."""
-        self._vocabulary.prepare(query)
-        return ranking.ideal_score(self._vocabulary, query)
-
-    def restriction(self, query: WordQuery, values: Values) -> str:
-        """Return conditions on ``c.id`` for words that must match or must not, each with AND."""
-        required = required_condition(query, self._vocabulary)
-        excluded = excluded_condition(query, self._vocabulary)
-        sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
-        return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
-
-
 class PostingsRunner(ClauseRunner):
     """Looks conditions up in postings, under the exclusions and filters of one query."""
 
@@ -93,14 +60,15 @@ class PostingsRunner(ClauseRunner):
         self._limit = limit
         self._only = only
 
+    @override
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
-        """Score chunks in one statement."""
         wanted = and_not(selecting, excluded_condition(self._query, self._vocabulary))
         if not wanted:
             return {}
         statement, values = self._statement(wanted, [clause.condition for clause in scoring])
         return dict(self._session.rows(statement, **values))
 
+    @override
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
         """Score the best chunks by the agent's text index, if it has one."""
         candidates = find_candidates(
@@ -180,7 +148,7 @@ class ConditionSql:
         self._numbers = number_terms(condition)
         frequencies = {term: vocabulary.count(term) for term in self._numbers}
         self._idf = {
-            term: max(_LEAST_IDF, ranking.idf(frequency, vocabulary.total))
+            term: max(_LEAST_IDF, idf(frequency, vocabulary.total))
             for term, frequency in frequencies.items()
         }
         self.postings = sum(frequencies.values())

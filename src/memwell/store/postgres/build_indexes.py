@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from memwell.errors import IndexDatabaseError
+from memwell.store.contract.values import RETIRED
 from memwell.store.postgres import texts
 from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
@@ -29,7 +30,6 @@ from memwell.store.postgres.health import OLDEST_PGVECTOR, parse_version
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.spaces import RETIRED
 
 _BATCH = 1_000
 """Chunks whose texts are written in one transaction, which keeps other writers waiting."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memwell.hashing import digest_of
+from memwell.store.contract import override
+from memwell.store.contract.vectors import VectorCache
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.sql import of_agent
 
@@ -13,18 +15,19 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
 _TRIMMED_TO = 0.9
+"""The share of the limit that a trimmed cache keeps."""
 
 
-class VectorCache:
-    """Vectors by text, for one agent."""
+class PostgresVectorCache(VectorCache):
+    """The vectors of texts, for one agent."""
 
     def __init__(self, server: Server, agent: str, most_bytes: int) -> None:
         self._server = server
         self._agent = agent
         self._most_bytes = most_bytes
 
+    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of those texts that were embedded before."""
         import numpy as np
 
         by_digest = {digest_of(text): text for text in texts}
@@ -40,8 +43,8 @@ class VectorCache:
             for digest, blob in rows
         }
 
+    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        """Keep vectors, or record that they were used again."""
         rows = {digest_of(text): matrix.astype("<f4").tobytes() for text, matrix in vectors}
         self._server.rows(
             self._agent,
@@ -57,16 +60,16 @@ class VectorCache:
             vectors=[*rows.values()],
         )
 
+    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
-        """Delete the vectors of texts."""
         statement = (
             f"DELETE FROM vector_cache c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
         )
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 
+    @override
     def trim(self) -> None:
-        """Delete what was not used for longest, where there is too much."""
         with self._server.writing(self._agent) as session:
             size = session.value(
                 f"SELECT sum(length(vectors)) FROM vector_cache c WHERE {of_agent('c')}"
@@ -85,5 +88,6 @@ class VectorCache:
                     most=int(self._most_bytes * _TRIMMED_TO),
                 )
 
+    @override
     def close(self) -> None:
-        """Nothing: the connections are the server's."""
+        """Do nothing: the connections belong to the server."""

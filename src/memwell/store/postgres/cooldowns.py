@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from memwell.store.contract import override
+from memwell.store.contract.values import Cooldown, cooldown_seconds
+from memwell.store.contract.vectors import Cooldowns
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.cooldowns import Cooldown, cooldown_seconds
 
 
-class Cooldowns:
-    """The list of providers that are left alone."""
+class PostgresCooldowns(Cooldowns):
+    """The cooldowns of one agent's providers, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @override
     def get(self, provider: str) -> Cooldown | None:
-        """Return how a provider failed last, if it has not answered since."""
         row = self._session.row(
             "SELECT provider, until, failures, unavailable, reason FROM cooldowns d"
             f" WHERE {of_agent('d')} AND d.provider = %(provider)s",
@@ -22,6 +24,7 @@ class Cooldowns:
         )
         return Cooldown(*row) if row else None
 
+    @override
     def record_failure(
         self,
         provider: str,
@@ -31,7 +34,6 @@ class Cooldowns:
         unavailable: bool = False,
         at_least: float = 0.0,
     ) -> None:
-        """Leave a provider alone: twice as long with each failure in a row."""
         before = self.get(provider)
         failures = (before.failures if before else 0) + 1
         self._session.run(
@@ -50,13 +52,13 @@ class Cooldowns:
             reason=reason,
         )
 
+    @override
     def clear(self, provider: str) -> None:
-        """Forget the failures of a provider that answers, or that the user wants tried again."""
         self._session.run(
             f"DELETE FROM cooldowns d WHERE {of_agent('d')} AND d.provider = %(provider)s",
             provider=provider,
         )
 
+    @override
     def clear_all(self) -> None:
-        """Let every provider be tried again."""
         self._session.run(f"DELETE FROM cooldowns d WHERE {of_agent('d')}")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memwell.store.contract.query import Filters
+from memwell.store.contract.query import Filters, path_globs
+from memwell.store.contract.values import FACT_RECIPE
 from memwell.store.postgres.sql import Values
-from memwell.store.sqlite.filters import FACT, globs
 
 
 def filter_sql(filters: Filters, values: Values) -> str:
@@ -22,14 +22,14 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
     if filters.valid_at is not None:
         at = values(filters.valid_at)
         held = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
-        yield f"(n.recipe != '{FACT}' OR {held})"
+        yield f"(n.recipe != '{FACT_RECIPE}' OR {held})"
     if filters.exact_paths is not None:
         yield f"n.path = ANY({values(sorted(filters.exact_paths))})"
     if filters.paths:
-        fitting = [glob for path in filters.paths for glob in globs(path)]
+        fitting = [glob for path in filters.paths for glob in path_globs(path)]
         yield _fits("n.path", fitting, values)
     for path in filters.not_paths:
-        yield f"NOT {_fits('n.path', globs(path), values)}"
+        yield f"NOT {_fits('n.path', path_globs(path), values)}"
     for tag in filters.tags:
         yield f"EXISTS {_tagged(tag.casefold(), values)}"
     for tag in filters.not_tags:

@@ -1,6 +1,6 @@
 """Checks of what memwell needs from a server, each with its remedy; nothing is changed.
 
-They read only the catalogue, which every role may read, so they also tell which rights a role lacks.
+They read only the catalogue, which every role may read, so they can tell which rights a role lacks.
 """
 
 from __future__ import annotations

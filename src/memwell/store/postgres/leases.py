@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
 from memwell.store.postgres.server import Server
-from memwell.store.postgres.spaces import WAITING, Spaces, bound
+from memwell.store.postgres.spaces import WAITING, PostgresSpaces, bound
 from memwell.store.postgres.sql import of_agent
 
 if TYPE_CHECKING:
+    from memwell.store.contract.values import Space, WaitingChunk
     from memwell.store.contract.vectors import Take
-    from memwell.store.sqlite.spaces import Space, WaitingChunk
 
 SECONDS = 60.0
 """How long a lease lasts without renewal: so long the chunks of a killed process wait."""
@@ -67,7 +67,7 @@ class _Leases:
                 _TAKE, **bound(space), limit=limit, holder=self._holder, seconds=SECONDS
             )
             # Other processes may have written vectors since that statement began.
-            return free, Spaces(session).waiting(space, limit, among=taken)
+            return free, PostgresSpaces(session).waiting(space, limit, among=taken)
 
     def renew_until(self, stop: threading.Event) -> None:
         """Renew the leases until `stop` is set."""

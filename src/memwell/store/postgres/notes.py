@@ -7,20 +7,27 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Note
+from memwell.store.contract import override
+from memwell.store.contract.index import Notes
+from memwell.store.contract.values import (
+    FACT_RECIPE,
+    FACT_WORKSPACE,
+    SUPERSEDED_PREFIX,
+    IndexedFile,
+    SourceFile,
+)
 from memwell.store.postgres.postings import PostingChanges
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import of_agent
-from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX, match_chunks
-from memwell.store.sqlite.filters import FACT
-from memwell.store.sqlite.notes import IndexedFile, SourceFile
+from memwell.store.rows import match_chunks
 from memwell.store.words.normalise import WordRow
 
 _AT_ONCE = 500
 """Notes that are deleted or indexed anew by a statement, which may take only so long."""
 
 
-class Notes:
+class PostgresNotes(Notes):
     """Reads and writes notes inside one transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -30,8 +37,8 @@ class Notes:
 
     # -- workspaces --------------------------------------------------------------------------------
 
+    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
-        """Return the id of the workspace at `root`, made if it is new."""
         return int(
             self._session.value(
                 """
@@ -47,43 +54,44 @@ class Notes:
             )
         )
 
+    @override
     def workspace_id(self, root: str) -> int | None:
-        """Return the id of the workspace at `root`, or None."""
         found: int | None = self._session.value(
             f"SELECT id FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s", root=root
         )
         return found
 
+    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        """Return id, root, folder id and time of the last sync of every workspace of notes."""
         return self._session.rows(
             f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
             " AND w.owner = '' ORDER BY root"
         )
 
+    @override
     def fact_workspaces(self) -> dict[str, int]:
-        """Return the ids of the workspaces that hold facts, by their names."""
         return dict(
             self._session.rows(
                 f"SELECT root, id FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
             )
         )
 
+    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
-        """Record that a workspace's folder now lies elsewhere."""
         self._session.run(
             f"UPDATE workspaces w SET root = %(root)s WHERE {of_agent('w')} AND w.id = %(id)s",
             root=root,
             id=workspace_id,
         )
 
+    @override
     def remove_workspace(self, workspace_id: int) -> None:
-        """Forget a workspace with all its notes."""
         self.delete([stamp.note_id for stamp in self.indexed_files(workspace_id).values()])
         self._session.run(
             f"DELETE FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s", id=workspace_id
         )
 
+    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date."""
         self._session.run(
@@ -92,16 +100,16 @@ class Notes:
             id=workspace_id,
         )
 
+    @override
     def facts_revision(self, root: str) -> int:
-        """Return up to which revision the facts of a workspace are as they are."""
         found = self._session.value(
             f"SELECT synced_at FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s",
             root=root,
         )
         return int(found or 0)
 
+    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
-        """Record up to which revision the facts of workspaces are as they are."""
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')}"
             " AND w.root = ANY(%(roots)s)",
@@ -109,8 +117,8 @@ class Notes:
             roots=[*roots],
         )
 
+    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
-        """Return note id, fact id and workspace of facts, wherever they are shown."""
         return self._session.rows(
             f"""
             SELECT n.id, n.path, w.root FROM workspaces w
@@ -120,13 +128,10 @@ class Notes:
             ids=[*dict.fromkeys(ids)],
         )
 
-    def secure_delete(self) -> None:
-        """What is deleted goes with the next vacuum of the server."""
-
     # -- notes -------------------------------------------------------------------------------------
 
+    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
-        """Return how many notes and chunks a workspace has."""
         notes, chunks = self._session.row(
             f"""
             SELECT count(DISTINCT n.id), count(c.id) FROM notes n
@@ -137,8 +142,8 @@ class Notes:
         )
         return notes, chunks
 
+    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
-        """Return the stamp of every note of a workspace, by path."""
         rows = self._session.rows(
             f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
             f" WHERE {of_agent('n')} AND n.workspace_id = %(id)s",
@@ -146,8 +151,8 @@ class Notes:
         )
         return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
+    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
-        """Record that notes were looked at again and are the same."""
         for note_id, file in files:
             self._session.run(
                 f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
@@ -158,13 +163,10 @@ class Notes:
                 read_ns=file.read_ns,
             )
 
+    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
-
-        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
-        """
         owner = self._owner(workspace_id)
         old_id, old_hash = self._known(workspace_id, file.path, moved_from)
         before = self._word_rows([old_id]) if old_id is not None else []
@@ -181,8 +183,8 @@ class Notes:
         self._words.add((row for row in after if row not in stay), owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
+    @override
     def delete(self, note_ids: Sequence[int]) -> None:
-        """Remove notes with everything that hangs on them."""
         for start in range(0, len(note_ids), _AT_ONCE):
             ids = [*note_ids[start : start + _AT_ONCE]]
             self._words.remove(self._word_rows(ids))
@@ -206,8 +208,8 @@ class Notes:
                 self._words.write()
         self._words.write()
 
+    @override
     def workspace_root(self, chunk_id: int) -> str:
-        """Return the workspace that a chunk is in."""
         return str(
             self._session.value(
                 f"""
@@ -219,12 +221,12 @@ class Notes:
             )
         )
 
+    @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
-        """Return the id of a note, if it is in the index."""
         return self._known(workspace_id, path, None)[0]
 
+    @override
     def chunk_ids(self, note_id: int) -> list[int]:
-        """Return the ids of a note's chunks, in order."""
         rows = self._session.rows(
             f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"
             " ORDER BY c.seq",
@@ -271,7 +273,7 @@ class Notes:
     def _put_row(
         self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None, owner: str
     ) -> int:
-        held = note.meta if file.recipe == FACT else {}
+        held = note.meta if file.recipe == FACT_RECIPE else {}
         row: dict[str, Any] = {
             "workspace_id": workspace_id,
             "path": file.path,
@@ -362,7 +364,7 @@ class Notes:
 def owner_of(root: str) -> str:
     """Return whose the rows of a workspace are: '' for notes, else the scope of the facts."""
     return (
-        root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_SUFFIX)
+        root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_PREFIX)
         if root.startswith(FACT_WORKSPACE)
         else ""
     )

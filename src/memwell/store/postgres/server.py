@@ -1,8 +1,9 @@
 """One PostgreSQL server: pooled connections, timeouts and retries.
 
 A transaction that the server ended before it confirmed the commit leaves nothing behind and can run
-again (`Server.retrying`). If the connection broke during the commit, memwell asks the server whether
-the transaction was committed. Only this module turns errors of PostgreSQL into errors with a remedy.
+again (`Server.retrying`). If the connection broke during the commit, memwell asks the server
+whether the transaction was committed. Only this module turns errors of PostgreSQL into errors with
+a remedy.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ class Server:
                 raise Interrupted(f"{self.location} ended a transaction") from error
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
-        """Leave a mark in a transaction that wrote; return the mark and the transaction's number."""
+        """Leave a mark in a transaction that wrote; return it and the transaction's number."""
         if random.random() < _CLEANUP_SHARE:
             connection.execute(_DELETE_OLD_MARKS, (self.tenant,))
         mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
@@ -272,8 +273,8 @@ class Server:
         except errors.InsufficientPrivilege as error:
             raise IndexDatabaseError(
                 f"{self.location} does not allow that ({_server_message(error)})",
-                "Run it as the owner of its tables. `memwell doctor` shows which rights are missing,"
-                " and `memwell store roles` prints the SQL that grants them",
+                "Run it as the owner of its tables. `memwell doctor` shows which rights are"
+                " missing, and `memwell store roles` prints the SQL that grants them",
             ) from error
         except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
             raise IndexDatabaseError(

@@ -10,24 +10,21 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memwell.store.contract.query import Match
+from memwell.store.contract import override
+from memwell.store.contract.index import Vectors
+from memwell.store.contract.query import Match, WordQuery
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
+from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.spaces import (
-    FILLING,
-    LIVE,
-    RETIRED,
-    Space,
-    WaitingChunk,
-    decode,
-    encode,
-    with_headings,
-)
+from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.rows import decode, encode, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array
+    from memwell.store.postgres.reader import PostgresKeywords
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
@@ -38,7 +35,7 @@ _ROWS_A_CHUNK = 4
 """Rows that are looked at for each chunk that is wanted."""
 
 
-class Spaces:
+class PostgresSpaces(Spaces):
     """Reads and writes the vectors of all spaces inside one transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -46,8 +43,8 @@ class Spaces:
 
     # -- spaces ------------------------------------------------------------------------------------
 
+    @override
     def all(self) -> list[Space]:
-        """Return every space: the live one, those being filled, those retired last."""
         rows = self._session.rows(
             f"""
             SELECT {_COLUMNS} FROM spaces s WHERE {of_agent("s")}
@@ -56,14 +53,7 @@ class Spaces:
         )
         return [Space(*row) for row in rows]
 
-    def live(self) -> Space | None:
-        """Return the space that answers, if there is one."""
-        return next((space for space in self.all() if space.state == LIVE), None)
-
-    def find(self, fingerprint: str) -> Space | None:
-        """Return the space of a fingerprint."""
-        return next((space for space in self.all() if space.fingerprint == fingerprint), None)
-
+    @override
     def open(
         self,
         fingerprint: str,
@@ -73,7 +63,6 @@ class Spaces:
         settings: Mapping[str, Any],
         at: str,
     ) -> Space:
-        """Return the space of a fingerprint to be filled; the first of all is live at once."""
         self._alone()
         self._session.run(
             """
@@ -96,8 +85,8 @@ class Spaces:
         assert space is not None
         return space
 
+    @override
     def go_live(self, space: Space, at: str) -> None:
-        """Let a space answer from now on; the one before is kept, retired."""
         self._alone()
         self._session.run(
             f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
@@ -107,12 +96,12 @@ class Spaces:
         )
         self._change(space, state=LIVE, retired_at=None)
 
+    @override
     def retire(self, space: Space, at: str) -> None:
-        """Stop filling a space; its vectors are kept."""
         self._change(space, state=RETIRED, retired_at=at)
 
+    @override
     def pin(self, space: Space, chain: str) -> None:
-        """Record that the user chose a space, whatever the chain would choose."""
         self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
         self._change(space, pinned=chain)
 
@@ -136,13 +125,13 @@ class Spaces:
 
     # -- what is in them ---------------------------------------------------------------------------
 
+    @override
     def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many there are."""
         total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {of_agent('c')}"))
         return total - self.count_waiting(space), total
 
+    @override
     def has_vectors(self, space: Space) -> bool:
-        """Whether anything can be found in a space."""
         return bool(
             self._session.value(
                 f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {of_agent('v')}"
@@ -151,11 +140,12 @@ class Spaces:
             )
         )
 
+    @override
     def count_waiting(self, space: Space) -> int:
-        """Return how many chunks have no vector in a space yet."""
         statement = f"SELECT count(*) FROM chunks c WHERE {WAITING}"
         return int(self._session.value(statement, **bound(space)))
 
+    @override
     def waiting(
         self, space: Space, limit: int, among: Sequence[int] | None = None
     ) -> list[WaitingChunk]:
@@ -215,8 +205,8 @@ class Spaces:
             chunks=chunks,
         )
 
+    @override
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        """Record that every chunk there is now has its vectors."""
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
@@ -227,12 +217,22 @@ class Spaces:
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
 
+    @override
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        """Record the cosine that the model gives to a question and an unrelated passage."""
         self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
 
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
-        """Return vectors spread evenly over a space, each with its note."""
+
+class PostgresVectors(Vectors):
+    """Reads and searches vectors inside one transaction."""
+
+    problem = ""
+
+    def __init__(self, session: Session, keywords: PostgresKeywords) -> None:
+        self._session = session
+        self._keywords = keywords
+
+    @override
+    def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         rows = self._session.rows(
             f"""
             WITH spread AS (
@@ -252,8 +252,8 @@ class Spaces:
         )
         return [(note, little_endian(vector)) for note, vector in rows]
 
-    def first_vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
-        """Return the vector of each chunk's first window."""
+    @override
+    def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         import numpy as np
 
         rows = self._session.rows(
@@ -268,8 +268,8 @@ class Spaces:
         )
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
+    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
@@ -283,8 +283,8 @@ class Spaces:
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return decode(sent, space.dimensions)
 
+    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return the cosine of each chunk that has a vector: that of its best window."""
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, max({COSINE}) FROM vectors v
@@ -297,14 +297,15 @@ class Spaces:
         )
         return dict(rows)
 
+    @override
     def nearest(
-        self, space: Space, vector: Array, condition: str, values: Mapping[str, Any], limit: int
+        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
-        """Return the chunks nearest to a vector, best first.
-
-        All are compared, unless the space has an index of its own. The condition is one on the
-        tables ``chunks c`` and ``notes n``.
-        """
+        """Compare all vectors, unless the space has a vector index of its own."""
+        values = Values()
+        condition = filter_sql(query.filters, values)
+        if words:
+            condition += self._keywords.restriction(query, values)
         among = f"""
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
@@ -313,9 +314,14 @@ class Spaces:
             FROM vectors v {among if condition else ""}
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
-        query = literal(vector.astype("<f4").tobytes())
         most = _ROWS_A_CHUNK * limit
-        asked = {**values, "space": space.id, "query": query, "limit": limit, "most": most}
+        asked = {
+            **values,
+            "space": space.id,
+            "query": literal(vector.astype("<f4").tobytes()),
+            "limit": limit,
+            "most": most,
+        }
         rows = self._nearest_by_index(space, allowed, asked) if space.location else []
         if not (rows and len(rows) == limit and rows[0][-1] == most):
             rows = self._nearest_by_scan(allowed, asked)

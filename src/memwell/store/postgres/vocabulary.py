@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import And, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
@@ -36,9 +37,9 @@ class PostgresVocabulary(Vocabulary):
         """The name of the agent's text index; "" if it has none."""
         return self._size[2]
 
+    @override
     @property
     def total(self) -> int:
-        """How many chunks there are."""
         return self._size[0]
 
     @property
@@ -47,18 +48,18 @@ class PostgresVocabulary(Vocabulary):
         chunks, tokens, _ = self._size
         return tokens / chunks if chunks and tokens else 1.0
 
+    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index has it, beside the letters it came from."""
         return tokenize(text)
 
+    @override
     def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold a token."""
         if token not in self._frequencies:
             self._look_up([token])
         return self._frequencies[token]
 
+    @override
     def prefix_frequency(self, start: str) -> int:
-        """Return about how many chunks hold a token that begins with `start`."""
         values = Values()
         condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
         frequency = self._session.value(
@@ -66,8 +67,8 @@ class PostgresVocabulary(Vocabulary):
         )
         return int(frequency or 0)
 
+    @override
     def occurs(self, condition: Condition) -> bool:
-        """Whether any chunk meets a condition."""
         if isinstance(condition, Term):
             return self.count(condition) > 0
         values = Values()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from memwell.store.contract import override
+from memwell.store.contract.facts import WorkspaceList
+from memwell.store.contract.values import Workspace
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.workspace_list import Workspace, find_innermost
 
 
-class WorkspaceTable:
+class WorkspaceTable(WorkspaceList):
     """The list of workspaces of one agent."""
 
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
         self._agent = agent
 
+    @override
     def list_all(self) -> list[Workspace]:
-        """Return the workspaces; none if there is no list yet."""
         rows = self._server.rows(
             self._agent,
             "SELECT root, conventional, include FROM workspace_list l"
@@ -27,12 +27,8 @@ class WorkspaceTable:
             Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
         ]
 
-    def find_around(self, path: Path) -> Workspace | None:
-        """Return the innermost workspace that contains `path`."""
-        return find_innermost(self.list_all(), path)
-
+    @override
     def put(self, workspace: Workspace) -> Workspace:
-        """Add a workspace, or replace the one with the same folder."""
         self._server.rows(
             self._agent,
             """
@@ -47,7 +43,7 @@ class WorkspaceTable:
         )
         return workspace
 
+    @override
     def remove(self, root: str) -> None:
-        """Take a workspace off the list."""
         statement = f"DELETE FROM workspace_list l WHERE {of_agent('l')} AND l.root = %(root)s"
         self._server.rows(self._agent, statement, root=root)

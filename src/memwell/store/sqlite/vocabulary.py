@@ -6,6 +6,7 @@ from functools import cached_property
 
 import apsw
 
+from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
 from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
 from memwell.store.sqlite.fts import match_text
@@ -28,21 +29,21 @@ class SqliteVocabulary(Vocabulary):
         self._connection = connection
         self._frequencies: dict[str, int] = {}
 
+    @override
     @cached_property
     def total(self) -> int:
-        """How many chunks there are."""
         return int(self._connection.execute("SELECT count(*) FROM chunks").get)
 
     @cached_property
     def _tokenizer(self) -> apsw.FTS5Tokenizer:
         return open_tokenizer(self._connection)
 
+    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as FTS5 indexes it, beside the letters it came from."""
         return tokenize_query(self._tokenizer, text)
 
+    @override
     def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold `token`; for a very common one, about how many."""
         if token not in self._frequencies:
             execute = self._connection.execute
             frequency = execute("SELECT rows FROM common_words WHERE term = ?", (token,)).get
@@ -51,16 +52,16 @@ class SqliteVocabulary(Vocabulary):
             self._frequencies[token] = int(frequency or 0)
         return self._frequencies[token]
 
+    @override
     def prefix_frequency(self, start: str) -> int:
-        """Return about how many chunks hold a token that begins with `start`."""
         frequency = self._connection.execute(
             "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
             (start, start + _LAST_CHARACTER),
         ).get
         return int(frequency or 0)
 
+    @override
     def occurs(self, condition: Condition) -> bool:
-        """Whether any chunk meets a condition."""
         found = self._connection.execute(
             "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (match_text(condition),)
         ).get

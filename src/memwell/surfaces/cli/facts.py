@@ -215,7 +215,7 @@ def list_command(
     **place: Any,
 ) -> None:
     """List facts, the newest first."""
-    from memwell.store.sqlite.facts import FactFilter
+    from memwell.store.contract.values import FactFilter
 
     which = FactFilter(
         category=category,

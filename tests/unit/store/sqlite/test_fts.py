@@ -8,7 +8,7 @@ import pytest
 
 from memwell import Memory
 from memwell.search.parse import parse
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.words import ranking
 from memwell.store.words.query import Clause
 from memwell.store.words.tree import Term
@@ -26,9 +26,9 @@ QUESTIONS = [
 ]
 
 
-def best(index: Index, question: str) -> list[int]:
+def best(index: SqliteIndex, question: str) -> list[int]:
     with index.reading() as reader:
-        return [match.chunk_id for match in reader.search_keywords(parse(question).query, 10)]
+        return [match.chunk_id for match in reader.keywords.search(parse(question).query, 10)]
 
 
 def test_words_divide_where_their_postings_exceed_the_budget() -> None:
@@ -42,7 +42,7 @@ def test_words_divide_where_their_postings_exceed_the_budget() -> None:
 def test_a_word_counts_once_however_it_is_written(home: Path) -> None:
     with Memory() as memory:
         memory.index(EXAMPLES)
-    index = Index(index_file(home))
+    index = SqliteIndex(index_file(home))
     assert best(index, "Cat cats CAT named name") == best(index, "cat name")
     index.close()
 
@@ -52,7 +52,7 @@ def test_the_shortcut_gives_the_answers_of_a_plain_or(
 ) -> None:
     with Memory() as memory:
         memory.index(EXAMPLES)
-    index = Index(index_file(home))
+    index = SqliteIndex(index_file(home))
     plain = {question: best(index, question) for question in QUESTIONS}
     divided: list[int] = []
     split = ranking._split
@@ -92,7 +92,7 @@ def test_common_words_of_a_large_index_are_counted_ahead(
     monkeypatch.setattr("memwell.store.sqlite.vocabulary._LARGE", 30)
 
     def counted() -> dict[str, int]:
-        with Index(index_file(home)).database.reading() as connection:
+        with SqliteIndex(index_file(home)).database.reading() as connection:
             rows = connection.execute("SELECT term, rows FROM common_words")
             return {str(term): int(str(count)) for term, count in rows}
 
