@@ -105,6 +105,21 @@ def test_pure_functions_know_no_sql_clock_or_environment() -> None:
         assert not names & {"apsw", "os", "time", "sqlite3"}, name
 
 
+def test_a_store_imports_nothing_from_another_and_words_no_engine() -> None:
+    for package, others in (
+        ("postgres", ("memwell.store.sqlite", "memwell.store.vectors")),
+        ("sqlite", ("memwell.store.postgres",)),
+        ("words", ("memwell.store.sqlite", "memwell.store.postgres", "apsw", "psycopg")),
+    ):
+        for file in (SOURCE / "store" / package).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    names = [alias.name for alias in node.names]
+                    module = getattr(node, "module", None)
+                    names = [module, *(f"{module}.{name}" for name in names)] if module else names
+                    assert not [name for name in names if name.startswith(others)], file
+
+
 def test_importing_memwell_prints_nothing_and_loads_nothing() -> None:
     code = "import memwell, sys; print(*sorted(m for m in sys.modules if m.startswith(('memwell', 'apsw', 'click', 'numpy'))))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What an index in PostgreSQL holds, listed."""
+"""Lists of the notes and chunks in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PostgresNoteListing(NoteListing):
-    """What there is in some workspaces."""
+    """Lists the notes and chunks of workspaces, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

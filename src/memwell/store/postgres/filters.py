@@ -21,8 +21,8 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
         yield f"n.workspace_id = ANY({values([*filters.workspaces])})"
     if filters.valid_at is not None:
         at = values(filters.valid_at)
-        held = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
-        yield f"(n.recipe != '{FACT_RECIPE}' OR {held})"
+        is_valid = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
+        yield f"(n.recipe != '{FACT_RECIPE}' OR {is_valid})"
     if filters.exact_paths is not None:
         yield f"n.path = ANY({values(sorted(filters.exact_paths))})"
     if filters.paths:
@@ -40,9 +40,9 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
         yield f"n.date < {values(filters.before)}"
 
 
-def _fits(column: str, some: list[str], values: Values) -> str:
+def _fits(column: str, globs: list[str], values: Values) -> str:
     """Return whether a path fits a glob; only ASCII letters lose their case, as in SQLite."""
-    patterns: Any = values([pattern(glob) for glob in some])
+    patterns: Any = values([pattern(glob) for glob in globs])
     return f'(lower({column} COLLATE "C") ~ ANY({patterns}))'
 
 

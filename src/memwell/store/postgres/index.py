@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _KEPT = ("workspace_list", "vector_cache")
-"""Tables that outlive an index that is deleted: what it comes back from."""
+"""Tables that `delete` keeps: the next sync rebuilds the index from them."""
 
 
 class PostgresIndex(Index):
@@ -46,11 +46,11 @@ class PostgresIndex(Index):
         self._server = server
         self._agent = agent
         self._scopes = ALL_SCOPES
-        self._words_ready = Event()  # which those share whom `seen_by` returns
+        self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
     @override
     def for_viewer(self, viewer: Viewer) -> PostgresIndex:
-        """Return the same index, whose readers see the notes, and of the facts the viewer's."""
+        """Return the same index; its readers see all notes, but only the facts of the viewer."""
         other = copy(self)
         other._scopes = scope_owners(viewer)
         return other
@@ -63,7 +63,7 @@ class PostgresIndex(Index):
     @override
     @property
     def bytes(self) -> int:
-        """How much room the texts and vectors take, about."""
+        """The approximate size of texts and vectors."""
         with self._server.reading(self._agent) as session:
             texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {of_agent('c')}")
             vectors = session.value(
@@ -101,7 +101,6 @@ class PostgresIndex(Index):
 
     @override
     def leasing(self) -> AbstractContextManager[Take]:
-        """Lend what hands out the chunks that wait, to any number of processes."""
         return hold_leases(self._server, self._agent)
 
     @override
@@ -120,37 +119,38 @@ class PostgresIndex(Index):
 
     @override
     def ensure_keyword_index(self) -> bool:
-        """Build what words are found by where it is old; that it is not is asked once."""
-        if not self._words_ready.is_set():
+        """Rebuild the keyword index if it is old; check this only once."""
+        if not self._keyword_index_checked.is_set():
             with self.reading() as reader:
-                old = reader.keywords.problem()
-            if old:
+                is_old = bool(reader.keywords.problem())
+            if is_old:
                 with self.writing():
                     pass
-            self._words_ready.set()
+            self._keyword_index_checked.set()
         return True
 
     @override
     def rebuild_keyword_index(self) -> None:
-        """Throw what words are found by away and build it again from the chunks."""
         with self._locked(WAIT_MS) as session:
             PostgresNotes(session).rebuild_words()
 
     @override
     def check_integrity(self) -> list[str]:
-        """Count what is kept twice; return what is wrong."""
+        """Compare the stored number of chunks with the chunks."""
         with self._server.reading(self._agent) as session:
-            counted, known = session.row(
+            counted, stored = session.row(
                 f"""
                 SELECT (SELECT count(*) FROM chunks c WHERE {of_agent("c")}),
                        (SELECT coalesce(sum(i.chunks), 0) FROM indexes i WHERE {of_agent("i")})
                 """
             )
-        return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
+        if counted == stored:
+            return []
+        return [f"the index has {counted} chunks, but its stored count is {stored}"]
 
     @override
     def run_checks(self) -> Iterator[Check]:
-        """Look at the server; what a database lacks is made before, where the role may."""
+        """Check the server; before that, migrate the database if the role may."""
         lacking: list[Check] = []
         with suppress(MemwellError), self._server.reading(self._agent) as session:
             lacking = [*agent_indexes.missing_checks(session, PostgresSpaces(session).live())]
@@ -168,7 +168,6 @@ class PostgresIndex(Index):
 
     @override
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where the server interrupted it."""
         return self._server.retrying(operation)
 
     @override
@@ -177,7 +176,7 @@ class PostgresIndex(Index):
 
     @contextmanager
     def _locked(self, wait_ms: int) -> Iterator[Session]:
-        """Keep others from writing notes until the transaction ends; readers go on."""
+        """Keep other processes from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
             session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
@@ -200,5 +199,5 @@ def _ensure_row(session: Session) -> None:
 
 
 def scope_owners(viewer: Viewer) -> tuple[str, ...]:
-    """Return whose rows a viewer sees besides those of notes, as the column `owner` has it."""
+    """Return the values of the column `owner` that a viewer sees, besides '' for notes."""
     return tuple(f"{scope}:{target}" for scope, target in viewer.scopes)

@@ -84,29 +84,3 @@ def test_filters_widen_the_selection_until_all_that_fit_are_found(
         write(f"c/{number}.md", "other\n")
     memory.index(workspace)
     assert len(memory.search("rare common path:b", k=50).hits) == 20
-
-
-def test_common_words_of_a_large_index_are_counted_ahead(
-    memory: Memory, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memwell.store.sqlite.vocabulary._LARGE", 30)
-
-    def counted() -> dict[str, int]:
-        with SqliteIndex(index_file(home)).database.reading() as connection:
-            rows = connection.execute("SELECT term, rows FROM common_words")
-            return {str(term): int(str(count)) for term, count in rows}
-
-    for number in range(29):
-        write(f"{number}.md", f"apple unique{number}\n")
-    memory.index(workspace)
-    assert counted() == {}
-    write("29.md", "apple pear\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 30
-    write("30.md", "apple\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 30  # about as large as before: not counted again
-    for number in range(31, 45):
-        write(f"{number}.md", "apple\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 45
