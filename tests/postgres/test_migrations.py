@@ -25,7 +25,7 @@ from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.words.query import to_clauses
 from tests.postgres.test_security import connected, count, fill
-from tests.support.postgres import build_own, new_database, server, shared
+from tests.support.postgres import build_agent_indexes, new_database, server, shared
 
 RELEASED = 6
 """Steps before the one that renames."""
@@ -59,7 +59,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> str:
     for extension in ("vector", "pg_textsearch"):
         shared().execute(f"CREATE EXTENSION {extension} SCHEMA public", name_of(url))
     fill(url, TENANT, tmp_path_factory.mktemp("filled"))
-    assert len(build_own(TENANT, url).built) == 2
+    assert len(build_agent_indexes(TENANT, url).built) == 2
     return url
 
 
@@ -174,7 +174,7 @@ def test_a_database_of_before_is_searched_by_its_indexes(
         hits = found(before, tmp_path, query)
         assert hits
         assert hits == found(new, tmp_path, query)
-    assert build_own(TENANT, before) == BuildReport()  # no index is missing or unused
+    assert build_agent_indexes(TENANT, before) == BuildReport()  # no index is missing or unused
     monkeypatch.setattr(textsearch, "_SPARE", 1)
     with server(before, TENANT) as opened, opened.reading("main") as session:
         (space,) = PostgresSpaces(session).all()

@@ -21,7 +21,7 @@ from memwell.store.factory import open_postgres
 from memwell.store.postgres import textsearch as candidates
 from memwell.store.words import ranking
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
-from tests.support.postgres import app_url, build_own, new_tenant
+from tests.support.postgres import app_url, build_agent_indexes, new_tenant
 
 K = 6
 SAME = 0.95
@@ -79,7 +79,7 @@ def both(
                 # As if there were a hundred times as many: nothing is so rare that all is looked up.
                 patch.setattr(ranking, "_SELECT_ROWS", 0)
                 patch.setattr(candidates, "_SPARE", 1)
-                assert len(build_own(tenant).built) == 2
+                assert len(build_agent_indexes(tenant).built) == 2
             yield files, on
 
 

@@ -24,7 +24,7 @@ from tests.conftest import Write
 from tests.support.postgres import (
     USER,
     app_url,
-    build_own,
+    build_agent_indexes,
     new_database,
     new_role,
     new_tenant,
@@ -32,8 +32,8 @@ from tests.support.postgres import (
 )
 from tests.surfaces.cli.test_cli import run
 
-EVERYBODYS = "{*}"
-ANNAS = "{global:,user:anna}"
+ALL_SCOPES = "{*}"
+SCOPES_OF_ANNA = "{global:,user:anna}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
     made = Tenants(new_tenant(), new_tenant())
     for tenant in (made.one, made.two):
         fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
-        build_own(tenant)
+        build_agent_indexes(tenant)
         for agent, table in (("main", "cooldowns"), ("", "pending_erasures")):
             values = "'p', 0, 1, false, ''" if agent else "'0', ''"
             names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
@@ -123,7 +123,7 @@ def test_without_settings_nothing_is_seen(tenants: Tenants, table: str) -> None:
     assert shared().execute(f"SELECT 1 FROM memwell.{table} WHERE tenant = '{tenants.one}'")
     with connected() as connection:
         assert count(connection, table) == 0
-    with connected(scopes=EVERYBODYS) as connection:
+    with connected(scopes=ALL_SCOPES) as connection:
         assert count(connection, table) == 0
 
 
@@ -137,7 +137,7 @@ def test_no_row_of_another_tenant_can_be_read_changed_or_written(
         shared().execute(f"{asked}'{one}'")[0] for one in (tenants.two, tenants.one)
     )
     assert before > 0
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         assert count(connection, table) == own
         assert count(connection, table, theirs) == 0
         change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
@@ -152,7 +152,7 @@ def test_no_row_of_another_tenant_can_be_read_changed_or_written(
 def test_a_role_that_is_bound_to_a_tenant_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
     url = shared().url(user=new_role(tenants.one))
     for table in TABLES:
-        with connected(tenants.one, EVERYBODYS, url) as connection:
+        with connected(tenants.one, ALL_SCOPES, url) as connection:
             assert count(connection, table) > 0
             connection.execute(f"SET memwell.tenant = '{tenants.two}'")
             assert count(connection, table) == 0
@@ -168,9 +168,9 @@ def test_no_fact_of_another_user_can_be_read_changed_or_written(
     owner = OWNERS[table]
     theirs = f"{owner} = 'user:ben'"
     column, value = ("owner", "'user:ben'") if owner == "owner" else ("target", "'ben'")
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         assert count(connection, table, theirs) > 0
-    with connected(tenants.one, ANNAS) as connection:
+    with connected(tenants.one, SCOPES_OF_ANNA) as connection:
         assert count(connection, table, f"{owner} = 'user:anna'") > 0
         assert count(connection, table, theirs) == 0
         change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
@@ -188,7 +188,7 @@ _OF_A_USER = {"owner": "", OWNERS["facts"]: " WHERE scope = 'user'"}
 
 def test_a_role_that_is_bound_to_a_user_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
     url = shared().url(user=new_role(tenants.one, ["user:anna"]))
-    with connected(tenants.one, EVERYBODYS, url) as connection:
+    with connected(tenants.one, ALL_SCOPES, url) as connection:
         for table, owner in OWNERS.items():
             assert count(connection, table, f"{owner} = 'user:anna'") > 0
             assert count(connection, table, f"{owner} = 'user:ben'") == 0
@@ -256,7 +256,7 @@ def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Ten
 
 
 def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         refused = [f"SELECT * FROM memwell.facts_{number}" for number in range(PARTITIONS)]
         refused += [
             "SET row_security = off; SELECT * FROM memwell.facts",
@@ -281,10 +281,10 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
     shared().execute(f'ALTER DATABASE {name} OWNER TO "{owner}"')
     url = shared().url(name, owner)
     fill(url, "mine", tmp_path)
-    assert len(build_own("mine", url).built) == 2
+    assert len(build_agent_indexes("mine", url).built) == 2
     with connected(url=url) as connection:
         assert not [table for table in TABLES if count(connection, table)]
-    with connected("mine", EVERYBODYS, url) as connection:
+    with connected("mine", ALL_SCOPES, url) as connection:
         assert all(count(connection, table) for table in OWNERS)
         parts = [f"{table}_{number}" for table in TABLES for number in range(PARTITIONS)]
         assert not [part for part in parts if count(connection, part)]

@@ -216,16 +216,16 @@ def test_a_newer_database_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
         ("postgresql://[nobody/none", "not an address"),
         ("mysql://nobody@127.0.0.1/none", "not an address"),
     ],
 )
-def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, said: str) -> None:
+def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, message: str) -> None:
     with (
-        pytest.raises(MemwellError, match=said) as raised,
+        pytest.raises(MemwellError, match=message) as raised,
         Memory(settings={"store.url": url}) as memory,
     ):
         memory.search("x")
@@ -299,11 +299,11 @@ def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
 
 def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> None:
     marks: list[tuple[str, str]] = []
-    with cluster() as own, server(own.url(), "one") as opened:
+    with cluster() as restarted, server(restarted.url(), "one") as opened:
         with pytest.raises(MemwellError):
-            _crash_in(opened, own, marks)
-        own.start()
-        with server(own.url(), "two") as others:
+            _crash_in(opened, restarted, marks)
+        restarted.start()
+        with server(restarted.url(), "two") as others:
             number = 0
             while number < int(marks[0][1]):  # most often it is given out again
                 with others.writing() as session:
@@ -312,10 +312,10 @@ def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> 
         assert not opened._was_committed(*marks[0])
 
 
-def _crash_in(opened: Server, own: Cluster, marks: list[tuple[str, str]]) -> None:
+def _crash_in(opened: Server, restarted: Cluster, marks: list[tuple[str, str]]) -> None:
     with opened.writing() as session:
         _write(opened, session, marks)
-        own.stop("immediate")
+        restarted.stop("immediate")
 
 
 def test_marks_of_transactions_are_not_kept_for_ever(
@@ -337,7 +337,7 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
     told: list[str] = []
     wrong: list[BaseException] = []
     stop = threading.Event()
-    with cluster() as own, Memory(settings={"store.url": own.url()}) as memory:
+    with cluster() as restarted, Memory(settings={"store.url": restarted.url()}) as memory:
 
         def tell(name: str) -> None:
             try:
@@ -354,8 +354,8 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
             writer.start()
         for how in ("fast", "immediate"):
             _wait_for_more(told, wrong)
-            own.stop(how)
-            own.start()
+            restarted.stop(how)
+            restarted.start()
             _wait_for_more(told, wrong)
         stop.set()
         for writer in writers:
