@@ -82,7 +82,7 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
             lambda: memory.index(notes),
             lambda: memory.forget(memory.facts.find(FactFilter())[0].id),
         ):
-            with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
+            with pytest.raises(ReadOnlyError, match=r"can only be read. To write"):
                 write()
 
     done = run("--store", pair.url, "remember", "Nothing", cwd=tmp_path)
