@@ -19,8 +19,8 @@ from bench import data
 from bench.sentences import Collection
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.model import Chunk, Note
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import SourceFile
+from memwell.store.sqlite.index import SqliteIndex
 
 CHUNKS = 100_000
 WORKSPACES = ("k8s-en", "til")
@@ -58,7 +58,7 @@ def _fingerprint() -> str:
 
 
 def _build(file: Path) -> None:
-    index = Index(file)
+    index = SqliteIndex(file)
     try:
         written = 0
         for name in WORKSPACES:
@@ -68,7 +68,7 @@ def _build(file: Path) -> None:
         index.close()
 
 
-def _write(index: Index, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
+def _write(index: SqliteIndex, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
     """Write notes in batches and end as a sync does; return how many chunks they have."""
     with index.writing() as tables:
         workspace_id = tables.workspace(workspace)

@@ -20,7 +20,8 @@ from memwell.memory.vectors import VectorIndex
 from memwell.search.options import search_options
 from memwell.search.pipeline import Options, Ranked, parse_query, rank
 from memwell.store.contract.query import Filters
-from memwell.store.sqlite.index import Index, Reader
+from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.reader import SqliteReader
 
 
 def default_settings() -> Settings:
@@ -32,7 +33,7 @@ def default_settings() -> Settings:
 class Indexed:
     """One state of an index of a set."""
 
-    def __init__(self, reader: Reader, meaning: VectorIndex, asked: CorpusSearch) -> None:
+    def __init__(self, reader: SqliteReader, meaning: VectorIndex, asked: CorpusSearch) -> None:
         self.reader = reader
         self._meaning = meaning
         self._groups = asked._groups
@@ -60,7 +61,7 @@ def indexed(dataset: Dataset) -> Iterator[Indexed]:
     settings = default_settings()
     recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-labelled-") as folder:
-        index = Index(Path(folder) / "index.db")
+        index = SqliteIndex(Path(folder) / "index.db")
         meaning = VectorIndex(index, CACHE.parent, settings, None, CACHE)
         try:
             asked = CorpusSearch(

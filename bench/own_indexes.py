@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -25,7 +24,7 @@ from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, Match, WordQuery
 from memwell.store.postgres.agent_indexes import SMALLEST
 from memwell.store.postgres.build_indexes import BuiltIndex, build
-from memwell.store.postgres.index import Index
+from memwell.store.postgres.index import PostgresIndex
 from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.server import Server
@@ -48,7 +47,7 @@ def run() -> list[Row]:
 def _measured(size: int) -> Iterator[Row]:
     with cluster() as server:
         _fill(server.url(), size)
-        index = Index(Server(server.url(user=APP), TENANT), AGENT, Path("none"))
+        index = PostgresIndex(Server(server.url(user=APP), TENANT), AGENT)
         with closing(index), closing(Server(server.url(), TENANT)) as owner:
             before = {name: _timed(ask, asked) for name, ask, asked in _questions(index)}
             built: list[BuiltIndex] = []
@@ -75,7 +74,7 @@ def _measured(size: int) -> Iterator[Row]:
         yield Row(f"{size:,}: texts take, with their bm25", float(texts[0][0]), "MB")
 
 
-def _questions(index: Index) -> Iterator[tuple[str, Asked, Sequence[Any]]]:
+def _questions(index: PostgresIndex) -> Iterator[tuple[str, Asked, Sequence[Any]]]:
     """Yield what is asked, how, and with what."""
     with index.reading() as reader:
         roots = {root: key for key, root, *_ in reader.notes.workspaces()}
@@ -86,14 +85,14 @@ def _questions(index: Index) -> Iterator[tuple[str, Asked, Sequence[Any]]]:
             with index.reading() as reader:
                 space = reader.spaces.live()
                 assert space
-                return reader.nearest(space, vector, WordQuery(filters=filters), 100)
+                return reader.vectors.nearest(space, vector, WordQuery(filters=filters), 100)
 
         return ask
 
     def words(text: str) -> list[Match]:
         query = parse(text).query
         with index.reading() as reader:
-            return reader.search_keywords(WordQuery(query.any_of, filters=everywhere), 100)
+            return reader.keywords.search(WordQuery(query.any_of, filters=everywhere), 100)
 
     vectors = _vectors(QUESTIONS, np.random.default_rng(2))
     yield "meaning", near(everywhere), vectors
@@ -189,7 +188,7 @@ def _fill(url: str, size: int) -> None:
                         for word, count in found.items()
                     )
                 )
-        with cursor.copy("COPY words FROM STDIN") as copy:
+        with cursor.copy("COPY vocabulary FROM STDIN") as copy:
             for word, count in rows.items():
                 copy.write_row((TENANT, AGENT, f"w{word:x}", count))
         connection.execute("SELECT setval('ids', 1000000)")

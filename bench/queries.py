@@ -11,9 +11,9 @@ from bench import corpus, data
 from bench.measure import seconds
 from bench.results import Row, at_least
 from memwell.search.parse import parse
-from memwell.store.sqlite.fts import COLUMN_WEIGHTS
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.vocabulary import Vocabulary
+from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.vocabulary import SqliteVocabulary
+from memwell.store.words.ranking import COLUMN_WEIGHTS
 
 _SEED = 2
 _PER_SET = 12
@@ -24,13 +24,13 @@ _PLAIN = f"""
     SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, {_WEIGHTS}) LIMIT {_K}
 """
 
-Search = Callable[[Index, str], list[int]]
+Search = Callable[[SqliteIndex, str], list[int]]
 
 
 def run() -> list[Row]:
     """Ask every question both ways, by turns, and compare times and answers."""
     questions = _questions()
-    index = Index(corpus.kept_index())
+    index = SqliteIndex(corpus.kept_index())
     try:
         overlaps = [_overlap(index, text) for text in questions.values()]
         times = [_times(index, text) for text in questions.values()]
@@ -62,13 +62,13 @@ def _questions() -> dict[str, str]:
     return found
 
 
-def _overlap(index: Index, question: str) -> float:
+def _overlap(index: SqliteIndex, question: str) -> float:
     """Return the share of the plain answer that memwell's answer holds too."""
     own, plain = _memwell(index, question), _plain_or(index, question)
     return len({*own} & {*plain}) / len(plain)
 
 
-def _times(index: Index, question: str) -> list[tuple[float, float]]:
+def _times(index: SqliteIndex, question: str) -> list[tuple[float, float]]:
     """Return how long each way takes, in turns that begin with the one and with the other."""
     found = []
     for number in range(_ROUNDS):
@@ -79,17 +79,17 @@ def _times(index: Index, question: str) -> list[tuple[float, float]]:
     return found
 
 
-def _time(way: Search, index: Index, question: str) -> float:
+def _time(way: Search, index: SqliteIndex, question: str) -> float:
     return seconds(lambda: way(index, question))
 
 
-def _memwell(index: Index, question: str) -> list[int]:
+def _memwell(index: SqliteIndex, question: str) -> list[int]:
     with index.reading() as reader:
-        return [match.chunk_id for match in reader.search_keywords(parse(question).query, _K)]
+        return [match.chunk_id for match in reader.keywords.search(parse(question).query, _K)]
 
 
-def _plain_or(index: Index, question: str) -> list[int]:
+def _plain_or(index: SqliteIndex, question: str) -> list[int]:
     with index.database.reading() as connection:
-        words = dict(Vocabulary(connection).tokens(question))  # "Pods" and "pod" are one word
+        words = dict(SqliteVocabulary(connection).tokens(question))  # "Pods" and "pod" are one word
         expression = " OR ".join(f'"{surface}"' for surface in words.values())
         return [chunk_id for (chunk_id,) in connection.execute(_PLAIN, (expression,))]

@@ -26,8 +26,10 @@ from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
 from memwell.search.pipeline import Options, parse_query, rank, select_hits
 from memwell.search.retrieve import EmbeddedQuery, Retrieval
-from memwell.store.sqlite.index import Index, Reader
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import SourceFile
+from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.notes import SqliteChunks
+from memwell.store.sqlite.reader import SqliteReader
 
 _SEED = 4
 _EACH = 100
@@ -49,18 +51,24 @@ _OPTIONS = Options(
 _NOT_DIVERSE = replace(_OPTIONS, diversity=Diversity())
 
 
-class _FromMemory(Reader):
-    """A reader that has some passages and their dates at hand, so that no file is read."""
+class _FromMemory(SqliteReader):
+    """A reader that has some chunks and their dates in memory, so that no file is read."""
 
-    def __init__(self, index: Index, reader: Reader, chunks: Sequence[int]) -> None:
-        super().__init__(reader._connection, index)
-        self._dated = reader.note_dates(chunks)
-        hits = reader.hits([(chunk, 0.0) for chunk in chunks])
-        self.passages = dict(zip(chunks, hits, strict=True))
+    def __init__(self, reader: SqliteReader, chunk_ids: Sequence[int]) -> None:
+        super().__init__(reader._connection, reader._backends)
+        self.in_memory = self.__dict__["chunks"] = _ChunksInMemory(reader, chunk_ids)
 
-    def dated(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+
+class _ChunksInMemory(SqliteChunks):
+    def __init__(self, reader: SqliteReader, chunk_ids: Sequence[int]) -> None:
+        super().__init__(reader._connection)
+        self._dates = reader.chunks.note_dates(chunk_ids)
+        hits = reader.chunks.hits([(chunk_id, 0.0) for chunk_id in chunk_ids])
+        self.passages = dict(zip(chunk_ids, hits, strict=True))
+
+    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         """Return the path and the date of each chunk's note."""
-        return self._dated
+        return self._dates
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Turn chunk ids into hits."""
@@ -70,13 +78,13 @@ class _FromMemory(Reader):
 def run() -> list[Row]:
     """Order the same candidates again and again, as a whole and step by step, by turns."""
     with tempfile.TemporaryDirectory(prefix="memwell-ranking-") as folder:
-        index = Index(Path(folder) / "index.db")
+        index = SqliteIndex(Path(folder) / "index.db")
         try:
             _fill(index)
             with index.reading() as reader:
                 retrieval = _retrieval(reader)
-                in_memory = _FromMemory(index, reader, [*retrieval.evidence[0].scores])
-                lengths = [len(hit.text) for hit in in_memory.passages.values()]
+                in_memory = _FromMemory(reader, [*retrieval.evidence[0].scores])
+                lengths = [len(hit.text) for hit in in_memory.in_memory.passages.values()]
                 with patch.object(pipeline, "_retrieve", lambda *_: retrieval):
                     times = _times(
                         {
@@ -109,7 +117,7 @@ def _times(ways: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
 # -- the candidates --------------------------------------------------------------------------------
 
 
-def _fill(index: Index) -> None:
+def _fill(index: SqliteIndex) -> None:
     """Write real notes, each with a date: all of them age."""
     with index.writing() as tables:
         workspace = tables.workspace("k8s-en")
@@ -123,20 +131,20 @@ def _fill(index: Index) -> None:
         spaces.open("made up", "test", "words", 1, {}, "")
 
 
-def _retrieval(reader: Reader) -> Retrieval:
+def _retrieval(reader: SqliteReader) -> Retrieval:
     """Return what retrieval leaves: the best 200 by words, half of them brought by each leg.
 
     As in a search, each leg has been asked about what the other brought. The cosines are made up.
     """
     parsed = parse_query(_QUERY)
-    matches = reader.search_keywords(parsed.query, 2 * _EACH)
+    matches = reader.keywords.search(parsed.query, 2 * _EACH)
     words = {match.chunk_id: match.score for match in matches}
     chance = random.Random(_SEED)
     cosines = {chunk: chance.uniform(0.1, 0.6) for chunk in words}
     by_words, by_meaning = [*words][::2], [*words][1::2]
     by_meaning.sort(key=lambda chunk: -cosines[chunk])
     found = Retrieval(parsed, reader, _EACH)
-    found.ideal = reader.ideal_word_score(parsed.query)
+    found.ideal = reader.keywords.ideal_score(parsed.query)
     found.evidence = [Evidence(WORDS, words, by_words), Evidence(MEANING, cosines, by_meaning)]
     (space,) = reader.spaces.all()
     found.embedded_query = EmbeddedQuery(space, np.zeros(1, dtype=np.float32))
@@ -146,14 +154,14 @@ def _retrieval(reader: Reader) -> Retrieval:
 # -- what is timed ---------------------------------------------------------------------------------
 
 
-def _ordered(retrieval: Retrieval, reader: Reader, options: Options = _OPTIONS) -> list[Hit]:
+def _ordered(retrieval: Retrieval, reader: SqliteReader, options: Options = _OPTIONS) -> list[Hit]:
     """Run all of a search that comes after retrieval and before words are marked."""
     ranked = rank(retrieval.parsed, options, reader)
     chosen = select_hits(ranked, options, reader)
     return [one.to_hit(options.min_score, explain=True) for one in chosen]
 
 
-def _steps(retrieval: Retrieval, reader: Reader) -> dict[str, Callable[[], object]]:
+def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[], object]]:
     """Return the steps of it, each with what those before it have come to."""
     found = fuse(retrieval.evidence, _OPTIONS.fusion)
     candidates = retrieval.candidates(found)

@@ -20,7 +20,7 @@ from bench.results import Row, at_most
 from memwell.embed.minilm import MiniLM
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 
 _SEED = 3
 _CHUNKS = 10_000
@@ -62,7 +62,7 @@ def run() -> list[Row]:
 def _fill(folder: Path) -> None:
     """Give every chunk vectors of the default model's length, made up: embedding takes minutes."""
     chance = np.random.default_rng(_SEED)
-    index = Index(next(folder.rglob("index.db")))
+    index = SqliteIndex(next(folder.rglob("index.db")))
     with index.writing_spaces() as spaces:
         space = spaces.open(MiniLM.fingerprint, "minilm", MiniLM.model, MiniLM.dimensions, {}, "")
         waiting = spaces.waiting(space, 10 * _CHUNKS)

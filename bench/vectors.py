@@ -25,8 +25,8 @@ from bench import data
 from bench.measure import seconds
 from bench.results import Row, at_least, at_most
 from memwell.store.contract.query import WordQuery
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.spaces import Space
+from memwell.store.contract.values import Space
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors.backend import LANCEDB, BackendSetting
 
 Matrix = npt.NDArray[np.float32]
@@ -155,9 +155,9 @@ def _has_lancedb(count: int) -> bool:
 
 def _index(
     folder: Path, rows: Matrix, backend: BackendSetting | None = None
-) -> tuple[Index, Space]:
+) -> tuple[SqliteIndex, Space]:
     """Put the vectors into an index, as chunks of twenty to a note, without their words."""
-    index = Index(folder / (backend or BackendSetting()).name / "index.db", backend)
+    index = SqliteIndex(folder / (backend or BackendSetting()).name / "index.db", backend)
     with index.writing_spaces() as spaces:
         space = spaces.open("bench", "test", "bench", DIMENSIONS, {}, "2026-01-01")
     index.move_vectors(space)
@@ -190,10 +190,10 @@ def _note_of(chunk: int) -> int:
     return chunk - (chunk - 1) % _PER_NOTE
 
 
-def _leg(index: Index, space: Space) -> Callable[[Matrix], list[int]]:
+def _leg(index: SqliteIndex, space: Space) -> Callable[[Matrix], list[int]]:
     def search(query: Matrix) -> list[int]:
         with index.reading() as reader:
-            return [m.chunk_id for m in reader.nearest(space, query, WordQuery(), _K)]
+            return [m.chunk_id for m in reader.vectors.nearest(space, query, WordQuery(), _K)]
 
     return search
 
@@ -230,7 +230,7 @@ def _blobs(rows: Matrix) -> Iterator[tuple[int, bytes]]:
     return ((number, row.tobytes()) for number, row in enumerate(rows, 1))
 
 
-def _first_query(index: Index, query: Matrix) -> float:
+def _first_query(index: SqliteIndex, query: Matrix) -> float:
     """Return how long a new process takes to open the index and answer, imports included."""
     code = _FIRST.format(path=str(index.path), query=json.dumps(query.tolist()))
     taken = []
@@ -256,7 +256,7 @@ from memwell.store.index import Index
 index = Index(Path({path!r}))
 with index.reading() as reader:
     space = reader.spaces.live()
-    found = reader.nearest(space, np.array({query}, dtype=np.float32), WordQuery(), 10)
+    found = reader.vectors.nearest(space, np.array({query}, dtype=np.float32), WordQuery(), 10)
 assert len(found) == 10
 print(time.perf_counter() - started)
 """

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
     from memwell.store.browse import NoteBrowser
-    from memwell.store.sqlite.facts import FactFilter
+    from memwell.store.contract.values import FactFilter
 
 _MODULES = {
     "memwell.config.settings": ("Settings",),
@@ -64,7 +64,7 @@ _MODULES = {
     "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),
     "memwell.search.why": ("Why",),
     "memwell.store.browse": ("NoteBrowser",),
-    "memwell.store.sqlite.facts": ("FactFilter",),
+    "memwell.store.contract.values": ("FactFilter",),
 }
 
 

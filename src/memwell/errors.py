@@ -3,6 +3,7 @@
 MemwellError                    anything that went wrong; the message ends with the remedy
 ├── ConfigError                 a setting, or the file it stands in, cannot be used
 ├── NotFoundError               a folder, note or passage that was named does not exist
+├── KeywordSearchUnavailable    this index has no keyword search (handled inside: vectors answer)
 ├── HomeError                   the home folder cannot be read or written
 │   └── DiskFullError           there is no room left for the index
 └── IndexDatabaseError          the index cannot be used as it is
@@ -29,6 +30,10 @@ class ConfigError(MemwellError):
 
 class NotFoundError(MemwellError):
     """A folder, note or passage that was named does not exist."""
+
+
+class KeywordSearchUnavailable(MemwellError):
+    """SQLite has no FTS5, or the tables of the keyword index are broken; `what` is the reason."""
 
 
 class HomeError(MemwellError):

@@ -19,12 +19,9 @@ from memwell.facts.service import FactService, NewFact
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace
 from memwell.store.fact_notes import scope_workspace, sync_facts
 from memwell.store.factory import Stores, open_postgres, open_sqlite
-from memwell.store.sqlite.facts import FactFilter
-from memwell.store.sqlite.notes import SourceFile
-from memwell.store.sqlite.spaces import Space
-from memwell.store.sqlite.workspace_list import Workspace
 from tests.support.postgres import app_url, new_tenant
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
@@ -95,9 +92,9 @@ class Indexed:
         query = replace(query, filters=filters) if filters else query
         with self.index.reading() as reader:
             matches = [
-                (match.chunk_id, match.score) for match in reader.search_keywords(query, 100)
+                (match.chunk_id, match.score) for match in reader.keywords.search(query, 100)
             ]
-            return [*dict.fromkeys(hit.path for hit in reader.hits(matches))]
+            return [*dict.fromkeys(hit.path for hit in reader.chunks.hits(matches))]
 
     def embedded(self, name: str = "model", dimensions: int = 3) -> Space:
         with self.index.writing_spaces() as spaces:
@@ -107,7 +104,7 @@ class Indexed:
         self, space: Space, vector: list[float], query: WordQuery = EVERYTHING
     ) -> list[int]:
         with self.index.reading() as reader:
-            found = reader.nearest(space, np.array(vector, dtype=np.float32), query, 10)
+            found = reader.vectors.nearest(space, np.array(vector, dtype=np.float32), query, 10)
         return [match.chunk_id for match in found]
 
 
@@ -168,7 +165,7 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
         assert reader.notes.counts(indexed.workspace) == (1, 2)
         assert reader.notes.indexed_files(indexed.workspace)["a.md"].hash == "a.md"
         assert reader.notes.note_id(indexed.workspace, "a.md") == note
-        (hit,) = reader.hits([(indexed.chunks(note)[1], 0.5)])
+        (hit,) = reader.chunks.hits([(indexed.chunks(note)[1], 0.5)])
         assert (hit.path, hit.workspace, hit.start_line, hit.text) == (
             "a.md",
             "/notes",
@@ -176,12 +173,12 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
             "Two dogs.",
         )
         assert (hit.title, hit.tags, hit.date, hit.score) == ("Pets", ("home",), "2026-01-02", 0.5)
-        assert reader.note_dates(indexed.chunks(note))[indexed.chunks(note)[0]] == (
+        assert reader.chunks.note_dates(indexed.chunks(note))[indexed.chunks(note)[0]] == (
             "a.md",
             "2026-01-02",
         )
-        assert reader.context(indexed.chunks(note)[0], False).text == "One cat.Two dogs."
-        beside = reader.neighbours(indexed.chunks(note), 100)
+        assert reader.chunks.context(indexed.chunks(note)[0], False).text == "One cat.Two dogs."
+        beside = reader.chunks.neighbours(indexed.chunks(note), 100)
         assert beside[indexed.chunks(note)[0]].chunks == (indexed.chunks(note)[1],)
         (listed,) = reader.listing.notes(["/notes"], None)
         assert (listed.path, listed.tags, listed.chunks) == ("a.md", ("home",), 2)
@@ -225,8 +222,8 @@ def test_what_is_deleted_is_found_no_more(indexed: Indexed) -> None:
         notes.remove_workspace(indexed.workspace)
     assert indexed.found("cat") == []
     with indexed.index.reading() as reader:
-        assert (reader.total, reader.document_frequency("cat")) == (0, 0)
-        assert [*reader.vocabulary(1, 100)] == []
+        assert (reader.total, reader.keywords.document_frequency("cat")) == (0, 0)
+        assert [*reader.keywords.vocabulary(1, 100)] == []
 
 
 def test_a_transaction_that_fails_leaves_nothing(indexed: Indexed) -> None:
@@ -243,7 +240,7 @@ def test_a_reader_sees_one_state(indexed: Indexed) -> None:
     with indexed.index.reading() as reader:
         assert reader.total == 1
         indexed.put("b.md", "two cats")
-        assert [match.score for match in reader.search_keywords(parse("cat").query, 9)][1:] == []
+        assert [match.score for match in reader.keywords.search(parse("cat").query, 9)][1:] == []
 
 
 def test_what_no_database_likes_is_kept_as_far_as_it_can_be(indexed: Indexed) -> None:
@@ -283,12 +280,14 @@ def test_filters_are_inside_the_query(filtered: Indexed, query: str, expected: s
         space = reader.spaces.live()
         assert space is not None
         near = filtered.nearest(space, [1, 0, 0], parsed)
-        assert {hit.path for hit in reader.hits([(key, 0.0) for key in near])} == expected
+        assert {hit.path for hit in reader.chunks.hits([(key, 0.0) for key in near])} == expected
         if parsed.filters.selects_content:
-            listed = reader.list_chunks(parsed.filters, 10)
-            assert {hit.path for hit in reader.hits([(key, 0.0) for key in listed])} == expected
+            listed = reader.chunks.list_filtered(parsed.filters, 10)
+            assert {
+                hit.path for hit in reader.chunks.hits([(key, 0.0) for key in listed])
+            } == expected
         every = filtered.nearest(space, [1, 0, 0])
-        assert reader.has_allowed(parsed.filters, every) == bool(expected)
+        assert reader.chunks.has_allowed(parsed.filters, every) == bool(expected)
 
 
 def test_filters_of_a_caller(indexed: Indexed) -> None:
@@ -342,18 +341,23 @@ def test_what_must_and_must_not_match_holds_of_meaning_too(indexed: Indexed) -> 
     assert indexed.nearest(space, [1, 0, 0], parse("blue AND fox").query) == [fox]
     assert indexed.nearest(space, [1, 0, 0], parse("x -blue").query) == [red]
     with indexed.index.reading() as reader:
-        assert reader.has_matching(parse('"blue dog"').query, [dog])
-        assert not reader.has_matching(parse('"blue dog"').query, [fox, red])
+        assert reader.keywords.has_matching(parse('"blue dog"').query, [dog])
+        assert not reader.keywords.has_matching(parse('"blue dog"').query, [fox, red])
 
 
 def test_the_vocabulary_and_what_a_token_stands_for(indexed: Indexed) -> None:
     indexed.put("a.md", "Reproducibility matters")
     with indexed.index.reading() as reader:
-        ((token, _),) = reader.tokens("reproducibility")
-        assert reader.document_frequency(token) == 1
-        assert (token, 1) in [*reader.vocabulary(len(token), len(token))]
-        assert reader.surface_form(token, "Reproducability", Filters()) == "Reproducibility"
-        assert reader.surface_form(token, "x", Filters(exact_paths=frozenset({"b.md"}))) is None
+        ((token, _),) = reader.keywords.tokens("reproducibility")
+        assert reader.keywords.document_frequency(token) == 1
+        assert (token, 1) in [*reader.keywords.vocabulary(len(token), len(token))]
+        assert (
+            reader.keywords.surface_form(token, "Reproducability", Filters()) == "Reproducibility"
+        )
+        assert (
+            reader.keywords.surface_form(token, "x", Filters(exact_paths=frozenset({"b.md"})))
+            is None
+        )
 
 
 # -- meaning ---------------------------------------------------------------------------------------
@@ -381,22 +385,22 @@ def test_the_nearest_chunk_is_that_of_the_best_window(indexed: Indexed) -> None:
     assert indexed.nearest(space, [1, 0, 0]) == [two, one]
     with indexed.index.reading() as reader:
         query = np.array([1, 0, 0], dtype=np.float32)
-        assert reader.cosines(space, query, [one, two, nothing]) == pytest.approx(
+        assert reader.vectors.cosines(space, query, [one, two, nothing]) == pytest.approx(
             {one: 0, two: 0.6}
         )
-        first = reader.vectors(space, [one, two, nothing])
+        first = reader.vectors.first_windows(space, [one, two, nothing])
         assert {key: vector.tolist() for key, vector in first.items()} == {
             one: [0, 1, 0],
             two: [0, 0, 1],
         }
-        windows = reader.windows(space, [one, two, nothing])
+        windows = reader.vectors.windows(space, [one, two, nothing])
         assert {key: matrix.tolist() for key, matrix in windows.items()} == {
             one: [[0, 1, 0]],
             two: [[0, 0, 1], pytest.approx([0.6, 0.8, 0])],
             nothing: [],
         }
         assert reader.spaces.coverage(space) == (3, 3)
-        assert len(reader.some_vectors(space, 10)) == 3
+        assert len(reader.vectors.sample(space, 10)) == 3
         spots = reader.listing.sample_with_vectors(["/notes"], space, 1)
         assert [spot.start_line for spot, _ in spots] == [1, 2]
 
@@ -456,7 +460,9 @@ def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
     indexed.index.put_vectors(space, [(new, rows([0, 1, 0])), (old, rows([0, 0, 1]))])
     with indexed.index.reading() as reader:
         assert reader.spaces.count_waiting(space) == 0
-        assert reader.cosines(space, rows([0, 1, 0])[0], [new, old]) == pytest.approx({new: 1.0})
+        assert reader.vectors.cosines(space, rows([0, 1, 0])[0], [new, old]) == pytest.approx(
+            {new: 1.0}
+        )
 
 
 def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:

@@ -18,11 +18,11 @@ from memwell import Memory
 from memwell.config.fields import Value
 from memwell.facts.export_import import export_facts
 from memwell.facts.service import FactService, NewFact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
-from tests.support.postgres import app_url, new_tenant, shared
 from tests.support.cli import run
+from tests.support.postgres import app_url, new_tenant, shared
 
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")
@@ -200,7 +200,7 @@ def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
         "postings",
         "vectors",
         "spaces",
-        "registered",
+        "workspace_list",
         "workspaces",
     )
     before = [rows_of(table, tenant) for table in tables]
@@ -313,7 +313,7 @@ def test_a_newer_version_in_the_target_stays_and_is_named(tmp_path: Path) -> Non
         ("from", "from", "both the source and the target"),
         ("mysql://anna:hunter2@x/y", "to", "mysql:// is no address of a memory"),
         ("from", "postgresql://anna:hunter2@127.0.0.1:1/none", "cannot be reached"),
-        ("postgresql://anna:hunter2@[x/none", "to", "no address of PostgreSQL"),
+        ("postgresql://anna:hunter2@[x/none", "to", "not an address of PostgreSQL"),
     ],
 )
 def test_a_wrong_address_is_named_without_its_password(

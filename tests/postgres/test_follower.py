@@ -14,9 +14,9 @@ from memwell import Memory
 from memwell.config.fields import Value
 from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
-from memwell.store.sqlite.facts import FactFilter
-from tests.support.postgres import Cluster, cluster, new_role
+from memwell.store.contract.values import FactFilter
 from tests.support.cli import run
+from tests.support.postgres import Cluster, cluster, new_role
 
 
 class Pair:
@@ -82,7 +82,7 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
             lambda: memory.index(notes),
             lambda: memory.forget(memory.facts.find(FactFilter())[0].id),
         ):
-            with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
+            with pytest.raises(ReadOnlyError, match=r"can only be read. To write"):
                 write()
 
     done = run("--store", pair.url, "remember", "Nothing is stored here.", cwd=tmp_path)
@@ -91,4 +91,4 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
     checks = json.loads(run("--store", pair.url, "doctor", "--json", cwd=tmp_path).stdout)["checks"]
     (server,) = (check for check in checks if check["name"] == "PostgreSQL")
     assert server["ok"]
-    assert "follows another server" in server["detail"]
+    assert "replica of another server" in server["detail"]

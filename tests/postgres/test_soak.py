@@ -21,8 +21,8 @@ import pytest
 
 from memwell import Memory
 from memwell.model import Hit
+from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import server as connect
-from memwell.store.sqlite.facts import FactFilter
 from tests.support.postgres import Cluster, cluster, new_role
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.model import Chunk, Note
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import SourceFile
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def own_vector(chunk: int) -> Matrix:
 
 
 def write(path: Path, address: str, me: int) -> None:
-    index = Index(path, BackendSetting("lancedb", address))
+    index = SqliteIndex(path, BackendSetting("lancedb", address))
     with index.reading() as reader:
         (space,) = reader.spaces.all()
     index.move_vectors(space)

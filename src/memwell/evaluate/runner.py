@@ -43,8 +43,8 @@ from memwell.search.options import search_options
 from memwell.search.pipeline import Options, parse_query, rank
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import SourceFile
+from memwell.store.sqlite.index import SqliteIndex
 
 _PER_DOCUMENT = 5
 """Chunks to fetch for each document, since several may belong to the same one."""
@@ -68,7 +68,7 @@ def evaluate_memory(
     """
     recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
-        index = index or Index(Path(folder) / "index.db")
+        index = index or SqliteIndex(Path(folder) / "index.db")
         vectors = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
             options = search_options(settings.search, mode=mode)
@@ -76,7 +76,7 @@ def evaluate_memory(
             if mode != WORDS:
                 check_complete(vectors.fill(embedding))
             agent = cache.parent / "agents" / settings.agent
-            with closing(Index(agent / "index.db")) as cooldowns:
+            with closing(SqliteIndex(agent / "index.db")) as cooldowns:
                 search = (
                     RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
                 )

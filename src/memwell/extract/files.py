@@ -21,7 +21,7 @@ from memwell.facts.comparison import normalised
 from memwell.facts.service import FactService, NewFact, RefusedError
 from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.model import Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 
 SOURCE = TAG = "ingest"
 _ALIKE = 0.5

@@ -39,7 +39,8 @@ def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
     forgotten = service.forget(ids)
     finished = finish_erasures(service.store)
-    backups = [file for file in service.store.copies() if _contains_any(file, forgotten)]
+    copies = service.store.file.copies() if service.store.file else []
+    backups = [file for file in copies if _contains_any(file, forgotten)]
     return EraseReport(len(forgotten), not finished, tuple(map(str, backups)))
 
 
@@ -50,7 +51,7 @@ def finish_erasures(store: FactStore) -> bool:
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
     finished = [_erase_traces(index, traces) for index in store.indexes()]
-    finished.append(store.scrub())
+    finished.append(store.file is None or store.file.scrub())
     if traces and all(finished):
         store.clear_pending(traces)
     return all(finished)
@@ -61,9 +62,10 @@ def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
     with closing(index.cache(0)) as cache:
         cache_is_clean = cache.forget(traces.values())
     try:
-        if index.exists:
-            remove_facts(index, [*traces])
-        return (not index.exists or index.scrub()) and cache_is_clean
+        if not index.exists:
+            return cache_is_clean
+        remove_facts(index, [*traces])
+        return (index.files is None or index.files.scrub()) and cache_is_clean
     except MemwellError:  # the next process that uses a damaged index quarantines it
         return False
 

@@ -20,7 +20,7 @@ from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts, IdTakenError
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 
 KIND = "fact"
 JSONL, MARKDOWN = "jsonl", "markdown"

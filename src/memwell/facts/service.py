@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, redact, rejection_reason
+from memwell.facts.ids import new_id
 from memwell.facts.lifetimes import (
     LIFETIMES,
     Lifetimes,
@@ -27,7 +28,7 @@ from memwell.facts.lifetimes import (
 )
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
-from memwell.store.sqlite.facts import FactFilter, new_id
+from memwell.store.contract.values import FactFilter
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 CATEGORIES = ("preference", "fact", "decision", "entity", "rule", "technical", "other")

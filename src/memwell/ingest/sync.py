@@ -24,7 +24,7 @@ from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
 from memwell.progress import Progress
 from memwell.store.contract.index import Notes
-from memwell.store.sqlite.notes import IndexedFile, SourceFile
+from memwell.store.contract.values import IndexedFile, SourceFile
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
     from memwell.store.browse import NoteBrowser
-    from memwell.store.sqlite.workspace_list import Workspace
+    from memwell.store.contract.values import Workspace
 
 T = TypeVar("T")
 
@@ -684,7 +684,7 @@ class Memory:
         try:
             return self._index.retrying(operation)
         except CorruptIndexError as error:
-            file = self._index.quarantine()
+            file = self._index.files.quarantine() if self._index.files else None
             where = f"; the damaged file is kept as {file}" if file else ""
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
             sync = WorkspaceSync(self._index, self._scope().settings_for)

@@ -19,7 +19,7 @@ from memwell.embed.base import Embedder, EmbeddingError, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
 from memwell.progress import Progress
-from memwell.store.sqlite.spaces import FILLING, Space, WaitingChunk
+from memwell.store.contract.values import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def embed_pending(
     With `quick`, a person waits for something else: the run does not wait for other processes, and
     measures the baseline again only if the number of chunks grew much.
     """
-    index.move_vectors(space)
+    if index.files:
+        index.files.move_vectors(space)
     with index.reading() as reader:
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
@@ -81,7 +82,8 @@ def embed_pending(
         before = work.total - work.done.embedded - work.done.from_cache
         measure = not quick or _growth_step(before) != _growth_step(work.total)
         _finish_space(index, space, now(), measure=measure)
-    index.compact(space.fingerprint)
+    if index.files:
+        index.files.compact(space.fingerprint)
     return replace(work.done, left=left)
 
 
@@ -120,7 +122,8 @@ class EmbedRun:
             self.goal = self.count + waiting
             if pool:
                 self._embed_all(pool)
-                self.index.compact(self.space.fingerprint)
+                if self.index.files:
+                    self.index.files.compact(self.space.fingerprint)
             elif alone or not waiting:
                 return
             else:
@@ -261,7 +264,7 @@ def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None
     mean, deviation = space.random_mean, space.random_deviation
     if mean is None or measure:
         with index.reading() as reader:
-            mean, deviation = random_cosines(reader.some_vectors(space, _SAMPLE))
+            mean, deviation = random_cosines(reader.vectors.sample(space, _SAMPLE))
     with index.writing_spaces() as spaces:
         if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next run embeds them
             spaces.mark_complete(space, mean, deviation)

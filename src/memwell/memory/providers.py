@@ -12,9 +12,8 @@ from typing import Any
 from memwell.config.settings import Settings
 from memwell.embed.base import Embedder, ProviderUnavailable
 from memwell.embed.providers import Factory, create_embedder
+from memwell.store.contract.values import Cooldown, Space
 from memwell.store.contract.vectors import Cooldowns
-from memwell.store.sqlite.cooldowns import Cooldown
-from memwell.store.sqlite.spaces import Space
 
 _WITH_MODEL_FILES = ("minilm", "gguf")
 

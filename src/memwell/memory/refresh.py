@@ -19,8 +19,7 @@ from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
 from memwell.store.contract.index import Index, Reader
-from memwell.store.sqlite.notes import IndexedFile
-from memwell.store.sqlite.workspace_list import Workspace
+from memwell.store.contract.values import IndexedFile, Workspace
 
 SEARCH_WAIT_MS = 200
 """A search waits this long to write; another process may be syncing."""

@@ -10,7 +10,7 @@ from memwell.config import load
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.model import Viewer
-from memwell.store.sqlite.workspace_list import Workspace
+from memwell.store.contract.values import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.contract.values import Workspace
 from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
-from memwell.store.sqlite.workspace_list import Workspace
 
 if TYPE_CHECKING:
     from memwell.facts.service import NewFact
@@ -187,8 +187,10 @@ class Searcher:
             if embedded is None or root not in reader.notes.fact_workspaces():
                 return None
             anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
-            for match in reader.nearest(embedded.space, embedded.vector, anything, _NEAREST_FACTS):
-                (hit,) = reader.hits([(match.chunk_id, 0.0)])
+            for match in reader.vectors.nearest(
+                embedded.space, embedded.vector, anything, _NEAREST_FACTS
+            ):
+                (hit,) = reader.chunks.hits([(match.chunk_id, 0.0)])
                 same = match.score >= least and says_the_same(fact.text, hit.text)
                 if same and reader.notes.workspace_root(match.chunk_id) == root:
                     return hit.path
@@ -235,7 +237,7 @@ class Searcher:
         try:
             self._index.rebuild_keyword_index()
             with self._index.reading() as reader:
-                return not reader.keyword_problem()
+                return not reader.keywords.problem()
         except MemwellError as error:
             self._notify(f"The keyword index could not be rebuilt: {error}")
             return False

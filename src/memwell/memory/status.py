@@ -27,7 +27,7 @@ def read_status(
     index.ensure_keyword_index()
     with index.reading() as reader:
         known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
-        words = reader.keyword_problem()
+        words = reader.keywords.problem()
         rows = []
         for workspace in registry.list_all():
             key, at = known.get(workspace.root, (None, None))
@@ -124,7 +124,7 @@ def _check_index(index: Index) -> Iterator[Check]:
     try:
         usable = index.ensure_keyword_index()
         with index.reading() as reader:
-            reason = reader.keyword_problem()
+            reason = reader.keywords.problem()
         yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
         wrong = index.check_integrity()
         remedy = "Run `memwell reset`: the next search rebuilds the index from the notes"

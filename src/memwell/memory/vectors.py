@@ -32,8 +32,7 @@ from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.index import WAIT_MS, Index, Reader
-from memwell.store.sqlite.cooldowns import Cooldown
-from memwell.store.sqlite.spaces import LIVE, RETIRED, Space
+from memwell.store.contract.values import LIVE, RETIRED, Cooldown, Space
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -67,7 +66,7 @@ class VectorIndex:
             return self._index.cache(most)
         from memwell.store.sqlite import cache
 
-        return cache.VectorCache(self._cache_file, most)
+        return cache.SqliteVectorCache(self._cache_file, most)
 
     def close(self) -> None:
         """Close the cache."""

@@ -11,8 +11,7 @@ from memwell.ingest.scan import SUFFIXES, find_workspace
 from memwell.memory.refresh import folder_id
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
-from memwell.store.sqlite.notes import IndexedFile
-from memwell.store.sqlite.workspace_list import Workspace, find_innermost
+from memwell.store.contract.values import IndexedFile, Workspace, find_innermost
 
 _SAMPLE = 200
 """Files that are compared to recognise a folder that was moved."""

@@ -127,7 +127,7 @@ def _load_texts(
     for start in range(0, len(candidates), batch_size):
         batch = candidates[start : start + batch_size]
         local = [(chunk.chunk_id, chunk.relevance) for chunk in batch if chunk.hit is None]
-        hits = reader.hits(local)
+        hits = reader.chunks.hits(local)
         yield from ((candidate, candidate.hit or next(hits)) for candidate in batch)
 
 
@@ -169,7 +169,7 @@ def _similarity(
     vectors = {}
     if diversity.similarity == BY_VECTORS and embedded_query:
         chunks = [passage.candidate.chunk_id for passage in selected]
-        vectors = reader.vectors(embedded_query.space, chunks)
+        vectors = reader.vectors.first_windows(embedded_query.space, chunks)
 
     def alike(one: int, other: int) -> float:
         first, second = (vectors.get(selected[at].candidate.chunk_id) for at in (one, other))

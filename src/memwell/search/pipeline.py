@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memwell.config.sections import SearchSettings
+from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
 from memwell.search.dedupe import Diversity, Selected, select
@@ -42,7 +43,6 @@ from memwell.search.spelling import find_nearest
 from memwell.search.time_expressions import Event, Period, find_period
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Word, WordQuery
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 ANYWHERE = Filters()
 CONTEXTS = (NO_CONTEXT, NEIGHBOURS, SECTION) = ("none", "neighbours", "section")
@@ -82,7 +82,9 @@ def search(
     suggestions: tuple[str, ...] = ()
     query = ranked.parsed.query
     with suppress(KeywordSearchUnavailable):  # then hits have no highlights
-        highlighter = Highlighter(query, reader.tokens, reader.document_frequency, reader.total)
+        highlighter = Highlighter(
+            query, reader.keywords.tokens, reader.keywords.document_frequency, reader.total
+        )
         hits = tuple(replace(hit, marks=highlighter.spans(hit.text)) for hit in hits)
         suggestions = () if hits else tuple(_suggestions(text, query, reader))
     return SearchResult(
@@ -100,7 +102,7 @@ def _to_hit(selected: Selected, options: Options, reader: Reader) -> Hit:
     if options.context == NO_CONTEXT or selected.candidate.hit:
         return hit
     whole_section = options.context == SECTION
-    return replace(hit, context=reader.context(selected.candidate.chunk_id, whole_section))
+    return replace(hit, context=reader.chunks.context(selected.candidate.chunk_id, whole_section))
 
 
 def parse_query(text: str, within: Filters = ANYWHERE) -> Parsed:
@@ -134,7 +136,7 @@ def rank(
     """Steps 2 to 6."""
     if not parsed.query.has_words:
         # A query of filters alone lists the chunks that match, each with relevance 1.
-        listed = reader.list_chunks(parsed.query.filters, options.k)
+        listed = reader.chunks.list_filtered(parsed.query.filters, options.k)
         return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed])
     remote = remote_search if _can_search_remote(parsed) else no_remote
     remote_result = remote(parsed.text, options.k)
@@ -184,11 +186,11 @@ def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
 def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
     """Return the date of the best note that covers nearly all words of an event, if any."""
     with suppress(KeywordSearchUnavailable):
-        sure = _SURE_COVERAGE * reader.ideal_word_score(event)
+        sure = _SURE_COVERAGE * reader.keywords.ideal_score(event)
         matches = [
-            match.chunk_id for match in reader.search_keywords(event, POOL) if match.score >= sure
+            match.chunk_id for match in reader.keywords.search(event, POOL) if match.score >= sure
         ]
-        notes = reader.note_dates(matches)
+        notes = reader.chunks.note_dates(matches)
         return next((day for match in matches if (day := parse_day(notes[match][1]))), None)
     return None
 
@@ -199,7 +201,7 @@ def _apply_decay(
     """Step 5: set the decay of each candidate."""
     if period is None and (decay.method == OFF or decay.today is None):
         return
-    notes = reader.note_dates([candidate.chunk_id for candidate in candidates])
+    notes = reader.chunks.note_dates([candidate.chunk_id for candidate in candidates])
     # Relevance 0 for overflow candidates: they must not be the newest note that ages the others,
     # or the score of a hit would depend on k.
     dated = [
@@ -221,7 +223,7 @@ def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Select
 def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
     """Yield the query with each unknown word replaced by its nearest known one."""
     words = [node for node in query.any_of if isinstance(node, Word)]
-    for unknown in reader.unknown_words(words)[:3]:
-        for token in find_nearest(unknown.casefold(), reader.vocabulary):
-            if word := reader.surface_form(token, unknown, query.filters):
+    for unknown in reader.keywords.unknown_words(words)[:3]:
+        for token in find_nearest(unknown.casefold(), reader.keywords.vocabulary):
+            if word := reader.keywords.surface_form(token, unknown, query.filters):
                 yield text.replace(unknown, word)

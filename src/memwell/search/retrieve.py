@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Hit, Leg, LegScore
 from memwell.search.calibrate import relevance
 from memwell.search.decay import UNDECAYED, Decayed
@@ -18,11 +19,9 @@ from memwell.search.fuse import MEANING, POOL, USUAL_STANDING, WORDS, Evidence, 
 from memwell.search.parse import Parsed
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Match, Neighbours
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array, Space
 
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
@@ -153,10 +152,10 @@ class Retrieval:
 
     def _search_keywords(self) -> None:
         try:
-            if broken := self.reader.keyword_problem():
+            if broken := self.reader.keywords.problem():
                 raise KeywordSearchUnavailable(broken)
-            matches = self.reader.search_keywords(self.parsed.query, self.limit)
-            self.ideal = self.reader.ideal_word_score(self.parsed.query)
+            matches = self.reader.keywords.search(self.parsed.query, self.limit)
+            self.ideal = self.reader.keywords.ideal_score(self.parsed.query)
         except KeywordSearchUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
@@ -171,8 +170,8 @@ class Retrieval:
         if query is None:
             return
         found = {match.chunk_id: match.score for match in self._nearest(query)}
-        if self.reader.vector_problem:
-            self.legs[-1] = Leg(MEANING, False, self.reader.vector_problem)
+        if self.reader.vectors.problem:
+            self.legs[-1] = Leg(MEANING, False, self.reader.vectors.problem)
         if not found:
             return
         scores = {**found}
@@ -186,9 +185,9 @@ class Retrieval:
         """Search the vectors; with a broken keyword index, ignore required and excluded words."""
         arguments = (query.space, query.vector, self.parsed.query, self.limit)
         try:
-            return self.reader.nearest(*arguments)
+            return self.reader.vectors.nearest(*arguments)
         except KeywordSearchUnavailable:
-            return self.reader.nearest(*arguments, words=False)
+            return self.reader.vectors.nearest(*arguments, words=False)
 
     def _score_each_others_finds(
         self, query: EmbeddedQuery, cosines: Mapping[int, float]
@@ -200,7 +199,9 @@ class Retrieval:
         """
         (keywords,) = self.evidence
         without_bm25 = [chunk for chunk in cosines if chunk not in keywords.scores]
-        neighbours = self.reader.neighbours([*keywords.scores, *without_bm25], NEIGHBOUR_LONG)
+        neighbours = self.reader.chunks.neighbours(
+            [*keywords.scores, *without_bm25], NEIGHBOUR_LONG
+        )
         beside = {other for group in neighbours.values() for other in group.chunks}
         to_score = {*without_bm25, *beside}
         more = self._word_scores([chunk for chunk in to_score if chunk not in keywords.scores])
@@ -220,11 +221,11 @@ class Retrieval:
         without_cosine = [chunk for chunk in keywords.scores if chunk not in cosines]
         if not without_cosine:
             return {}
-        return self.reader.cosines(query.space, query.vector, without_cosine)
+        return self.reader.vectors.cosines(query.space, query.vector, without_cosine)
 
     def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
         try:
-            return self.reader.word_scores(self.parsed.query, chunks) if chunks else {}
+            return self.reader.keywords.scores(self.parsed.query, chunks) if chunks else {}
         except KeywordSearchUnavailable:
             return {}
 

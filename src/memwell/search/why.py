@@ -79,7 +79,7 @@ def _find_excluding_filter(filters: Filters, chunks: Sequence[int], reader: Read
     no_filter = Filters(workspaces=filters.workspaces)
     for name, prefix in _PREFIXES.items():
         single = replace(no_filter, **{name: getattr(filters, name)})
-        if single != no_filter and not reader.has_allowed(single, chunks):
+        if single != no_filter and not reader.chunks.has_allowed(single, chunks):
             value = getattr(filters, name)
             shown = value if isinstance(value, str) else " ".join(value)
             return f"{prefix}{shown}"
@@ -150,7 +150,7 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
     query = ranked.parsed.query
     if not query.has_words:
         return _verdict(OUTRANKED, "the filters list other notes before it", "Show more hits: -k")
-    if (query.all_of or query.none_of) and not reader.has_matching(query, chunks):
+    if (query.all_of or query.none_of) and not reader.keywords.has_matching(query, chunks):
         return _verdict(
             EXCLUDED,
             "it lacks required words, or it contains excluded words",
@@ -168,9 +168,9 @@ def _leg_places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterat
             yield f"{leg.name}: did not answer ({leg.reason})"
             continue
         if leg.name == "words":
-            matches = reader.search_keywords(query, everything)
+            matches = reader.keywords.search(query, everything)
         elif ranked.embedded_query:
-            matches = reader.nearest(
+            matches = reader.vectors.nearest(
                 ranked.embedded_query.space, ranked.embedded_query.vector, query, everything
             )
         else:

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from memwell.model import Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
-from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX
-from memwell.store.sqlite.facts import FactFilter
-from memwell.store.sqlite.filters import FACT
-from memwell.store.sqlite.notes import SourceFile
+from memwell.store.contract.values import (
+    FACT_RECIPE,
+    FACT_WORKSPACE,
+    SUPERSEDED_PREFIX,
+    FactFilter,
+    SourceFile,
+)
 
 
 def scope_workspace(scope: str, target: str, *, former: bool = False) -> str:
     """Return what the workspace of a scope is called; `former` is what is no longer held true."""
-    return f"{FACT_WORKSPACE}{SUPERSEDED_SUFFIX if former else ''}{scope}:{target}"
+    return f"{FACT_WORKSPACE}{SUPERSEDED_PREFIX if former else ''}{scope}:{target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,6 @@ def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None
     if behind == last and not expired:
         return
     with index.writing() as notes:
-        notes.secure_delete()
         for scope in viewer.scopes:
             notes.workspace(scope_workspace(*scope))
         shown = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
@@ -78,7 +80,6 @@ def _synced_revision(notes: Notes, viewer: Viewer) -> int:
 def remove_facts(index: Index, ids: Sequence[str]) -> None:
     """Take facts out of an index, whoever may see them."""
     with index.writing() as notes:
-        notes.secure_delete()
         _remove(notes, ids, [])
 
 
@@ -88,7 +89,7 @@ def _put(notes: Notes, fact: Fact) -> None:
     held = {"from": fact.valid_from or fact.created_at}
     held |= {"until": fact.valid_until} if fact.valid_until else {}
     note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), held, (chunk,))
-    file = SourceFile(fact.id, len(fact.text), 0, 0, "", FACT)
+    file = SourceFile(fact.id, len(fact.text), 0, 0, "", FACT_RECIPE)
     notes.put(notes.workspace(_root(fact)), file, note)
 
 

@@ -33,9 +33,9 @@ def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -
     """Return the stores in the files of a home."""
     folder = home / "agents" / agent
     return Stores(
-        index.Index(folder / "index.db", backend),
+        index.SqliteIndex(folder / "index.db", backend),
         registry.WorkspaceFile(folder),
-        facts.FactStore(home / "memory.db"),
+        facts.SqliteFactStore(home / "memory.db"),
     )
 
 
@@ -47,9 +47,9 @@ def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
     from memwell.store.postgres import workspace_list as beside
 
     return Stores(
-        server_index.Index(server, agent, home / "agents" / agent),
+        server_index.PostgresIndex(server, agent),
         beside.WorkspaceTable(server, agent),
-        server_facts.FactStore(server, home),
+        server_facts.PostgresFactStore(server, home),
     )
 
 
@@ -57,7 +57,7 @@ def get_server(url: str, tenant: str) -> Server:
     """Return a PostgreSQL server as a tenant uses it; it is not asked yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
-            "store.url is no address of PostgreSQL",
+            "store.url is not an address of PostgreSQL",
             "Write it like postgresql://USER@HOST:5432/DATABASE, or leave it empty",
         )
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:

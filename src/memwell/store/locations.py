@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from memwell.errors import ConfigError, HomeError, NotFoundError
 from memwell.model import Viewer
 from memwell.store.factory import SCHEMES, Stores, open_postgres, open_sqlite
+from memwell.store.sqlite.facts import SqliteFactStore
 
 if TYPE_CHECKING:
     from memwell.store.contract.facts import FactStore
@@ -36,13 +37,9 @@ class AllScopes(Viewer):
 class Location(Protocol):
     """Where a whole memory is kept."""
 
-    @property
-    def name(self) -> str:
-        """What people are told of it; never a password."""
-
-    @property
-    def facts(self) -> FactStore:
-        """All that was remembered."""
+    name: str
+    """The folder or server, as messages name it; never with a password."""
+    facts: FactStore
 
     def scopes(self) -> Scopes:
         """Return every scope that a fact is of, with whose it is."""
@@ -54,20 +51,20 @@ class Location(Protocol):
         """Return what an agent's memory is kept in."""
 
 
-class SqliteLocation:
+class SqliteLocation(Location):
     """The files of a home."""
 
     def __init__(self, folder: Path, backend: BackendSetting) -> None:
         self.name = str(folder)
         self._folder = folder
         self._backend = backend
-        self.facts = open_sqlite(folder, _ANY_AGENT).facts
+        self.facts = SqliteFactStore(folder / "memory.db")
 
     def scopes(self) -> Scopes:
         """Return every scope that a fact is of, with whose it is."""
         if not self.facts.exists:
             return frozenset()
-        with self.facts.database.reading() as connection:
+        with self.facts.file.reading() as connection:
             rows = connection.execute("SELECT DISTINCT scope, target FROM fact_rows")
             return frozenset((str(scope), str(target)) for scope, target in rows)
 
@@ -80,7 +77,7 @@ class SqliteLocation:
         return open_sqlite(self._folder, agent, self._backend)
 
 
-class PostgresLocation:
+class PostgresLocation(Location):
     """The rows of a tenant on a PostgreSQL server."""
 
     def __init__(self, url: str, tenant: str, home: Path) -> None:
@@ -103,7 +100,7 @@ class PostgresLocation:
             agent
             for (agent,) in self._rows(
                 "SELECT agent FROM indexes WHERE tenant = %(tenant)s"
-                " UNION SELECT agent FROM registered WHERE tenant = %(tenant)s"
+                " UNION SELECT agent FROM workspace_list WHERE tenant = %(tenant)s"
             )
         )
 

@@ -20,7 +20,7 @@ import pytest
 
 from memwell import Memory
 from memwell.model import Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.hook_socket import FILE_NAME, HookServer, Request, ask_server
 from memwell.surfaces.hooks.events import read_event
 from memwell.surfaces.hooks.transcript import Mark, messages

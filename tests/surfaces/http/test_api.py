@@ -17,7 +17,7 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.testing import WordCounts
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import Limits

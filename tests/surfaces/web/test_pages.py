@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from memwell import Memory
 from memwell.embed.testing import WordCounts
 from memwell.model import LegScore, Trace
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.web.views import bar, explain_score, split_text
 from tests.conftest import REPOSITORY

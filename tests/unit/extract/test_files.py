@@ -17,7 +17,7 @@ from memwell.errors import ConfigError, MemwellError
 from memwell.extract.files import IngestReport
 from memwell.extract.source_files import split_text
 from memwell.model import Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from tests.conftest import Write
 from tests.support.llm_servers import (
     FACT,

@@ -11,7 +11,6 @@ import pytest
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.facts.erase import finish_erasures
-from memwell.store.sqlite.backup import create_backup
 from tests.support.cli import run
 
 SECRET = "The zebrafinch code is quokka."
@@ -110,10 +109,10 @@ def test_backups_that_hold_it_are_named_wherever_they_are(home: Path, tmp_path: 
     before, after, gone = (tmp_path / f"{name}.backup" for name in ("before", "after", "gone"))
     with Memory() as memory:
         memory.remember("The door is green.")
-        create_backup(memory.facts.store.database, before)
+        memory.facts.store.require_file().backup(before)
         fact = memory.remember(SECRET).fact
-        create_backup(memory.facts.store.database, after)
-        create_backup(memory.facts.store.database, gone)
+        memory.facts.store.require_file().backup(after)
+        memory.facts.store.require_file().backup(gone)
         gone.unlink()
         assert memory.forget(fact.id).backups == (str(after),)
         assert finish_erasures(memory.facts.store)

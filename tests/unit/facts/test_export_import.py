@@ -21,9 +21,9 @@ from memwell.facts.comparison import normalised
 from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to_markdown
 from memwell.facts.service import FactService, NewFact
 from memwell.model import Viewer
-from memwell.store.sqlite.backup import create_backup, restore
+from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite.database import Database, _checksum_vfs
-from memwell.store.sqlite.facts import FactFilter, FactStore
+from memwell.store.sqlite.facts import SqliteFactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
 from tests.support.cli import run, run_json
@@ -36,24 +36,24 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 
 @pytest.fixture
-def store(home: Path) -> FactStore:
-    return FactStore(home / "memory.db")
+def store(home: Path) -> SqliteFactStore:
+    return SqliteFactStore(home / "memory.db")
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> FactStore:
-    return FactStore(tmp_path / "other" / "memory.db")
+def other(tmp_path: Path) -> SqliteFactStore:
+    return SqliteFactStore(tmp_path / "other" / "memory.db")
 
 
-def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+def keeper(store: SqliteFactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
     return FactService(store, viewer, now)
 
 
-def text_of(store: FactStore, viewer: Viewer = ANNA) -> str:
+def text_of(store: SqliteFactStore, viewer: Viewer = ANNA) -> str:
     return to_jsonl(export_facts(keeper(store, viewer)))
 
 
-def filled(store: FactStore) -> list[str]:
+def filled(store: SqliteFactStore) -> list[str]:
     """Facts with everything: tags, history, superseded, expiring, odd signs, other scopes."""
     told = keeper(store)
     standup = told.remember(NewFact("Standup is at 9:30.", tags=("Team", "time"))).fact
@@ -81,7 +81,9 @@ def damage(file: Path, *statements: str) -> None:
 # -- export and import -----------------------------------------------------------------------------
 
 
-def test_export_import_export_is_the_same_file(store: FactStore, other: FactStore) -> None:
+def test_export_import_export_is_the_same_file(
+    store: SqliteFactStore, other: SqliteFactStore
+) -> None:
     filled(store)
     first = text_of(store)
     report = import_jsonl(first.encode(), keeper(other))
@@ -91,10 +93,10 @@ def test_export_import_export_is_the_same_file(store: FactStore, other: FactStor
     assert (again.added, again.updated, again.unchanged) == (0, 0, 4)
     ids = [json.loads(line)["id"] for line in first.split("\n") if line]
     assert ids == sorted(ids)
-    assert verify(other.database.path, normalised) == []
+    assert verify(other.file.path, normalised) == []
 
 
-def test_an_export_holds_what_the_viewer_sees_and_its_history(store: FactStore) -> None:
+def test_an_export_holds_what_the_viewer_sees_and_its_history(store: SqliteFactStore) -> None:
     old, new, ben = filled(store)
     found = {fact["id"]: fact for fact in export_facts(keeper(store))}
     assert ben not in found
@@ -104,7 +106,7 @@ def test_an_export_holds_what_the_viewer_sees_and_its_history(store: FactStore) 
     assert "newt" not in text_of(store)
 
 
-def test_markdown_is_for_reading(store: FactStore) -> None:
+def test_markdown_is_for_reading(store: SqliteFactStore) -> None:
     old, new, _ = filled(store)
     text = to_markdown(export_facts(keeper(store)))
     assert "\n## decision\n\n- Standup is at 14:15." in text
@@ -173,7 +175,7 @@ def changed(line: str, **changes: Any) -> str:
     ],
 )
 def test_a_malformed_line_is_named_and_stops_nothing(
-    store: FactStore, other: FactStore, changes: dict[str, Any], reason: str
+    store: SqliteFactStore, other: SqliteFactStore, changes: dict[str, Any], reason: str
 ) -> None:
     keeper(store).remember(NewFact("The cat is grey."))
     line = text_of(store).strip()
@@ -184,15 +186,17 @@ def test_a_malformed_line_is_named_and_stops_nothing(
     assert TOKEN not in str(report)
 
 
-def test_what_is_no_json_or_lacks_something_is_named(store: FactStore) -> None:
+def test_what_is_no_json_or_lacks_something_is_named(store: SqliteFactStore) -> None:
     lines = [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"kind": "fact", "id": "x"}']
     report = import_jsonl(b"\xef\xbb\xbf" + b"\r\n".join(lines), keeper(store))
     assert [one.line for one in report.refused] == [1, 2, 3, 4, 5]
     assert report.refused[4].reason.startswith("it lacks text, category")
-    assert not store.database.path.exists()
+    assert not store.file.path.exists()
 
 
-def test_secrets_are_taken_when_they_are_trusted(store: FactStore, other: FactStore) -> None:
+def test_secrets_are_taken_when_they_are_trusted(
+    store: SqliteFactStore, other: SqliteFactStore
+) -> None:
     keeper(store).remember(NewFact(f"The token is {TOKEN}", secrets="allow"))
     content = text_of(store).encode()
     assert import_jsonl(content, keeper(other)).added == 0
@@ -201,7 +205,7 @@ def test_secrets_are_taken_when_they_are_trusted(store: FactStore, other: FactSt
 
 
 def test_facts_of_other_scopes_are_counted_and_not_shown(
-    store: FactStore, other: FactStore
+    store: SqliteFactStore, other: SqliteFactStore
 ) -> None:
     filled(store)
     owner = Viewer("anna", "main", "s1")
@@ -214,7 +218,7 @@ def test_facts_of_other_scopes_are_counted_and_not_shown(
     assert "Standup" not in text_of(other, ANNA)
 
 
-def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: FactStore) -> None:
+def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: SqliteFactStore) -> None:
     _, _, ben = filled(store)
     line = text_of(store, BEN).strip().split("\n")
     stolen = changed(next(one for one in line if ben in one), scope="user", target="anna")
@@ -223,7 +227,9 @@ def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: FactStore) -
     assert keeper(store, BEN).get(ben).text == "Ben keeps a newt."
 
 
-def test_the_one_that_was_confirmed_last_stays(store: FactStore, other: FactStore) -> None:
+def test_the_one_that_was_confirmed_last_stays(
+    store: SqliteFactStore, other: SqliteFactStore
+) -> None:
     fact = keeper(store).remember(NewFact("The cat is grey.")).fact
     before = text_of(store)
     import_jsonl(before.encode(), keeper(other))
@@ -240,7 +246,7 @@ def test_the_one_that_was_confirmed_last_stays(store: FactStore, other: FactStor
 
 
 def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
-    store: FactStore, other: FactStore
+    store: SqliteFactStore, other: SqliteFactStore
 ) -> None:
     fact = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
     line = text_of(store).strip()
@@ -258,7 +264,7 @@ def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
         (3, "c would supersede itself"),
         (4, f"{fact.id} exists already, in the wider scope user"),
     ]
-    assert verify(other.database.path, normalised) == []
+    assert verify(other.file.path, normalised) == []
 
 
 def test_what_was_forgotten_can_be_taken_in_again_and_is_found(memory: Memory) -> None:
@@ -301,7 +307,7 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
         for child in children:
             assert child.stdout
             child.stdout.readline()
-        store = FactStore(home / "memory.db")
+        store = SqliteFactStore(home / "memory.db")
 
         def wait_for_more_than(facts: int) -> None:
             service = FactService(store, Viewer(agent="main"))
@@ -309,9 +315,9 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
 
         saved = []
         for number in range(3):
-            saved.append(create_backup(store.database, tmp_path / f"{number}.backup"))
+            saved.append(store.file.backup(tmp_path / f"{number}.backup"))
             wait_for_more_than(saved[-1].facts)
-        done = restore(store.database, tmp_path / "1.backup", NOW)  # while the children write
+        done = store.file.restore(tmp_path / "1.backup", NOW)  # while the children write
         assert done.facts == saved[1].facts
         wait_for_more_than(done.facts)
         assert all(child.poll() is None for child in children)
@@ -323,25 +329,25 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
     assert verify(home / "memory.db", normalised) == []
     for number in range(3):
         assert verify(tmp_path / f"{number}.backup", normalised) == []
-    fresh = FactStore(tmp_path / "other" / "memory.db")
-    assert restore(fresh.database, tmp_path / "2.backup", NOW).kept is None
+    fresh = SqliteFactStore(tmp_path / "other" / "memory.db")
+    assert fresh.file.restore(tmp_path / "2.backup", NOW).kept is None
     assert len(FactService(fresh, Viewer(agent="main")).find(FactFilter())) == saved[2].facts
-    assert verify(fresh.database.path, normalised) == []
+    assert verify(fresh.file.path, normalised) == []
 
 
 def test_a_backup_of_what_is_still_in_the_log_reads_as_sound(
-    store: FactStore, tmp_path: Path
+    store: SqliteFactStore, tmp_path: Path
 ) -> None:
     """Pages out of the log had no checksums, and the copy of 5,000 facts read as damaged."""
     keeper(store).remember(NewFact("The cat is grey."))
     line = json.loads(text_of(store))
     many = (json.dumps({**line, "id": f"n{n}", "text": f"Fact {n} of many"}) for n in range(5000))
     assert import_jsonl("\n".join(many).encode(), keeper(store)).added == 5000
-    assert create_backup(store.database, tmp_path / "a.backup").facts == 5001
-    assert restore(store.database, tmp_path / "a.backup", NOW).facts == 5001
+    assert store.file.backup(tmp_path / "a.backup").facts == 5001
+    assert store.file.restore(tmp_path / "a.backup", NOW).facts == 5001
     assert verify(tmp_path / "a.backup", normalised) == []
     store.close()
-    assert verify(store.database.path, normalised) == []
+    assert verify(store.file.path, normalised) == []
 
 
 def test_after_restoring_a_search_shows_exactly_what_was_restored(
@@ -353,19 +359,19 @@ def test_after_restoring_a_search_shows_exactly_what_was_restored(
     pip = memory.remember("The hamster is called Pip.").fact
     lost = memory.remember("The hamster eats oats.").fact
     before, there = to_jsonl(export_facts(memory.facts)), found()
-    database = memory.facts.store.database
-    create_backup(database, tmp_path / "a.backup")
+    database = memory.facts.store.require_file()
+    database.backup(tmp_path / "a.backup")
     memory.supersede(pip.id, "The hamster is called Bolt.")
     memory.remember("The hamster sleeps.")
     memory.forget(lost.id)
     assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
     after, revision = to_jsonl(export_facts(memory.facts)), memory.facts.store.revision()
-    done = restore(database, tmp_path / "a.backup", NOW)
+    done = database.restore(tmp_path / "a.backup", NOW)
     assert done.revision > revision
     assert found() == there
     assert to_jsonl(export_facts(memory.facts)) == before
     assert done.kept == str(memory.home / "memory.db.before-20260210-120000")
-    again = restore(database, Path(done.kept), NOW)
+    again = database.restore(Path(done.kept), NOW)
     assert again.kept == f"{done.kept}-2"
     assert to_jsonl(export_facts(memory.facts)) == after
     assert found() == {"The hamster is called Bolt.", "The hamster sleeps."}
@@ -376,18 +382,18 @@ def test_after_restoring_a_search_shows_exactly_what_was_restored(
 def test_what_was_promoted_since_is_hidden_again(tmp_path: Path, workspace: Path) -> None:
     with Memory(user="anna") as anna, Memory(user="ben") as ben:
         fact = anna.remember("The parrot is called Quixote.", scope="user").fact
-        database = anna.facts.store.database
-        create_backup(database, tmp_path / "a.backup")
+        database = anna.facts.store.require_file()
+        database.backup(tmp_path / "a.backup")
         anna.facts.promote(fact.id, "global")
         assert ben.search("parrot", mode="words").hits
-        restore(database, tmp_path / "a.backup", NOW)
+        database.restore(tmp_path / "a.backup", NOW)
         assert not ben.search("parrot", mode="words").hits
         assert anna.search("parrot", mode="words").hits
 
 
 def test_a_damaged_or_deleted_memory_is_restored(memory: Memory, tmp_path: Path) -> None:
     memory.remember("The hamster is called Pip.")
-    create_backup(memory.facts.store.database, tmp_path / "a.backup")
+    memory.facts.store.require_file().backup(tmp_path / "a.backup")
     memory.remember("The hamster is called Bolt.")
     assert len(memory.search("hamster", mode="words").hits) == 2
     memory.close()
@@ -398,36 +404,36 @@ def test_a_damaged_or_deleted_memory_is_restored(memory: Memory, tmp_path: Path)
         else:
             file.unlink()
         with Memory() as other:
-            done = restore(other.facts.store.database, tmp_path / "a.backup", NOW)
+            done = other.facts.store.require_file().restore(tmp_path / "a.backup", NOW)
             hits = other.search("hamster", mode="words").hits
         assert [hit.text for hit in hits] == ["The hamster is called Pip."]
         assert (done.kept is None) == (broken is None)
         assert done.kept is None or Path(done.kept).read_bytes() == broken
 
 
-def test_files_are_private_and_nothing_else_stays(store: FactStore, tmp_path: Path) -> None:
+def test_files_are_private_and_nothing_else_stays(store: SqliteFactStore, tmp_path: Path) -> None:
     filled(store)
     os.umask(os.umask(0o022))
     folder = tmp_path / "backups"
     folder.mkdir()
-    create_backup(store.database, folder / "a.backup")
+    store.file.backup(folder / "a.backup")
     with pytest.raises(HomeError, match=r"exists already.*--force"):
-        create_backup(store.database, folder / "a.backup")
-    create_backup(store.database, folder / "a.backup", force=True)
-    done = restore(store.database, folder / "a.backup", NOW)
+        store.file.backup(folder / "a.backup")
+    store.file.backup(folder / "a.backup", force=True)
+    done = store.file.restore(folder / "a.backup", NOW)
     assert [file.name for file in folder.iterdir()] == ["a.backup"]
-    home = store.database.path.parent
+    home = store.file.path.parent
     assert not [*home.glob("*.part*"), *home.glob(".*")]
     assert {mode(file) for file in (*home.glob("memory.db*"), folder / "a.backup")} == {0o600}
     assert done.kept is not None
     assert verify(Path(done.kept), normalised) == []
 
 
-def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: Path) -> None:
+def test_what_is_no_backup_is_refused_and_all_stays(store: SqliteFactStore, tmp_path: Path) -> None:
     filled(store)
     before = text_of(store)
     good = tmp_path / "good.backup"
-    create_backup(store.database, good)
+    store.file.backup(good)
     (tmp_path / "text").write_text("Not a database at all. " * 500)
     whole = good.read_bytes()
     (tmp_path / "torn").write_bytes(whole[:5000] + bytes(4000) + whole[9000:])
@@ -445,32 +451,32 @@ def test_what_is_no_backup_is_refused_and_all_stays(store: FactStore, tmp_path: 
     }
     for name, reason in reasons.items():
         with pytest.raises(HomeError, match=reason):
-            restore(store.database, tmp_path / name, NOW)
+            store.file.restore(tmp_path / name, NOW)
         assert any(reason in finding.what for finding in verify(tmp_path / name, normalised)), name
     with pytest.raises(NotFoundError, match="There is no file"):
-        restore(store.database, tmp_path / "nothing", NOW)
-    for memory in (store.database.path, Path(f"{store.database.path}-wal")):
+        store.file.restore(tmp_path / "nothing", NOW)
+    for memory in (store.file.path, Path(f"{store.file.path}-wal")):
         with pytest.raises(HomeError, match="is the memory itself"):
-            create_backup(store.database, memory, force=True)
+            store.file.backup(memory, force=True)
     with pytest.raises(HomeError, match="is the memory itself"):
-        restore(store.database, store.database.path, NOW)
+        store.file.restore(store.file.path, NOW)
     assert text_of(store) == before
-    assert not [*store.database.path.parent.glob("*.before-*")]
+    assert not [*store.file.path.parent.glob("*.before-*")]
 
 
 def test_a_backup_whose_facts_contradict_each_other_is_refused(
-    store: FactStore, tmp_path: Path
+    store: SqliteFactStore, tmp_path: Path
 ) -> None:
     filled(store)
     before, file = text_of(store), tmp_path / "a.backup"
-    create_backup(store.database, file)
+    store.file.backup(file)
     damage(
         file, "DROP INDEX one_of_a_kind", "UPDATE fact_rows SET folded = 'x', superseded_by = NULL"
     )
     with pytest.raises(HomeError, match="contradict each other"):
-        restore(store.database, file, NOW)
+        store.file.restore(file, NOW)
     assert text_of(store) == before
-    assert not [*store.database.path.parent.glob("*.before-*")]
+    assert not [*store.file.path.parent.glob("*.before-*")]
 
 
 # -- verify ----------------------------------------------------------------------------------------
@@ -502,11 +508,11 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
     ],
 )
 def test_verify_finds_what_was_damaged(
-    store: FactStore, workspace: Path, statements: list[str], what: str
+    store: SqliteFactStore, workspace: Path, statements: list[str], what: str
 ) -> None:
     old, new, _ = filled(store)
     store.close()
-    file = store.database.path
+    file = store.file.path
     assert run("verify", cwd=workspace).stdout == f"{file} is sound\n"
     named = [one.replace("OLD", old).replace("NEW", new) for one in statements]
     damage(file, "PRAGMA foreign_keys = OFF", *named)
@@ -519,16 +525,16 @@ def test_verify_finds_what_was_damaged(
     assert "Standup" not in said.stdout
 
 
-def test_verify_finds_a_flipped_bit(store: FactStore) -> None:
+def test_verify_finds_a_flipped_bit(store: SqliteFactStore) -> None:
     filled(store)
     store.close()
-    file = store.database.path
+    file = store.file.path
     content = bytearray(file.read_bytes())
     content[content.index(b"Ben keeps")] ^= 1
     file.write_bytes(content)
     assert any("damaged" in finding.what for finding in verify(file, normalised))
     with pytest.raises(HomeError, match="is damaged"):
-        create_backup(store.database, file.with_name("a.backup"))
+        store.file.backup(file.with_name("a.backup"))
     assert not file.with_name("a.backup").exists()
 
 

@@ -20,11 +20,12 @@ from memwell import Memory
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
+from memwell.facts.ids import new_id
 from memwell.facts.service import FactService, NewFact, RefusedError
 from memwell.model import Fact, Viewer
+from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite import facts as facts_module
-from memwell.store.sqlite.backup import create_backup, restore
-from memwell.store.sqlite.facts import FactFilter, FactStore, new_id
+from memwell.store.sqlite.facts import SqliteFactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY, Write
 
@@ -33,11 +34,11 @@ ANNA, BEN = Viewer("anna", "main", "s1"), Viewer("ben", "main", "s2")
 
 
 @pytest.fixture
-def store(home: Path) -> FactStore:
-    return FactStore(home / "memory.db")
+def store(home: Path) -> SqliteFactStore:
+    return SqliteFactStore(home / "memory.db")
 
 
-def keeper(store: FactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
+def keeper(store: SqliteFactStore, viewer: Viewer = ANNA, now: dt.datetime = NOW) -> FactService:
     return FactService(store, viewer, now)
 
 
@@ -48,7 +49,7 @@ def texts(found: list[Fact]) -> list[str]:
 # -- remembering -----------------------------------------------------------------------------------
 
 
-def test_a_fact_is_added_and_then_reinforced(store: FactStore) -> None:
+def test_a_fact_is_added_and_then_reinforced(store: SqliteFactStore) -> None:
     first = keeper(store).remember(NewFact("Rod's standup is at 14:15.", confidence=0.6))
     assert first.outcome == "added"
     later = NOW + dt.timedelta(days=1)
@@ -61,7 +62,7 @@ def test_a_fact_is_added_and_then_reinforced(store: FactStore) -> None:
     assert [event.what for event in keeper(store).history(first.fact.id)] == ["added", "reinforced"]
 
 
-def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: FactStore) -> None:
+def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: SqliteFactStore) -> None:
     fact = keeper(store).remember(NewFact("The cat is gray.", tags=("Pets",))).fact
     done = keeper(store).edit(fact.id, text="The cat is grey.", importance=0.9)
     assert (done.text, done.importance, done.tags) == ("The cat is grey.", 0.9, ("pets",))
@@ -73,7 +74,7 @@ def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: FactStor
     assert [event.what for event in keeper(store).history(fact.id)] == ["added", "edited"]
 
 
-def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStore) -> None:
+def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: SqliteFactStore) -> None:
     fact = keeper(store).remember(NewFact("The key hangs behind the meter.")).fact
     assert (fact.scope, fact.target) == ("session", "s1")
     assert keeper(store).promote(fact.id, "user").target == "anna"
@@ -86,7 +87,7 @@ def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: FactStor
         keeper(store).remember(NewFact("x is y", scope="planet"))
 
 
-def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
+def test_no_two_facts_of_a_scope_come_to_say_the_same(store: SqliteFactStore) -> None:
     cat = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
     dog = keeper(store).remember(NewFact("The dog is brown.", scope="user")).fact
     mine = keeper(store).remember(NewFact("The cat is grey.", scope="session")).fact
@@ -104,7 +105,7 @@ def test_no_two_facts_of_a_scope_come_to_say_the_same(store: FactStore) -> None:
     ]
 
 
-def test_junk_and_secrets_are_refused_with_the_reason(store: FactStore) -> None:
+def test_junk_and_secrets_are_refused_with_the_reason(store: SqliteFactStore) -> None:
     for text in ("", "   ", "hello!", f"{RECALL_BEGIN} [1] the cat is grey {RECALL_END}"):
         with pytest.raises(RefusedError, match="Not remembered"):
             keeper(store).remember(NewFact(text))
@@ -119,12 +120,12 @@ def test_junk_and_secrets_are_refused_with_the_reason(store: FactStore) -> None:
 
 @pytest.mark.parametrize("name", ["importance", "confidence"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_share_that_is_none_is_named(store: FactStore, name: str, value: float) -> None:
+def test_a_share_that_is_none_is_named(store: SqliteFactStore, name: str, value: float) -> None:
     with pytest.raises(MemwellError, match=f"{name} = {value}"):
         keeper(store).remember(NewFact("the cat is grey", **{name: value}))  # type: ignore[arg-type]
 
 
-def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: FactStore) -> None:
+def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: SqliteFactStore) -> None:
     for wrong in ("soon", "2026-13-01", ""):
         telling = NewFact("The plan is set.", valid_from=wrong or "tomorrow")
         with pytest.raises(MemwellError, match=r"valid_from = .* is not a time"):
@@ -135,7 +136,7 @@ def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: FactStor
     assert keeper(store).remember(told).fact.valid_from == "2026-01-31T23:00:00.000+00:00"
 
 
-def test_a_large_fact_and_broken_unicode(store: FactStore) -> None:
+def test_a_large_fact_and_broken_unicode(store: SqliteFactStore) -> None:
     long = "word " * 199_000
     assert keeper(store).remember(NewFact(long)).fact.text == long.strip()
     with pytest.raises(RefusedError, match="too long for a fact"):
@@ -152,7 +153,7 @@ def test_folding_is_the_same_for_what_differs_in_case_and_space_only(text: str) 
 # -- superseding, expiring, forgetting -------------------------------------------------------------
 
 
-def test_what_was_superseded_is_no_longer_held_true_but_was(store: FactStore) -> None:
+def test_what_was_superseded_is_no_longer_held_true_but_was(store: SqliteFactStore) -> None:
     old = keeper(store).remember(NewFact("Standup is at 9:30.")).fact
     later = NOW + dt.timedelta(days=7)
     done = keeper(store, now=later).supersede(old.id, NewFact("Standup is at 14:15."))
@@ -170,7 +171,7 @@ def test_what_was_superseded_is_no_longer_held_true_but_was(store: FactStore) ->
     assert back.fact.id != old.id  # no cycle: what is held true again is told anew
 
 
-def test_an_expired_fact_stops_answering_at_the_very_moment(store: FactStore) -> None:
+def test_an_expired_fact_stops_answering_at_the_very_moment(store: SqliteFactStore) -> None:
     fact = keeper(store).remember(NewFact("Deploy is running.", decay_class="checkpoint")).fact
     ends = dt.datetime.fromisoformat(str(fact.expires_at))
     assert ends == NOW + dt.timedelta(hours=4)
@@ -183,7 +184,9 @@ def test_an_expired_fact_stops_answering_at_the_very_moment(store: FactStore) ->
     assert len(keeper(store, now=elsewhere).find(FactFilter())) == 1
 
 
-def test_forgetting_leaves_nothing_of_the_text_in_the_files(store: FactStore, home: Path) -> None:
+def test_forgetting_leaves_nothing_of_the_text_in_the_files(
+    store: SqliteFactStore, home: Path
+) -> None:
     fact = keeper(store).remember(NewFact("The zebrafinch code is quokka.", tags=("Secret",))).fact
     keeper(store).remember(NewFact("The door is green."))
     assert texts(keeper(store).forget([fact.id])) == [fact.text]
@@ -215,7 +218,9 @@ def test_forgetting_scrubs_every_file_of_the_home(
         assert memory.search("quokka", kind="fact").hits == ()
 
 
-def test_reading_renews_what_its_class_says_and_age_costs_confidence(store: FactStore) -> None:
+def test_reading_renews_what_its_class_says_and_age_costs_confidence(
+    store: SqliteFactStore,
+) -> None:
     fact = keeper(store).remember(NewFact("The sprint ends Friday.", decay_class="active")).fact
     late = NOW + dt.timedelta(days=12)
     assert keeper(store, now=late).get(fact.id).confidence == 0.5
@@ -246,7 +251,7 @@ def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
 # -- scopes that hold ------------------------------------------------------------------------------
 
 
-def test_no_verb_reaches_a_fact_of_another_scope(store: FactStore) -> None:
+def test_no_verb_reaches_a_fact_of_another_scope(store: SqliteFactStore) -> None:
     mine = keeper(store).remember(NewFact("Anna is allergic to nuts.", scope="user")).fact
     hostile = keeper(store, BEN)
     assert hostile.find(FactFilter(superseded=True)) == []
@@ -486,7 +491,7 @@ def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(
     for child in children:
         assert child.stdout
         acknowledged |= {child.stdout.readline().strip() for _ in range(20)}
-    saved = create_backup(FactStore(home / "memory.db").database, tmp_path / "a.backup")
+    saved = SqliteFactStore(home / "memory.db").file.backup(tmp_path / "a.backup")
     for child in children:
         child.send_signal(signal.SIGKILL)
         output, _ = child.communicate()
@@ -503,9 +508,9 @@ def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(
     kept = every_text(home)
     assert len(kept) == len({*kept}) == 4 * _CALLS + 7
     assert verify(home / "memory.db", normalised) == []
-    restored = FactStore(tmp_path / "other" / "memory.db")
-    assert restore(restored.database, tmp_path / "a.backup", NOW).facts == saved.facts >= 80
-    assert verify(restored.database.path, normalised) == []
+    restored = SqliteFactStore(tmp_path / "other" / "memory.db")
+    assert restored.file.restore(tmp_path / "a.backup", NOW).facts == saved.facts >= 80
+    assert verify(restored.file.path, normalised) == []
 
 
 def every_text(home: Path) -> list[str]:
@@ -513,7 +518,9 @@ def every_text(home: Path) -> list[str]:
         return texts(memory.facts.find(FactFilter()))
 
 
-def test_a_damaged_or_newer_memory_is_named_and_left_alone(store: FactStore, home: Path) -> None:
+def test_a_damaged_or_newer_memory_is_named_and_left_alone(
+    store: SqliteFactStore, home: Path
+) -> None:
     keeper(store).remember(NewFact("The cat is grey."))
     store.close()
     file = home / "memory.db"
@@ -521,14 +528,14 @@ def test_a_damaged_or_newer_memory_is_named_and_left_alone(store: FactStore, hom
     connection.pragma("user_version", 99)
     connection.close()
     with pytest.raises(HomeError, match=r"newer memwell\. Upgrade memwell"):
-        keeper(FactStore(file)).find(FactFilter())
+        keeper(SqliteFactStore(file)).find(FactFilter())
     connection = apsw.Connection(str(file))
     connection.pragma("user_version", 1)
     connection.close()
     whole = file.read_bytes()
     file.write_bytes(whole[:200] + b"x" * (len(whole) - 200))
     with pytest.raises(HomeError, match=r"is damaged\. Restore it from a backup"):
-        keeper(FactStore(file)).find(FactFilter())
+        keeper(SqliteFactStore(file)).find(FactFilter())
     assert file.exists()
 
 

@@ -20,8 +20,8 @@ import pytest
 from memwell import Memory
 from memwell.embed.base import BatchRefused, Limits
 from memwell.memory.embed_pending import random_cosines, run_parallel, split_batches
-from memwell.store.sqlite.cache import VectorCache
-from memwell.store.sqlite.spaces import WaitingChunk
+from memwell.store.contract.values import WaitingChunk
+from memwell.store.sqlite.cache import SqliteVectorCache
 from memwell.token_estimate import count_tokens
 from tests.conftest import REPOSITORY, Write
 from tests.support.embedders import Faulty
@@ -130,7 +130,7 @@ def vector(number: int) -> Matrix:
 
 def test_the_cache_is_bounded_and_forgets_what_was_not_used_for_longest(tmp_path: Path) -> None:
     size = 64 * 4
-    cache = VectorCache(tmp_path / "cache.db", most_bytes=100 * size)
+    cache = SqliteVectorCache(tmp_path / "cache.db", most_bytes=100 * size)
     cache.put("f", ((f"text {number}", vector(number)) for number in range(99)))
     cache.trim()
     assert len(cache.get("f", 64, [f"text {number}" for number in range(99)])) == 99
@@ -145,7 +145,7 @@ def test_the_cache_is_bounded_and_forgets_what_was_not_used_for_longest(tmp_path
 
 
 def test_vectors_of_another_model_are_not_taken(tmp_path: Path) -> None:
-    cache = VectorCache(tmp_path / "cache.db", most_bytes=10**6)
+    cache = SqliteVectorCache(tmp_path / "cache.db", most_bytes=10**6)
     cache.put("f", [("text", vector(1))])
     assert cache.get("g", 64, ["text"]) == {}
     np.testing.assert_array_equal(cache.get("f", 64, ["text", "other"])["text"], vector(1))

@@ -14,7 +14,7 @@ from memwell import Memory
 from memwell.embed.batch import RetryPolicy, embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import Write
 from tests.support.embedders import Faulty
 from tests.support.servers import (
@@ -79,7 +79,7 @@ def opened(
 
 def right_vectors(memory: Memory) -> int:
     """Count the vectors of the remote space; each must be what the server means by it."""
-    assert isinstance(memory._index, Index)
+    assert isinstance(memory._index, SqliteIndex)
     with memory._index.database.reading() as connection:
         rows = connection.execute(
             """

@@ -20,7 +20,7 @@ from memwell import Memory
 from memwell.embed.base import ProviderFailing, ProviderUnavailable
 from memwell.errors import ConfigError, MemwellError, NotFoundError
 from memwell.model import Leg, SearchResult
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import REPOSITORY, Write
 from tests.support.embedders import Faulty
 from tests.support.states import index_file
@@ -99,7 +99,7 @@ def test_what_must_and_must_not_match_holds_for_meaning_too(chained: Chain, note
 
 def break_words(home: Path) -> None:
     """Damage the keyword index and nothing else."""
-    index = Index(index_file(home))
+    index = SqliteIndex(index_file(home))
     with index.database.writing() as connection:
         connection.execute("UPDATE words_data SET block = zeroblob(50) || block WHERE id > 10")
     index.close()
@@ -143,7 +143,7 @@ def test_both_fail_the_result_is_empty_and_says_why(
     break_words(home)
     provider.fault = failing()
     with chained(mine=provider) as memory:
-        assert isinstance(memory._index, Index)
+        assert isinstance(memory._index, SqliteIndex)
         memory._index.database.read_only = True
         result = memory.search("cat")
     assert result.hits == ()
@@ -332,7 +332,8 @@ def test_dropping_a_space_leaves_nothing_of_it(chained: Chain, notes: Path, home
     old, new = Faulty("old"), Faulty("new", 32)
     with chained(old=old) as memory:
         memory.index(notes)
-        memory._index.compact(old.fingerprint, even_if_little_changed=True)
+        assert memory._index.files
+        memory._index.files.compact(old.fingerprint, even_if_little_changed=True)
         with pytest.raises(MemwellError, match="is live"):
             memory.drop_space(1)
         with pytest.raises(NotFoundError, match="Known spaces: 1"):
@@ -397,7 +398,7 @@ def test_another_chunk_size_leaves_no_gap(
         best, *_ = memory.search("goat", mode="meaning").hits
         assert "goat" in best.text
         assert memory.spaces()[0].embedded == memory.spaces()[0].chunks
-        assert isinstance(memory._index, Index)
+        assert isinstance(memory._index, SqliteIndex)
         windows = memory._index.database
         with windows.reading() as connection:
             assert connection.execute("SELECT count(*) FROM vectors WHERE window < 0").get == 0

@@ -15,7 +15,7 @@ import pytest
 
 from memwell import Memory
 from memwell.search.hyde import ANSWERS
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import Write
 from tests.support.llm_servers import PROVIDERS, Set, configured, held_back, says, sent, setter
 from tests.support.servers import Act, Server, raw, silent, status
@@ -145,7 +145,7 @@ def test_a_model_that_was_left_alone_is_asked_again_after_a_while(
     server.usually = status(401, {"message": "no"})
     recalled(notes)
     name = f"{provider}:a-model at {server.url.split('/')[2]}"
-    with closing(Index(home / "agents" / "main" / "index.db")) as index:
+    with closing(SqliteIndex(home / "agents" / "main" / "index.db")) as index:
         with index.writing_cooldowns() as rests:
             assert rests.get(name)
             rests.record_failure(name, "no", time.time() - 3600)

@@ -11,7 +11,7 @@ from memwell.model import Freshness
 from memwell.search.parse import parse
 from memwell.search.pipeline import Options, search
 from memwell.store.contract.query import And, Filters, Or, Phrase, Word, WordQuery
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import EXAMPLES, Write, paths
 
 
@@ -154,8 +154,8 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 
 
 @pytest.fixture(scope="module")
-def examples_index(examples: Memory) -> Index:
-    return Index(examples.home / "agents" / "main" / "index.db")
+def examples_index(examples: Memory) -> SqliteIndex:
+    return SqliteIndex(examples.home / "agents" / "main" / "index.db")
 
 
 SYNTAX = st.lists(
@@ -216,7 +216,7 @@ QUERIES = st.one_of(
 
 @settings(max_examples=10_000, deadline=None, suppress_health_check=[*HealthCheck])
 @given(QUERIES)
-def test_any_text_is_a_valid_query(examples_index: Index, query: str) -> None:
+def test_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> None:
     with examples_index.reading() as reader:
         result = search(query, Options(k=3), reader, Freshness(checked=True))
     assert len(result.hits) <= 3

@@ -1,4 +1,4 @@
-"""What keeps facts, and the list of workspaces: the verbs, whichever store answers."""
+"""The contract of facts and of the list of workspaces."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from memwell.errors import MemwellError, NotFoundError
+from memwell.store.contract.values import FactFilter, find_innermost
+
 if TYPE_CHECKING:
+    import datetime as dt
+
     from memwell.model import Fact, FactEvent, Viewer
     from memwell.store.contract.index import Index
-    from memwell.store.sqlite.database import Database
-    from memwell.store.sqlite.facts import FactFilter
-    from memwell.store.sqlite.workspace_list import Workspace
+    from memwell.store.contract.values import BackupReport, RestoreReport, Workspace
 
 T = TypeVar("T")
 
@@ -22,106 +25,141 @@ class IdTakenError(Exception):
 
 
 class Facts(Protocol):
-    """Facts, as one viewer sees them."""
+    """Facts, as one viewer sees them.
 
-    @property
-    def viewer(self) -> Viewer:
-        """Who looks."""
+    No statement sees facts outside the viewer's scopes: an id of another scope is unknown, a text
+    of another scope is not a duplicate.
+    """
+
+    viewer: Viewer
 
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
-        """Return facts, the newest first."""
+        """Return facts, newest first."""
 
     def get(self, fact_id: str) -> Fact:
-        """Return a fact, or say that there is none of that id."""
+        """Return a fact; raise `NotFoundError` if the viewer sees no fact with that id."""
+        facts = self.find(FactFilter(ids=(fact_id,), superseded=True))
+        if not facts:
+            raise NotFoundError(
+                f"There is no fact {fact_id!r}", "`memwell facts list` shows the facts there are"
+            )
+        return facts[0]
 
     def history(self, fact_id: str) -> list[FactEvent]:
-        """Return what happened to a fact, and to those it superseded, the oldest first."""
+        """Return the events of a fact and of those it superseded, oldest first."""
 
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
-        """Return what changed after a revision: facts as they are now, and ids that are gone."""
+        """Return the facts that changed after a revision, and the ids that were deleted."""
 
     def add(self, fact: Fact, folded: str) -> None:
-        """Write a new fact."""
+        """Insert a new fact."""
 
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        """Write a fact over what it was, and note what happened."""
+        """Update a fact and record an event."""
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
-        """Record what happened to a fact."""
+        """Record an event of a fact."""
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Remove facts, and with them what is known of them; return how many there were."""
+        """Delete facts with their events; return how many there were."""
 
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
-        """Note what may still be in an index, a cache or a log of facts that are forgotten."""
+        """Record that deleted facts may still have traces in an index, a cache or a log."""
 
     def events(self) -> dict[str, list[FactEvent]]:
-        """Return what happened to each fact, in the order in which it was noted."""
+        """Return the events of each fact, in the order in which they were recorded."""
 
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
-        """Write a fact with its history as they are, in place of the visible one of that id.
+        """Write a fact with its events, in place of the visible fact with that id.
 
-        Raises `IdTaken` where the id is that of a fact which is not visible.
+        Raises `IdTakenError` if the id belongs to a fact that the viewer does not see.
         """
 
 
+class FactFile(Protocol):
+    """The file that facts are stored in: it can be copied, restored and overwritten."""
+
+    path: Path
+
+    def scrub(self) -> bool:
+        """Overwrite all deleted facts; False while a reader still sees them."""
+
+    def copies(self) -> list[Path]:
+        """Return the backups and the replaced versions of the file that still exist."""
+
+    def backup(self, target: Path, *, force: bool = False) -> BackupReport:
+        """Copy the file as it is at one moment, while others write; check the copy."""
+
+    def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
+        """Replace all facts by those of a backup, in one transaction; keep the old ones beside."""
+
+
 class FactStore(Protocol):
-    """All that was remembered."""
+    """All facts, of every scope."""
 
     @property
-    def database(self) -> Database:
-        """The file it is; an error that says what else to do where it is none."""
+    def location(self) -> str:
+        """The file or server, as messages name it; never with a password."""
+
+    @property
+    def file(self) -> FactFile | None:
+        """The file that the facts are stored in; None on a server."""
+
+    def require_file(self) -> FactFile:
+        """Return the file that the facts are stored in; raise an error if it is a server."""
+        if self.file is None:
+            raise MemwellError(
+                f"The facts are stored by {self.location}, not in a file",
+                "Use `memwell export` and `memwell import`, or PostgreSQL's own pg_dump",
+            )
+        return self.file
 
     @property
     def home(self) -> Path:
-        """The folder that files of agents lie in."""
+        """The folder that contains the files of agents."""
 
     @property
     def exists(self) -> bool:
         """Whether anything can have been remembered yet."""
 
     def for_viewer(self, viewer: Viewer) -> AbstractContextManager[Facts]:
-        """Lend one unchanging state, as a viewer sees it."""
+        """Yield one unchanging state of the facts, as a viewer sees them."""
 
     def change(self, viewer: Viewer) -> AbstractContextManager[Facts]:
-        """Lend the facts of a viewer for changes, inside one transaction that outlives a crash."""
+        """Yield the facts of a viewer for changes, inside one transaction that survives a crash."""
 
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where a server interrupted it."""
+        """Run an operation; a server that interrupts it runs it again."""
+        return operation()
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
 
     def pending_erasures(self) -> dict[str, bytes]:
-        """Return what was forgotten and may have left traces: ids, and the digests of texts."""
+        """Return the deleted facts that may still have traces: the digest of each text, by id."""
 
     def clear_pending(self, ids: Iterable[str]) -> None:
-        """Note that nothing is left of what was forgotten."""
+        """Record that no trace of deleted facts is left."""
 
     def indexes(self) -> Iterator[Index]:
         """Yield the index of every agent, each open until the next."""
 
-    def scrub(self) -> bool:
-        """Let nothing of what was deleted stay; False while a reader still holds it."""
-
-    def copies(self) -> list[Path]:
-        """Return where copies of the memory were written that are still there."""
-
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
 
 
 class WorkspaceList(Protocol):
-    """The list of workspaces of one agent."""
+    """The list of one agent's workspaces."""
 
     def list_all(self) -> list[Workspace]:
-        """Return the workspaces; none if there is no list yet."""
+        """Return the workspaces; an empty list if nothing was registered yet."""
 
     def find_around(self, path: Path) -> Workspace | None:
         """Return the innermost workspace that contains `path`."""
+        return find_innermost(self.list_all(), path)
 
-    def put(self, entry: Workspace) -> Workspace:
+    def put(self, workspace: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""
 
     def remove(self, root: str) -> None:
-        """Take a workspace off the list."""
+        """Remove a workspace from the list."""

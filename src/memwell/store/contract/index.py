@@ -1,7 +1,7 @@
-"""What an index is: the verbs that search and sync ask of it, whichever store answers.
+"""The contract of an index: one agent's notes, chunks, keyword index and vectors.
 
-SQLite's classes have the same names, PostgreSQL's are in postgres/; vector spaces:
-spaces_contract.py, facts: facts_contract.py.
+Search, sync and embedding use only these protocols. Vector spaces, cooldowns and the vector cache
+are in vectors.py, facts and the list of workspaces in facts.py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
     from memwell.reports import Check
-    from memwell.store.browse import ExportedNote, ListedNote, MapPoint
     from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
+    from memwell.store.contract.values import (
+        Array,
+        ExportedNote,
+        IndexedFile,
+        ListedNote,
+        MapPoint,
+        SourceFile,
+        Space,
+    )
     from memwell.store.contract.vectors import Cooldowns, Spaces, Take, VectorCache
-    from memwell.store.sqlite.notes import IndexedFile, SourceFile
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.words.tree import Condition
 
 T = TypeVar("T")
 WAIT_MS = 60_000
@@ -30,7 +36,7 @@ WAIT_MS = 60_000
 
 
 class Interrupted(IndexDatabaseError):
-    """A server ended a transaction, of which nothing stays: it may be tried again."""
+    """A server rolled back a transaction: the operation may be tried again."""
 
 
 class Vocabulary(Protocol):
@@ -38,26 +44,30 @@ class Vocabulary(Protocol):
 
     @property
     def total(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks in the index."""
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index sees it, beside the letters it came from."""
+        """Return each token of `text` as the index has it, with the letters it came from."""
 
     def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold a token; of a very common one, about how many."""
+        """Return how many chunks contain a token; for a very common one, an estimate."""
 
     def prefix_frequency(self, start: str) -> int:
-        """Return about how many chunks hold a token that begins with `start`."""
+        """Return an estimate of how many chunks contain a token that begins with `start`."""
 
-    def occurs(self, expression: str) -> bool:
-        """Whether any chunk matches an expression (see expressions.py)."""
+    def occurs(self, condition: Condition) -> bool:
+        """Whether any chunk meets a condition."""
 
 
 class Notes(Protocol):
-    """Rows of workspaces, notes and chunks."""
+    """Rows of workspaces, notes and chunks. A note is always whole: one transaction writes it.
+
+    A chunk whose text and headings did not change keeps its id, and with it its vectors. The text
+    of a fact that is deleted or replaced is overwritten, so that nothing of it stays.
+    """
 
     def workspace(self, root: str, folder_id: str | None = None) -> int:
-        """Return the id of the workspace at `root`, made if it is new."""
+        """Return the id of the workspace at `root`; insert the workspace if it is new."""
 
     def workspace_id(self, root: str) -> int | None:
         """Return the id of the workspace at `root`, or None."""
@@ -66,51 +76,48 @@ class Notes(Protocol):
         """Return id, root, folder id and time of the last sync of every workspace of notes."""
 
     def fact_workspaces(self) -> dict[str, int]:
-        """Return the ids of the workspaces that hold facts, by their names."""
+        """Return the ids of the workspaces that hold facts, by name."""
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
-        """Record that a workspace's folder now lies elsewhere."""
+        """Record that the folder of a workspace was moved to `root`."""
 
     def remove_workspace(self, workspace_id: int) -> None:
-        """Forget a workspace with all its notes."""
+        """Delete a workspace with all its notes."""
 
     def mark_synced(self, workspace_id: int, at: str) -> None:
-        """Record that a workspace is up to date, and put the statistics in order."""
+        """Record that a workspace was in sync with its files at a time."""
 
     def facts_revision(self, root: str) -> int:
-        """Return up to which revision the facts of a workspace are as they are."""
+        """Return the fact revision that a workspace of facts was last synced to."""
 
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
-        """Record up to which revision the facts of workspaces are as they are."""
+        """Record the fact revision that workspaces of facts are synced to."""
 
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
-        """Return note id, fact id and workspace of facts, wherever they are shown."""
-
-    def secure_delete(self) -> None:
-        """Let nothing stay of what is deleted from now on."""
+        """Return note id, fact id and workspace of each note that stands for one of the facts."""
 
     def counts(self, workspace_id: int) -> tuple[int, int]:
         """Return how many notes and chunks a workspace has."""
 
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
-        """Return the stamp of every note of a workspace, by path."""
+        """Return what the index knows of each file of a workspace, by path."""
 
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
-        """Record that notes were looked at again and are the same."""
+        """Record that files were read again and their notes had not changed."""
 
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
+        """Write a whole note in place of the one at its path; return its id and the new chunks.
 
-        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
+        With `moved_from` it takes over the row and the chunks of a note at another path.
         """
 
     def delete(self, note_ids: Sequence[int]) -> None:
-        """Remove notes with everything that hangs on them."""
+        """Delete notes with their chunks, words and vectors."""
 
     def workspace_root(self, chunk_id: int) -> str:
-        """Return the workspace that a chunk is in."""
+        """Return the root of the workspace that a chunk belongs to."""
 
     def note_id(self, workspace_id: int, path: str) -> int | None:
         """Return the id of a note, if it is in the index."""
@@ -120,33 +127,134 @@ class Notes(Protocol):
 
 
 class NoteListing(Protocol):
-    """What there is in some workspaces, listed."""
+    """Lists of what the index contains, for those who browse instead of searching."""
 
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
-        """Return the notes (of a path), the newest first, those without a date last."""
+        """Return the notes of workspaces (at one path), newest first, undated ones last."""
 
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
-        """Return the passages of a note, in order."""
+        """Return the chunks of a note, in order."""
 
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
-        """Return one in `step` passages, each with its vector as little-endian float32."""
+        """Return one in `step` chunks, each with its vector as little-endian float32."""
 
     def export(self, after: int, limit: int) -> list[ExportedNote]:
-        """Return notes of every workspace with all that is known of them, by id, after one."""
+        """Return whole notes of every workspace, ordered by id, after the id `after`."""
+
+
+class Keywords(Protocol):
+    """The keyword index of one state: searches words and knows the vocabulary."""
+
+    def problem(self) -> str:
+        """Return why words cannot be searched, or "" if they can."""
+
+    def search(self, query: WordQuery, limit: int) -> list[Match]:
+        """Return the best matches of a keyword search.
+
+        Raises `KeywordSearchUnavailable` if the keyword index is damaged.
+        """
+
+    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return the keyword scores of those of the chunks that match."""
+
+    def ideal_score(self, query: WordQuery) -> float:
+        """Return about the score of a chunk of average length that contains every ranking word."""
+
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        """Whether any of the chunks satisfies the required and excluded words of a query."""
+
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        """Return each token of `text` as the index has it, with the letters it came from."""
+
+    def document_frequency(self, token: str) -> int:
+        """Return how many chunks contain a token; for a very common one, an estimate."""
+
+    def unknown_words(self, words: Iterable[Word]) -> list[str]:
+        """Return those of the words that no chunk contains."""
+
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+        """Yield the tokens of a length, each with its document frequency."""
+
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
+        """Return a word of the notes that has the stem `token`, in the case of `like`.
+
+        None if no note that the filters allow contains it.
+        """
+
+
+class Vectors(Protocol):
+    """The vectors of one state of an index, searched and read."""
+
+    problem: str
+    """Why the vectors could not be searched or read, or "" if they could."""
+
+    def nearest(
+        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
+    ) -> list[Match]:
+        """Return the chunks nearest to a vector, best first, among those that a query allows.
+
+        Without `words` only the filters of the query restrict the chunks, not its words.
+        """
+
+    def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return the cosine of each chunk that has a vector: that of its best window."""
+
+    def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
+        """Return the vector of the first window of each chunk that has one."""
+
+    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
+        """Return all vectors of each embedded chunk; an empty matrix if the model read nothing."""
+
+    def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
+        """Return at most `most` vectors, spread evenly over a space, each with its note id."""
+
+
+class Chunks(Protocol):
+    """The chunks of one state of an index, as a search shows them."""
+
+    def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
+        """Return the neighbours of each chunk that is short, on average with its neighbours."""
+
+    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+        """Return the path and the date of each chunk's note."""
+
+    def context(self, chunk_id: int, whole_section: bool) -> Context:
+        """Return a chunk joined with its neighbours, or with its whole section."""
+
+    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+        """Whether filters allow any of the chunks."""
+
+    def list_filtered(self, filters: Filters, limit: int) -> list[int]:
+        """Return the chunks that a query without words selects by its filters, newest first."""
+
+    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        """Return a hit for each chunk id and relevance, in the order given."""
 
 
 class Reader(Protocol):
-    """One unchanging state of an index: what a search sees."""
+    """One unchanging state of an index: a search sees nothing else."""
+
+    @property
+    def total(self) -> int:
+        """The number of chunks in the index."""
 
     @property
     def notes(self) -> Notes:
-        """The notes."""
+        """The rows of workspaces and notes; only their methods that read may be called."""
 
     @property
-    def listing(self) -> NoteListing:
-        """What there is, listed."""
+    def chunks(self) -> Chunks:
+        """The chunks."""
+
+    @property
+    def keywords(self) -> Keywords:
+        """The keyword index."""
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of all spaces."""
 
     @property
     def spaces(self) -> Spaces:
@@ -154,164 +262,98 @@ class Reader(Protocol):
 
     @property
     def cooldowns(self) -> Cooldowns:
-        """The providers that are left alone."""
+        """The providers that are not called for a while."""
 
     @property
-    def total(self) -> int:
-        """How many chunks there are."""
+    def listing(self) -> NoteListing:
+        """Lists of what the index contains."""
 
-    @property
-    def vector_problem(self) -> str:
-        """Why what keeps the vectors could not be asked, if it could not."""
 
-    def keyword_problem(self) -> str:
-        """Return why words cannot be searched, or "" if they can."""
+class IndexFiles(Protocol):
+    """What only an index in files needs: a server does the same by itself."""
 
-    def search_keywords(self, query: WordQuery, limit: int) -> list[Match]:
-        """Return the keyword leg's best matches; `WordsUnavailable` if it is broken."""
+    def move_vectors(self, space: Space) -> None:
+        """Move the vectors of a space to the backend that the settings name."""
 
-    def word_scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return what the keyword leg says of some chunks."""
+    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
+        """Write the vectors of a space in the form that searches fast, if enough has changed."""
 
-    def ideal_word_score(self, query: WordQuery) -> float:
-        """Return about what a chunk of average length scores that holds every word that ranks."""
+    def scrub(self) -> bool:
+        """Overwrite all deleted texts and vectors; False while a reader still sees them."""
 
-    def nearest(
-        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
-    ) -> list[Match]:
-        """Return the chunks nearest to a vector, best first, of those that a query allows.
-
-        Without `words` only its filters count, not what must or must not be in a chunk.
-        """
-
-    def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return what the meaning leg says of some chunks."""
-
-    def vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
-        """Return the first vector of each chunk that has one."""
-
-    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
-
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
-        """Return vectors spread evenly over a space, each with its note."""
-
-    def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
-        """Return the neighbours of those chunks that are short, with them, on average."""
-
-    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the path and the date of each chunk's note."""
-
-    def context(self, chunk_id: int, whole_section: bool) -> Context:
-        """Return a chunk with those beside it, or with all of its section."""
-
-    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
-        """Whether filters let any of some chunks through."""
-
-    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
-        """Whether any of some chunks holds what must match and nothing that must not."""
-
-    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
-        """Return the chunks that filters alone ask for, newest notes first."""
-
-    def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
-        """Turn chunk ids with their relevance into hits."""
-
-    def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index sees it, beside the letters it came from."""
-
-    def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold a token."""
-
-    def unknown_words(self, words: Iterable[Word]) -> list[str]:
-        """Return those words that no chunk holds."""
-
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
-        """Yield the tokens of a length, each with how many chunks hold it."""
-
-    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
-        """Return a word that a stem stands for; None if no note holds it that may be looked at."""
+    def quarantine(self) -> Path | None:
+        """Rename a damaged file; return its new name, or None if another process did it."""
 
 
 class Index(Protocol):
     """One agent's notes, chunks, words and vectors."""
 
     @property
-    def path(self) -> Path:
-        """The file; of a store that is none, where it would be: other files lie beside it."""
-
-    @property
     def exists(self) -> bool:
         """Whether anything can have been indexed yet."""
 
-    def for_viewer(self, viewer: Viewer) -> Index:
-        """Return the same index as a viewer reads it: a store may keep facts back itself."""
-
     @property
     def location(self) -> str:
-        """Where it is, as people are told."""
+        """The file or server, as messages name it; never with a password."""
 
     @property
     def shared(self) -> bool:
-        """Whether other machines write it, too, of whose folders nothing is known here."""
+        """Whether other machines write to it, whose folders cannot be seen from here."""
 
     @property
     def bytes(self) -> int:
-        """How much room it takes."""
+        """The size of the index."""
+
+    @property
+    def files(self) -> IndexFiles | None:
+        """The maintenance of the files that the index is stored in; None on a server."""
+
+    def for_viewer(self, viewer: Viewer) -> Index:
+        """Return the same index; a store may hide the facts that the viewer must not see."""
+        return self
 
     def writing(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Notes]:
-        """Lend the notes for writing, inside one transaction."""
+        """Yield the notes for writing, inside one transaction."""
 
     def reading(self) -> AbstractContextManager[Reader]:
-        """Lend one unchanging state of the index."""
+        """Yield one unchanging state of the index."""
 
     def writing_spaces(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Spaces]:
-        """Lend the vector spaces for writing, inside one transaction."""
+        """Yield the vector spaces for writing, inside one transaction."""
 
     def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Cooldowns]:
-        """Lend the list of providers that are left alone for writing."""
+        """Yield the cooldowns of providers for writing, inside one transaction."""
 
     def leasing(self) -> AbstractContextManager[Take | None]:
-        """Lend what hands out the chunks that wait; None where another process has it."""
+        """Yield the function that leases waiting chunks; None if another process has it."""
 
     def cache(self, most_bytes: int) -> VectorCache:
-        """Return the vectors by text that are kept beside it."""
-
-    def move_vectors(self, space: Space) -> None:
-        """Bring the vectors of a space to where the settings want them."""
+        """Return the vector cache of the agent, bounded to a size."""
 
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
-
-    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
-        """Put the vectors of a space in order for searching, where enough has changed."""
+        """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
 
     def drop_space(self, space: Space) -> None:
-        """Delete a space with its vectors."""
+        """Delete a space with all its vectors."""
 
     def ensure_keyword_index(self) -> bool:
-        """Build the keyword index where it is missing or old; return whether it can be had."""
+        """Build the keyword index if it is missing or outdated; return whether it is usable."""
 
     def rebuild_keyword_index(self) -> None:
-        """Throw the keyword index away and build it again from the chunks."""
-
-    def scrub(self) -> bool:
-        """Let nothing of what was deleted stay; False while a reader still holds it."""
+        """Delete the keyword index and build it again from the chunks."""
 
     def check_integrity(self) -> list[str]:
-        """Look at all of it; return what is wrong."""
+        """Check the whole index; return the problems."""
 
     def run_checks(self) -> Iterator[Check]:
-        """Look at what keeps it: its version, what it lacks, what every `status` should mention."""
-
-    def quarantine(self) -> Path | None:
-        """Put a damaged file out of the way and return its new name."""
+        """Check the engine itself: its version, what it lacks, warnings for `status`."""
 
     def delete(self) -> None:
-        """Delete all of it; it comes back from the notes."""
+        """Delete the index; a sync rebuilds it from the notes."""
 
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where a server interrupted it."""
+        """Run an operation; a server that interrupts it runs it again."""
+        return operation()
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""

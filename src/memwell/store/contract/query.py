@@ -100,3 +100,14 @@ class Neighbours:
     chunks: tuple[int, ...]
     length: float
     """Characters, on average of the chunk and these."""
+
+
+_WILDCARDS = "*?["
+
+
+def path_globs(path: str) -> list[str]:
+    """A glob as it is; a plain path means what lies there: that file, or all below that folder."""
+    path = path.lower()
+    if any(mark in path for mark in _WILDCARDS):
+        return [path.replace("**/", "*").replace("**", "*")]
+    return [f"{path}*", f"*/{path}*"]

@@ -1,33 +1,41 @@
-"""What an index is asked of its vectors: spaces, what waits, resting providers, vectors by text."""
+"""The contract of what belongs to vectors: spaces, cooldowns of providers, the vector cache."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memwell.store.contract.values import LIVE
+
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.sqlite.cooldowns import Cooldown
-    from memwell.store.sqlite.spaces import Space, WaitingChunk
+    from memwell.store.contract.values import Cooldown, Space, WaitingChunk
 
     Take = Callable[[Space, int], list[WaitingChunk]]
-    """Takes up to so many chunks without a vector in a space, those of the newest notes first.
+    """Leases up to so many chunks without a vector in a space, those of the newest notes first.
 
-    Nobody else is given them; none means that there are none, or that others have the rest.
+    No other process gets the same chunks. An empty list means that no chunk waits, or that other
+    processes have leased the rest.
     """
 
 
 class Spaces(Protocol):
-    """The vectors of all spaces."""
+    """Vector spaces: the vectors of one model beside those of others.
+
+    A fingerprint identifies a space. Exactly one space is live: searches use it. Others are being
+    filled, or are retired.
+    """
 
     def all(self) -> list[Space]:
-        """Return every space: the live one, those being filled, those retired last."""
+        """Return every space: the live one, those being filled, then those retired."""
 
     def live(self) -> Space | None:
-        """Return the space that answers, if there is one."""
+        """Return the live space, if there is one."""
+        return next((space for space in self.all() if space.state == LIVE), None)
 
     def find(self, fingerprint: str) -> Space | None:
-        """Return the space of a fingerprint."""
+        """Return the space with a fingerprint."""
+        return next((space for space in self.all() if space.fingerprint == fingerprint), None)
 
     def open(
         self,
@@ -38,22 +46,22 @@ class Spaces(Protocol):
         settings: Mapping[str, Any],
         at: str,
     ) -> Space:
-        """Return the space of a fingerprint to be filled; the first of all is live at once."""
+        """Return the space with a fingerprint, ready to be filled; the first is live at once."""
 
     def go_live(self, space: Space, at: str) -> None:
-        """Let a space answer from now on; the one before is kept, retired."""
+        """Make a space the live one and retire the one before."""
 
     def retire(self, space: Space, at: str) -> None:
-        """Stop filling a space; its vectors are kept."""
+        """Stop filling a space; keep its vectors."""
 
     def pin(self, space: Space, chain: str) -> None:
-        """Record that the user chose a space, whatever the chain would choose."""
+        """Record that the user chose a space instead of the one that the chain would choose."""
 
     def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many there are."""
+        """Return how many chunks were embedded in a space, and how many chunks there are."""
 
     def has_vectors(self, space: Space) -> bool:
-        """Whether anything can be found in a space."""
+        """Whether a space contains any vector."""
 
     def count_waiting(self, space: Space) -> int:
         """Return how many chunks have no vector in a space yet."""
@@ -62,17 +70,17 @@ class Spaces(Protocol):
         """Return chunks without a vector in a space, those of the newest notes first."""
 
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        """Record that every chunk there is now has its vectors."""
+        """Record that every chunk has its vectors, and the cosine of two random vectors."""
 
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        """Record the cosine that the model gives to a question and an unrelated passage."""
+        """Record the cosine that the model gives to a query and an unrelated passage."""
 
 
 class Cooldowns(Protocol):
-    """The list of providers that are left alone."""
+    """Providers that failed and are not called for a while, by any process (a circuit breaker)."""
 
     def get(self, provider: str) -> Cooldown | None:
-        """Return how a provider failed last, if it has not answered since."""
+        """Return the last failure of a provider; None if it has succeeded since."""
 
     def record_failure(
         self,
@@ -83,29 +91,29 @@ class Cooldowns(Protocol):
         unavailable: bool = False,
         at_least: float = 0.0,
     ) -> None:
-        """Leave a provider alone: twice as long with each failure in a row."""
+        """Start a cooldown: twice as long with each failure in a row."""
 
     def clear(self, provider: str) -> None:
-        """Forget the failures of a provider that answers, or that the user wants tried again."""
+        """Delete the failures of a provider that succeeded, or that the user wants to retry."""
 
     def clear_all(self) -> None:
-        """Let every provider be tried again."""
+        """Delete the failures of every provider."""
 
 
 class VectorCache(Protocol):
-    """Vectors by text, for one agent."""
+    """Vectors by text, for one agent, so that no text is embedded twice."""
 
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
         """Return the vectors of those texts that were embedded before."""
 
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        """Keep vectors, or record that they were used again."""
+        """Store vectors, or record that they were used again."""
 
     def forget(self, digests: Iterable[bytes]) -> bool:
-        """Delete the vectors of texts, every trace of them; False while a reader holds some."""
+        """Delete the vectors of texts by digest; False while a reader still sees some."""
 
     def trim(self) -> None:
-        """Delete what was not used for longest, where there is too much."""
+        """Delete the vectors that were not used for longest, if the cache is too large."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close every connection of the cache."""

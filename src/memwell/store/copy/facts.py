@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from memwell.errors import HomeError
-from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
 from memwell.facts.comparison import normalised
+from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
 from memwell.model import GLOBAL
 from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.values import FactFilter
 from memwell.store.locations import AllScopes, Location
-from memwell.store.sqlite.facts import FactFilter
 
 AT_ONCE = 1000
 """Facts of a transaction."""

@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
 from memwell.progress import Progress
-from memwell.store.rows import FACT_WORKSPACE
-from memwell.store.sqlite.notes import SourceFile
-from memwell.store.sqlite.spaces import FILLING, RETIRED
+from memwell.store.contract.values import FACT_WORKSPACE, FILLING, RETIRED, SourceFile
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.browse import ExportedNote
     from memwell.store.contract.facts import WorkspaceList
     from memwell.store.contract.index import Index, Reader
+    from memwell.store.contract.values import ExportedNote, IndexedFile, Space
     from memwell.store.contract.vectors import Spaces
-    from memwell.store.sqlite.notes import IndexedFile
-    from memwell.store.sqlite.spaces import Space
 
 AT_ONCE = 200
 """Notes of a transaction."""
@@ -158,7 +154,8 @@ class IndexCopy:
                 spaces.find(space.fingerprint) or _open_space(spaces, space) for space in theirs
             ]
         for space in ours:
-            self.target.move_vectors(space)
+            if self.target.files:
+                self.target.files.move_vectors(space)
         with self.target.reading() as reader:
             settled = {space.fingerprint: space for space in reader.spaces.all()}
         return [(space, settled[space.fingerprint]) for space in theirs]
@@ -166,9 +163,11 @@ class IndexCopy:
     def _put_vectors(self, theirs: Space, ours: Space, ids: dict[int, int]) -> None:
         """Write the vectors of chunks that have none yet, and compare them all."""
         with self.source.reading() as reader:
-            wanted = {ids[key]: matrix for key, matrix in reader.windows(theirs, [*ids]).items()}
-            if reader.vector_problem:
-                raise MemwellError(reader.vector_problem, "Copy again when it can be asked")
+            wanted = {
+                ids[key]: matrix for key, matrix in reader.vectors.windows(theirs, [*ids]).items()
+            }
+            if reader.vectors.problem:
+                raise MemwellError(reader.vectors.problem, "Copy again when it can be asked")
         missing = wanted.keys() - self._stored(ours, wanted).keys()
         if missing:
             self.target.put_vectors(ours, [(key, wanted[key]) for key in sorted(missing)])
@@ -181,7 +180,7 @@ class IndexCopy:
 
     def _stored(self, space: Space, chunk_ids: Collection[int]) -> dict[int, Matrix]:
         with self.target.reading() as reader:
-            return reader.windows(space, [*chunk_ids])
+            return reader.vectors.windows(space, [*chunk_ids])
 
     def _close_spaces(self, pairs: _Pairs) -> None:
         """Carry over what is known of spaces, where the target does not know better."""
@@ -196,7 +195,8 @@ class IndexCopy:
                     spaces.retire(ours, theirs.retired_at or theirs.opened_at)
                 if theirs.pinned and not any(space.pinned for space in spaces.all()):
                     spaces.pin(ours, theirs.pinned)
-            self.target.compact(ours.fingerprint)
+            if self.target.files:
+                self.target.files.compact(ours.fingerprint)
 
 
 def copy_workspaces(

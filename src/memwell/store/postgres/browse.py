@@ -1,4 +1,4 @@
-"""What an index in PostgreSQL holds, listed."""
+"""Lists of the notes and chunks in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk
-from memwell.store.browse import (
-    ExportedNote,
-    ListedNote,
-    MapPoint,
-    to_chunk,
-    to_exported_note,
-    to_map_point,
-)
+from memwell.store.contract import override
+from memwell.store.contract.index import NoteListing
+from memwell.store.contract.values import ExportedNote, ListedNote, MapPoint
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import of_agent
+from memwell.store.rows import to_chunk, to_exported_note, to_map_point
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite.spaces import Space
+    from memwell.store.contract.values import Space
 
 
-class NoteListing:
-    """What there is in some workspaces."""
+class PostgresNoteListing(NoteListing):
+    """Lists the notes and chunks of workspaces, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @override
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
-        """Return the notes (of a path), the newest first, those without a date last."""
         rows = self._session.rows(
             f"""
             SELECT n.path, w.root, n.title, n.date, n.tags, count(c.id) FROM {_VISIBLE}
@@ -46,8 +42,8 @@ class NoteListing:
             for path, root, title, date, tags, chunks in rows
         ]
 
+    @override
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
-        """Return the passages of a note, in order."""
         rows = self._session.rows(
             f"""
             SELECT c.text, c.start_line, c.end_line, c.heading, c.overlap FROM {_VISIBLE}
@@ -62,10 +58,10 @@ class NoteListing:
         )
         return [to_chunk(row) for row in rows]
 
+    @override
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
-        """Return one in `step` passages, each with its vector as little-endian float32."""
         from memwell.store.postgres.spaces import little_endian
 
         rows = self._session.rows(
@@ -74,7 +70,7 @@ class NoteListing:
                    coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
             FROM {_VISIBLE} JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
             JOIN vectors v ON {of_agent("v")} AND v.chunk_id = c.id
-                AND v.space_id = %(space)s AND v.piece = 0
+                AND v.space_id = %(space)s AND v.window_number = 0
             WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
                 AND c.id %% %(step)s = 0
             ORDER BY w.root, n.path, c.seq
@@ -85,8 +81,8 @@ class NoteListing:
         )
         return [(to_map_point(row[:-1]), little_endian(row[-1])) for row in rows]
 
+    @override
     def export(self, after: int, limit: int) -> list[ExportedNote]:
-        """Return notes of every workspace with all that is known of them, by id, after one."""
         rows = self._session.rows(
             f"""
             SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,

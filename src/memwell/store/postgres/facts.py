@@ -1,4 +1,4 @@
-"""Facts in PostgreSQL, as one viewer sees them; see ../facts.py for what holds of them.
+"""Facts in PostgreSQL, as one viewer sees them.
 
 Every statement that reads is built by `_visible`: it sees the facts of the viewer's scopes, of
 one tenant, and no others, whatever a caller asks for.
@@ -13,102 +13,97 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.errors import UniqueViolation
 
-from memwell.errors import MemwellError, NotFoundError
+from memwell.errors import NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTakenError
-from memwell.store.postgres.index import Index, scope_owners
+from memwell.store.contract import override
+from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.values import FactFilter
+from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values
-from memwell.store.sqlite.facts import COLUMNS, FactFilter, fact_not_found, values_of
+from memwell.store.rows import FACT_COLUMNS, fact_values
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite.database import Database
+    pass
 
 T = TypeVar("T")
 _TENANT = "%(tenant)s"
 
 
-class FactStore:
+class PostgresFactStore(FactStore):
     """The facts of one tenant."""
 
+    exists = True
+    file = None
+
     def __init__(self, server: Server, home: Path) -> None:
-        """The home is where files of agents lie that are none of the store's."""
+        """The home has the files of agents that are not in the store."""
         self._server = server
-        self.home = home
+        self._home = home
 
+    @override
     @property
-    def database(self) -> Database:
-        """There is no file; say what to do instead."""
-        raise MemwellError(
-            f"What was remembered is kept by {self._server.location}, not in a file",
-            "Use `memwell export` and `memwell import`, or PostgreSQL's own pg_dump",
-        )
+    def location(self) -> str:
+        return self._server.location
 
+    @override
     @property
-    def exists(self) -> bool:
-        """Whether anything can have been remembered yet."""
-        return True
+    def home(self) -> Path:
+        return self._home
 
+    @override
     @contextmanager
-    def for_viewer(self, viewer: Viewer) -> Iterator[Facts]:
-        """Lend one unchanging state, as a viewer sees it."""
-        with self._server.reading(seeing=scope_owners(viewer)) as session:
-            yield Facts(session, viewer)
+    def for_viewer(self, viewer: Viewer) -> Iterator[PostgresFacts]:
+        with self._server.reading(scopes=scope_owners(viewer)) as session:
+            yield PostgresFacts(session, viewer)
 
+    @override
     @contextmanager
-    def change(self, viewer: Viewer) -> Iterator[Facts]:
-        """Lend the facts of a viewer for changes, one writer of a tenant at a time.
+    def change(self, viewer: Viewer) -> Iterator[PostgresFacts]:
+        """Yield the facts of a viewer for changes; a tenant has one writer at a time.
 
-        So revisions are in the order in which they are committed, and none is passed over.
+        So transactions commit in the order of their revisions, and a sync misses none.
         """
-        with self._server.writing(seeing=scope_owners(viewer)) as session:
+        with self._server.writing(scopes=scope_owners(viewer)) as session:
             session.run(
                 f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
                 " ON CONFLICT (tenant) DO NOTHING"
             )
             session.run(f"SELECT 1 FROM revisions WHERE tenant = {_TENANT} FOR UPDATE")
-            yield Facts(session, viewer)
+            yield PostgresFacts(session, viewer)
 
+    @override
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where the server interrupted it."""
         return self._server.retrying(operation)
 
+    @override
     def revision(self) -> int:
-        """Return a number that grows with every change."""
         rows = self._server.rows("", f"SELECT last FROM revisions WHERE tenant = {_TENANT}")
         return int(rows[0][0]) if rows else 0
 
+    @override
     def pending_erasures(self) -> dict[str, bytes]:
-        """Return what was forgotten and may have left traces: ids, and the digests of texts."""
-        statement = f"SELECT id, digest FROM unfinished WHERE tenant = {_TENANT}"
+        statement = f"SELECT id, digest FROM pending_erasures WHERE tenant = {_TENANT}"
         return dict(self._server.rows("", statement))
 
+    @override
     def clear_pending(self, ids: Iterable[str]) -> None:
-        """Note that nothing is left of what was forgotten."""
-        statement = f"DELETE FROM unfinished WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
+        statement = f"DELETE FROM pending_erasures WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
 
-    def indexes(self) -> Iterator[Index]:
-        """Yield the index of every agent."""
+    @override
+    def indexes(self) -> Iterator[PostgresIndex]:
         statement = f"SELECT agent FROM indexes WHERE tenant = {_TENANT}"
         for (agent,) in self._server.rows("", statement):
-            yield Index(self._server, agent, self.home / "agents" / agent)
+            yield PostgresIndex(self._server, agent)
 
-    def scrub(self) -> bool:
-        """What was deleted is gone from every answer; the server's vacuum overwrites it."""
-        return True
-
-    def copies(self) -> list[Path]:
-        """Return none: copies of a server are its owner's."""
-        return []
-
+    @override
     def close(self) -> None:
-        """Let go of every connection."""
         self._server.close()
 
 
-class Facts:
+class PostgresFacts(Facts):
     """Reads and writes facts inside one transaction, for one viewer."""
 
     def __init__(self, session: Session, viewer: Viewer) -> None:
@@ -118,13 +113,13 @@ class Facts:
     # -- reading: every statement goes through here ------------------------------------------------
 
     def _visible(self, statement: str, **values: Any) -> list[Any]:
-        """Run a statement over `seen`: the rows that the viewer may see, and nothing else."""
+        """Run a statement over `seen`: only the rows that the viewer may see."""
         restricted = f"""
             WITH RECURSIVE seen AS NOT MATERIALIZED (
                 SELECT f.* FROM facts f WHERE f.tenant = {_TENANT} AND EXISTS (
                     SELECT 1 FROM unnest(%(scopes)s::text[], %(targets)s::text[])
-                        AS own (scope, target)
-                    WHERE own.scope = f.scope AND own.target = f.target
+                        AS visible (scope, target)
+                    WHERE visible.scope = f.scope AND visible.target = f.target
                 )
             )
             {statement}
@@ -132,25 +127,18 @@ class Facts:
         scopes, targets = zip(*self.viewer.scopes, strict=True)
         return self._session.rows(restricted, scopes=[*scopes], targets=[*targets], **values)
 
+    @override
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
-        """Return facts, the newest first."""
         values = Values(limit=None if limit < 0 else limit)
         rows = self._visible(
-            f"SELECT {COLUMNS}, tags FROM seen f WHERE {_conditions(which, values)}"
+            f"SELECT {FACT_COLUMNS}, tags FROM seen f WHERE {_conditions(which, values)}"
             " ORDER BY f.id DESC LIMIT %(limit)s",
             **values,
         )
         return [_fact(row) for row in rows]
 
-    def get(self, fact_id: str) -> Fact:
-        """Return a fact, or say that there is none of that id."""
-        found = self.find(FactFilter(ids=(fact_id,), superseded=True))
-        if not found:
-            raise fact_not_found(fact_id)
-        return found[0]
-
+    @override
     def history(self, fact_id: str) -> list[FactEvent]:
-        """Return what happened to a fact, and to those it superseded, the oldest first."""
         self.get(fact_id)
         rows = self._visible(
             """,
@@ -167,10 +155,10 @@ class Facts:
         )
         return [FactEvent(*row) for row in rows]
 
+    @override
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
-        """Return what changed after a revision: facts as they are now, and ids that are gone."""
         rows = self._visible(
-            f"SELECT {COLUMNS}, tags FROM seen f WHERE f.revision > %(revision)s"
+            f"SELECT {FACT_COLUMNS}, tags FROM seen f WHERE f.revision > %(revision)s"
             " ORDER BY f.revision",
             revision=revision,
         )
@@ -180,29 +168,29 @@ class Facts:
         )
         return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
 
+    @override
     def events(self) -> dict[str, list[FactEvent]]:
-        """Return what happened to each fact, in the order in which it was noted."""
         rows = self._visible(
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             f" JOIN seen f ON f.id = e.fact_id WHERE e.tenant = {_TENANT} ORDER BY e.number"
         )
-        found: dict[str, list[FactEvent]] = {}
+        events: dict[str, list[FactEvent]] = {}
         for row in rows:
-            found.setdefault(row[0], []).append(FactEvent(*row))
-        return found
+            events.setdefault(row[0], []).append(FactEvent(*row))
+        return events
 
     # -- writing: only what is visible can be named ------------------------------------------------
 
+    @override
     def add(self, fact: Fact, folded: str) -> None:
-        """Write a new fact."""
         row = self._row(fact, folded)
         marks = ", ".join(f"%({name})s" for name in row)
         self._session.run(
             f"INSERT INTO facts (tenant, {', '.join(row)}) VALUES ({_TENANT}, {marks})", **row
         )
 
+    @override
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        """Write a fact over what it was, and note what happened."""
         self.get(fact.id)
         row = self._row(fact, folded)
         changes = ", ".join(f"{name} = %({name})s" for name in row)
@@ -218,8 +206,8 @@ class Facts:
         )
         self.note(fact.id, at, what, detail)
 
+    @override
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
-        """Record what happened to a fact."""
         self._session.run(
             f"""
             INSERT INTO fact_events (tenant, scope, target, fact_id, at, what, detail)
@@ -232,8 +220,8 @@ class Facts:
             detail=detail,
         )
 
+    @override
     def delete(self, ids: Iterable[str]) -> int:
-        """Remove facts, and with them what is known of them; return how many there were."""
         count = 0
         for fact_id in ids:
             self.get(fact_id)
@@ -250,18 +238,21 @@ class Facts:
             count += 1
         return count
 
+    @override
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
-        """Note what may still be in an index or a cache of facts that are forgotten."""
+        """Record forgotten facts that may still be in an index or a cache."""
         for fact in facts:
             self._session.run(
                 f"""
-                INSERT INTO unfinished (tenant, id, digest) VALUES ({_TENANT}, %(id)s, %(digest)s)
+                INSERT INTO pending_erasures (tenant, id, digest)
+                VALUES ({_TENANT}, %(id)s, %(digest)s)
                 ON CONFLICT (tenant, id) DO UPDATE SET digest = excluded.digest
                 """,
                 id=fact.id,
                 digest=digest_of(fact.text),
             )
 
+    @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
         """Write a fact with its history as they are, in place of the visible one of that id."""
         if (fact.scope, fact.target) not in self.viewer.scopes:
@@ -283,7 +274,7 @@ class Facts:
         self._session.run(f"DELETE FROM facts WHERE tenant = {_TENANT} AND id = %(id)s", id=fact_id)
 
     def _row(self, fact: Fact, folded: str) -> dict[str, Any]:
-        known = dict(zip(COLUMNS.split(", "), values_of(fact), strict=True))
+        known = dict(zip(FACT_COLUMNS.split(", "), fact_values(fact), strict=True))
         revision = self._next_revision()
         return known | {"tags": [*fact.tags], "folded": folded, "revision": revision}
 
@@ -296,19 +287,19 @@ class Facts:
 
 
 def _conditions(which: FactFilter, values: Values) -> str:
-    """Return what a row must satisfy, as SQL."""
-    found = ["true"]
+    """Return the filter as SQL."""
+    conditions = ["true"]
     if which.ids is not None:
-        found.append(f"f.id = ANY({values([*which.ids])})")
+        conditions.append(f"f.id = ANY({values([*which.ids])})")
     for name in ("scope", "category", "source"):
         if (value := getattr(which, name)) is not None:
-            found.append(f"f.{name} = {values(value)}")
+            conditions.append(f"f.{name} = {values(value)}")
     if which.normalised is not None:
         same = values(which.normalised)
-        found.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
+        conditions.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
     if which.tag is not None:
-        found.append(f"{values(which.tag)} = ANY(f.tags)")
-    return " AND ".join([*found, *_in_time(which, values)])
+        conditions.append(f"{values(which.tag)} = ANY(f.tags)")
+    return " AND ".join([*conditions, *_in_time(which, values)])
 
 
 def _in_time(which: FactFilter, values: Values) -> Iterator[str]:
@@ -326,5 +317,5 @@ def _in_time(which: FactFilter, values: Values) -> Iterator[str]:
 
 def _fact(row: Sequence[Any]) -> Fact:
     *columns, tags = row
-    known: dict[str, Any] = dict(zip(COLUMNS.split(", "), columns, strict=True))
+    known: dict[str, Any] = dict(zip(FACT_COLUMNS.split(", "), columns, strict=True))
     return Fact(**known, tags=tuple(sorted(tags)))

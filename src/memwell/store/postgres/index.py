@@ -5,61 +5,65 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
-from memwell.store.contract.index import WAIT_MS
+from memwell.store.contract import override
+from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.postgres import agent_indexes, health
+from memwell.store.postgres.cache import PostgresVectorCache
+from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.leases import hold_leases
-from memwell.store.postgres.notes import Notes
-from memwell.store.postgres.reader import Reader
-from memwell.store.postgres.schema import ALL_SCOPES, OF_AN_INDEX
+from memwell.store.postgres.notes import PostgresNotes
+from memwell.store.postgres.reader import PostgresReader
+from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
-from memwell.store.postgres.spaces import Spaces
+from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.sql import of_agent
-from memwell.store.postgres.workspace_list import Cooldowns, VectorCache
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+    from memwell.store.contract.values import Space
     from memwell.store.contract.vectors import Take
-    from memwell.store.sqlite.spaces import Space
 
 T = TypeVar("T")
-_KEPT = ("registered", "cached")
-"""Tables that outlive an index that is deleted: what it comes back from."""
+_KEPT = ("workspace_list", "vector_cache")
+"""Tables that `delete` keeps: the next sync rebuilds the index from them."""
 
 
-class Index:
+class PostgresIndex(Index):
     """The index of one agent; one process at a time writes its notes."""
 
-    def __init__(self, server: Server, agent: str, folder: Path) -> None:
-        """The folder is where files of the agent lie that are none of the store's."""
+    exists = True
+    shared = True
+    files = None
+
+    def __init__(self, server: Server, agent: str) -> None:
         self._server = server
         self._agent = agent
-        self.path = folder / "index.db"
-        self.exists = self.shared = True
-        self._seeing = ALL_SCOPES
-        self._words_ready = Event()  # which those share whom `seen_by` returns
+        self._scopes = ALL_SCOPES
+        self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
-    def for_viewer(self, viewer: Viewer) -> Index:
-        """Return the same index, whose readers see the notes, and of the facts the viewer's."""
+    @override
+    def for_viewer(self, viewer: Viewer) -> PostgresIndex:
+        """Return the same index; its readers see all notes, but only the facts of the viewer."""
         other = copy(self)
-        other._seeing = scope_owners(viewer)
+        other._scopes = scope_owners(viewer)
         return other
 
+    @override
     @property
     def location(self) -> str:
-        """Where it is, as people are told."""
         return self._server.location
 
+    @override
     @property
     def bytes(self) -> int:
-        """How much room the texts and vectors take, about."""
+        """The approximate size of texts and vectors."""
         with self._server.reading(self._agent) as session:
             texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {of_agent('c')}")
             vectors = session.value(
@@ -67,127 +71,118 @@ class Index:
             )
         return int((texts or 0) + (vectors or 0))
 
+    @override
     @contextmanager
-    def writing(self, wait_ms: int = WAIT_MS) -> Iterator[Notes]:
-        """Lend the notes for writing, inside one transaction."""
+    def writing(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresNotes]:
         with self._locked(wait_ms) as session:
-            notes = Notes(session)
+            notes = PostgresNotes(session)
             self._sync_keyword_index(session, notes)
             yield notes
             notes.flush()
 
+    @override
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        """Lend one unchanging state of the index."""
-        with self._server.reading(self._agent, self._seeing) as session:
-            yield Reader(session)
+    def reading(self) -> Iterator[PostgresReader]:
+        with self._server.reading(self._agent, self._scopes) as session:
+            yield PostgresReader(session)
 
+    @override
     @contextmanager
-    def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[Spaces]:
-        """Lend the vector spaces for writing, inside one transaction."""
+    def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresSpaces]:
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
-            yield Spaces(session)
+            yield PostgresSpaces(session)
 
+    @override
     @contextmanager
-    def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[Cooldowns]:
-        """Lend the list of providers that are left alone for writing."""
+    def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresCooldowns]:
         with self._server.writing(self._agent, wait_ms) as session:
-            yield Cooldowns(session)
+            yield PostgresCooldowns(session)
 
+    @override
     def leasing(self) -> AbstractContextManager[Take]:
-        """Lend what hands out the chunks that wait, to any number of processes."""
         return hold_leases(self._server, self._agent)
 
-    def cache(self, most_bytes: int) -> VectorCache:
-        """Return the vectors by text that are kept beside it."""
-        return VectorCache(self._server, self._agent, most_bytes)
+    @override
+    def cache(self, most_bytes: int) -> PostgresVectorCache:
+        return PostgresVectorCache(self._server, self._agent, most_bytes)
 
-    def move_vectors(self, space: Space) -> None:
-        """Nothing: vectors are where they belong."""
-
+    @override
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
         with self.writing_spaces() as spaces:
             spaces.put(space, windows)
 
-    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
-        """Nothing: the server keeps its tables in order."""
-
+    @override
     def drop_space(self, space: Space) -> None:
-        """Delete a space with its vectors."""
         with self.writing_spaces() as spaces:
             spaces.drop(space)
 
+    @override
     def ensure_keyword_index(self) -> bool:
-        """Build what words are found by where it is old; that it is not is asked once."""
-        if not self._words_ready.is_set():
+        """Rebuild the keyword index if it is old; check this only once."""
+        if not self._keyword_index_checked.is_set():
             with self.reading() as reader:
-                old = reader.keyword_problem()
-            if old:
+                is_old = bool(reader.keywords.problem())
+            if is_old:
                 with self.writing():
                     pass
-            self._words_ready.set()
+            self._keyword_index_checked.set()
         return True
 
+    @override
     def rebuild_keyword_index(self) -> None:
-        """Throw what words are found by away and build it again from the chunks."""
         with self._locked(WAIT_MS) as session:
-            Notes(session).rebuild_words()
+            PostgresNotes(session).rebuild_words()
 
-    def scrub(self) -> bool:
-        """What was deleted is gone from every answer; the server's vacuum overwrites it."""
-        return True
-
+    @override
     def check_integrity(self) -> list[str]:
-        """Count what is kept twice; return what is wrong."""
+        """Compare the stored number of chunks with the chunks."""
         with self._server.reading(self._agent) as session:
-            counted, known = session.row(
+            counted, stored = session.row(
                 f"""
                 SELECT (SELECT count(*) FROM chunks c WHERE {of_agent("c")}),
                        (SELECT coalesce(sum(i.chunks), 0) FROM indexes i WHERE {of_agent("i")})
                 """
             )
-        return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
+        if counted == stored:
+            return []
+        return [f"the index has {counted} chunks, but its stored count is {stored}"]
 
+    @override
     def run_checks(self) -> Iterator[Check]:
-        """Look at the server; what a database lacks is made before, where the role may."""
+        """Check the server; before that, migrate the database if the role may."""
         lacking: list[Check] = []
         with suppress(MemwellError), self._server.reading(self._agent) as session:
-            lacking = [*agent_indexes.missing_checks(session, Spaces(session).live())]
+            lacking = [*agent_indexes.missing_checks(session, PostgresSpaces(session).live())]
         with self._server.unmigrated() as session:
             yield from health.run_checks(session)
         yield from lacking
 
-    def quarantine(self) -> Path | None:
-        """Nothing: there is no file."""
-        return None
-
+    @override
     def delete(self) -> None:
-        """Delete all of it; it comes back from the notes."""
         with self._locked(WAIT_MS) as session:
             session.connection.execute("SET LOCAL statement_timeout = 0")
-            for table in OF_AN_INDEX:
+            for table in INDEX_TABLES:
                 if table not in _KEPT:
                     session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
 
+    @override
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where the server interrupted it."""
         return self._server.retrying(operation)
 
+    @override
     def close(self) -> None:
-        """Let go of every connection."""
         self._server.close()
 
     @contextmanager
     def _locked(self, wait_ms: int) -> Iterator[Session]:
-        """Keep others from writing notes until the transaction ends; readers go on."""
+        """Keep other processes from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
             session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
             yield session
 
-    def _sync_keyword_index(self, session: Session, notes: Notes) -> None:
+    def _sync_keyword_index(self, session: Session, notes: PostgresNotes) -> None:
         built = session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
         if built != WORDS_VERSION:
             notes.rebuild_words()
@@ -204,5 +199,5 @@ def _ensure_row(session: Session) -> None:
 
 
 def scope_owners(viewer: Viewer) -> tuple[str, ...]:
-    """Return whose rows a viewer sees besides those of notes, as the column `owner` has it."""
+    """Return the values of the column `owner` that a viewer sees, besides '' for notes."""
     return tuple(f"{scope}:{target}" for scope, target in viewer.scopes)

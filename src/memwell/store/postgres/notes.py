@@ -1,4 +1,4 @@
-"""Rows of workspaces, notes and chunks in PostgreSQL; see ../notes.py for what holds of them."""
+"""Rows of workspaces, notes and chunks in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Note
+from memwell.store.contract import override
+from memwell.store.contract.index import Notes
+from memwell.store.contract.values import (
+    FACT_RECIPE,
+    FACT_WORKSPACE,
+    SUPERSEDED_PREFIX,
+    IndexedFile,
+    SourceFile,
+)
 from memwell.store.postgres.postings import PostingChanges
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import of_agent
-from memwell.store.rows import FACT_WORKSPACE, SUPERSEDED_SUFFIX, match_chunks
-from memwell.store.sqlite.filters import FACT
-from memwell.store.sqlite.fts import WordRow
-from memwell.store.sqlite.notes import IndexedFile, SourceFile
+from memwell.store.rows import match_chunks
+from memwell.store.words.normalise import WordRow
 
 _AT_ONCE = 500
-"""Notes that are deleted or indexed anew by a statement, which may take only so long."""
+"""Notes that one statement deletes or indexes again: a statement has a time limit."""
 
 
-class Notes:
+class PostgresNotes(Notes):
     """Reads and writes notes inside one transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -30,8 +37,8 @@ class Notes:
 
     # -- workspaces --------------------------------------------------------------------------------
 
+    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
-        """Return the id of the workspace at `root`, made if it is new."""
         return int(
             self._session.value(
                 """
@@ -47,22 +54,22 @@ class Notes:
             )
         )
 
+    @override
     def workspace_id(self, root: str) -> int | None:
-        """Return the id of the workspace at `root`, or None."""
         found: int | None = self._session.value(
             f"SELECT id FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s", root=root
         )
         return found
 
+    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        """Return id, root, folder id and time of the last sync of every workspace of notes."""
         return self._session.rows(
             f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
             " AND w.owner = '' ORDER BY root"
         )
 
+    @override
     def fact_workspaces(self) -> dict[str, int]:
-        """Return the ids of the workspaces that hold facts, by their names."""
         return {root: key for root, key, _ in self._fact_workspace_rows()}
 
     def _fact_workspace_rows(self) -> list[tuple[str, int, str | None]]:
@@ -71,21 +78,22 @@ class Notes:
             f"SELECT root, id, synced_at FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
         )
 
+    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
-        """Record that a workspace's folder now lies elsewhere."""
         self._session.run(
             f"UPDATE workspaces w SET root = %(root)s WHERE {of_agent('w')} AND w.id = %(id)s",
             root=root,
             id=workspace_id,
         )
 
+    @override
     def remove_workspace(self, workspace_id: int) -> None:
-        """Forget a workspace with all its notes."""
         self.delete([stamp.note_id for stamp in self.indexed_files(workspace_id).values()])
         self._session.run(
             f"DELETE FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s", id=workspace_id
         )
 
+    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date."""
         self._session.run(
@@ -94,13 +102,13 @@ class Notes:
             id=workspace_id,
         )
 
+    @override
     def facts_revision(self, root: str) -> int:
-        """Return up to which revision the facts of a workspace are as they are."""
         revisions = {name: revision for name, _, revision in self._fact_workspace_rows()}
         return int(revisions.get(root) or 0)
 
+    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
-        """Record up to which revision the facts of workspaces are as they are."""
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')}"
             " AND w.root = ANY(%(roots)s)",
@@ -108,8 +116,8 @@ class Notes:
             roots=[*roots],
         )
 
+    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
-        """Return note id, fact id and workspace of facts, wherever they are shown."""
         return self._session.rows(
             f"""
             SELECT n.id, n.path, w.root FROM workspaces w
@@ -119,13 +127,10 @@ class Notes:
             ids=[*dict.fromkeys(ids)],
         )
 
-    def secure_delete(self) -> None:
-        """What is deleted goes with the next vacuum of the server."""
-
     # -- notes -------------------------------------------------------------------------------------
 
+    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
-        """Return how many notes and chunks a workspace has."""
         notes, chunks = self._session.row(
             f"""
             SELECT count(DISTINCT n.id), count(c.id) FROM notes n
@@ -136,8 +141,8 @@ class Notes:
         )
         return notes, chunks
 
+    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
-        """Return the stamp of every note of a workspace, by path."""
         rows = self._session.rows(
             f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
             f" WHERE {of_agent('n')} AND n.workspace_id = %(id)s",
@@ -145,8 +150,8 @@ class Notes:
         )
         return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
+    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
-        """Record that notes were looked at again and are the same."""
         for note_id, file in files:
             self._session.run(
                 f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
@@ -157,15 +162,12 @@ class Notes:
                 read_ns=file.read_ns,
             )
 
+    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
-
-        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
-        """
         owner = self._owner(workspace_id)
-        old_id, old_hash = self._known(workspace_id, file.path, moved_from)
+        old_id, old_hash = self._find_note(workspace_id, file.path, moved_from)
         before = self._word_rows([old_id]) if old_id is not None else []
         note_id = self._put_row(workspace_id, file, note, old_id, owner)
         same_text = old_hash == file.hash
@@ -180,8 +182,8 @@ class Notes:
         self._words.add((row for row in after if row not in stay), owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
+    @override
     def delete(self, note_ids: Sequence[int]) -> None:
-        """Remove notes with everything that hangs on them."""
         for start in range(0, len(note_ids), _AT_ONCE):
             ids = [*note_ids[start : start + _AT_ONCE]]
             self._words.remove(self._word_rows(ids))
@@ -190,23 +192,23 @@ class Notes:
             )
 
     def flush(self) -> None:
-        """Write what was gathered: words are written together, before the transaction ends."""
+        """Write the gathered changes to postings, before the transaction ends."""
         self._words.write()
 
     def rebuild_words(self) -> None:
-        """Build what words are found by anew, from the chunks."""
-        for table in ("postings", "words", "spoken"):
+        """Rebuild the keyword index from the chunks."""
+        for table in ("postings", "vocabulary", "chunk_texts"):
             self._session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
         self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
-        known = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
-        for number, (note_id, owner) in enumerate(self._session.rows(known), 1):
+        statement = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
+        for number, (note_id, owner) in enumerate(self._session.rows(statement), 1):
             self._words.add(self._word_rows([note_id]), owner)
             if number % _AT_ONCE == 0:
                 self._words.write()
         self._words.write()
 
+    @override
     def workspace_root(self, chunk_id: int) -> str:
-        """Return the workspace that a chunk is in."""
         return str(
             self._session.value(
                 f"""
@@ -218,31 +220,32 @@ class Notes:
             )
         )
 
+    @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
-        """Return the id of a note, if it is in the index."""
-        return self._known(workspace_id, path, None)[0]
+        return self._find_note(workspace_id, path, None)[0]
 
+    @override
     def chunk_ids(self, note_id: int) -> list[int]:
-        """Return the ids of a note's chunks, in order."""
         rows = self._session.rows(
-            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s ORDER BY c.seq",
+            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"
+            " ORDER BY c.seq",
             id=note_id,
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    # -- how they do it ----------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def _owner(self, workspace_id: int) -> str:
         if workspace_id not in self._owners:
-            asked = f"SELECT owner FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s"
-            self._owners[workspace_id] = self._session.value(asked, id=workspace_id)
+            statement = f"SELECT owner FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s"
+            self._owners[workspace_id] = self._session.value(statement, id=workspace_id)
         return self._owners[workspace_id]
 
-    def _known(
+    def _find_note(
         self, workspace_id: int, path: str, moved_from: int | None
     ) -> tuple[int | None, str | None]:
         """Return id and hash of the note at a path, else of the one that moved there."""
-        found = self._session.row(
+        note = self._session.row(
             f"""
             SELECT n.id, n.hash FROM notes n WHERE {of_agent("n")}
                 AND n.workspace_id = %(workspace)s AND n.path = %(path)s
@@ -250,10 +253,10 @@ class Notes:
             workspace=workspace_id,
             path=path,
         )
-        if found is None and moved_from is not None:
-            asked = f"SELECT n.id, n.hash FROM notes n WHERE {of_agent('n')} AND n.id = %(id)s"
-            found = self._session.row(asked, id=moved_from)
-        return found or (None, None)
+        if note is None and moved_from is not None:
+            statement = f"SELECT n.id, n.hash FROM notes n WHERE {of_agent('n')} AND n.id = %(id)s"
+            note = self._session.row(statement, id=moved_from)
+        return note or (None, None)
 
     def _word_rows(self, note_ids: Sequence[int]) -> list[WordRow]:
         rows = self._session.rows(
@@ -269,7 +272,7 @@ class Notes:
     def _put_row(
         self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None, owner: str
     ) -> int:
-        held = note.meta if file.recipe == FACT else {}
+        validity = note.meta if file.recipe == FACT_RECIPE else {}
         row: dict[str, Any] = {
             "workspace_id": workspace_id,
             "path": file.path,
@@ -284,8 +287,8 @@ class Notes:
             "meta": json.dumps(note.meta, ensure_ascii=False),
             "tags": sorted({tag.casefold() for tag in note.tags}),
             "links": sorted({*note.links}),
-            "held_from": held.get("from"),
-            "held_until": held.get("until"),
+            "held_from": validity.get("from"),
+            "held_until": validity.get("until"),
             "owner": owner,
         }
         if old_id is None:
@@ -358,9 +361,9 @@ class Notes:
 
 
 def owner_of(root: str) -> str:
-    """Return whose the rows of a workspace are: '' for notes, else the scope of the facts."""
+    """Return the owner of a workspace's rows: '' for notes, else the scope of the facts."""
     return (
-        root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_SUFFIX)
+        root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_PREFIX)
         if root.startswith(FACT_WORKSPACE)
         else ""
     )

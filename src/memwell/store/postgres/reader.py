@@ -7,91 +7,135 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memwell.model import Context, Hit
+from memwell.store.contract import override
+from memwell.store.contract.index import Chunks, Keywords, Reader
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
-from memwell.store.postgres.bm25 import WordLeg, Words
-from memwell.store.postgres.browse import NoteListing
+from memwell.store.postgres.bm25 import PostingsRunner
+from memwell.store.postgres.browse import PostgresNoteListing
+from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.notes import Notes
+from memwell.store.postgres.notes import PostgresNotes
+from memwell.store.postgres.postings import chunks_matching
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.spaces import Spaces
+from memwell.store.postgres.spaces import PostgresSpaces, PostgresVectors
 from memwell.store.postgres.sql import Values, of_agent
-from memwell.store.postgres.vocabulary import Vocabulary
-from memwell.store.postgres.workspace_list import Cooldowns
+from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.rows import group_neighbours, join_chunks, surface_form, to_hit
 from memwell.store.words.normalise import WORDS_VERSION
-from memwell.store.words.query import unknown_words
+from memwell.store.words.query import excluded_condition, required_condition, unknown_words
+from memwell.store.words.ranking import POOL, ideal_score, match_scores, rank_chunks
 
 if TYPE_CHECKING:
-    from memwell.embed.base import Matrix
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.snapshot import Array
+    pass
 
 
-class Reader:
-    """One state of an index."""
+class PostgresReader(Reader):
+    """The parts of one state, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._lexicon = Vocabulary(session)
-        self._words: WordLeg = Words(session, self._lexicon)
-        self.notes = Notes(session)
-        self.spaces = Spaces(session)
-        self.cooldowns = Cooldowns(session)
-        self.listing = NoteListing(session)
-        self.vector_problem = ""
 
+    @override
     @cached_property
     def total(self) -> int:
-        """How many chunks there are."""
-        return self._lexicon.total
+        return self.keywords.known.total
 
-    # -- words -------------------------------------------------------------------------------------
+    @override
+    @cached_property
+    def notes(self) -> PostgresNotes:
+        return PostgresNotes(self._session)
 
-    def keyword_problem(self) -> str:
-        """Return why words cannot be searched, or "" if they can."""
-        asked = f"SELECT words_version FROM indexes i WHERE {of_agent('i')}"
-        built = self._session.value(asked)
-        return "" if built in (None, WORDS_VERSION) else "what words are found by is out of date"
+    @override
+    @cached_property
+    def chunks(self) -> PostgresChunks:
+        return PostgresChunks(self._session)
 
-    def search_keywords(self, query: WordQuery, limit: int) -> list[Match]:
-        """Return the keyword leg's best matches."""
-        return self._words.search(query, limit)
+    @override
+    @cached_property
+    def keywords(self) -> PostgresKeywords:
+        return PostgresKeywords(self._session)
 
-    def word_scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return what the keyword leg says of some chunks."""
-        return self._words.scores_of(query, chunk_ids)
+    @override
+    @cached_property
+    def vectors(self) -> PostgresVectors:
+        return PostgresVectors(self._session, self.keywords)
 
-    def ideal_word_score(self, query: WordQuery) -> float:
-        """Return about what a chunk of average length scores that holds every word that ranks."""
-        return self._words.ideal(query)
+    @override
+    @cached_property
+    def spaces(self) -> PostgresSpaces:
+        return PostgresSpaces(self._session)
 
+    @override
+    @cached_property
+    def cooldowns(self) -> PostgresCooldowns:
+        return PostgresCooldowns(self._session)
+
+    @override
+    @cached_property
+    def listing(self) -> PostgresNoteListing:
+        return PostgresNoteListing(self._session)
+
+
+class PostgresKeywords(Keywords):
+    """The keyword index in tables of postings."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.known = PostgresVocabulary(session)
+
+    def restriction(self, query: WordQuery, values: Values) -> str:
+        """Return the required and excluded words of a query as conditions on ``chunks c``."""
+        required = required_condition(query, self.known)
+        excluded = excluded_condition(query, self.known)
+        sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
+        return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
+
+    @override
+    def problem(self) -> str:
+        built = self._session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
+        return "" if built in (None, WORDS_VERSION) else "the keyword index is out of date"
+
+    @override
+    def search(self, query: WordQuery, limit: int) -> list[Match]:
+        self.known.prepare(query)
+        runner = PostingsRunner(self._session, self.known, query, max(limit, POOL))
+        return rank_chunks(runner, self.known, query, limit)
+
+    @override
+    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
+        self.known.prepare(query)
+        runner = PostingsRunner(self._session, self.known, query, len(chunk_ids), chunk_ids)
+        return match_scores(runner, self.known, query)
+
+    @override
+    def ideal_score(self, query: WordQuery) -> float:
+        self.known.prepare(query)
+        return ideal_score(self.known, query)
+
+    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index sees it, beside the letters it came from."""
-        return self._lexicon.tokens(text)
+        return self.known.tokens(text)
 
+    @override
     def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold a token."""
-        return self._lexicon.document_frequency(token)
+        return self.known.document_frequency(token)
 
+    @override
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
-        """Return those words that no chunk holds."""
-        return unknown_words(words, self._lexicon)
+        return unknown_words(words, self.known)
 
+    @override
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
-        """Yield the tokens of a length, each with how many chunks hold it."""
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')}"
+            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
             " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
             shortest=shortest,
             longest=longest,
         )
         return iter(rows)
 
+    @override
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
-        """Return a word of the notes that `token` stands for: the index holds only stems.
-
-        None if only notes hold it that may not be looked at.
-        """
         values = Values(token=token)
         found = self._session.value(
             f"""
@@ -105,41 +149,21 @@ class Reader:
         )
         return None if found is None else surface_form(token, like, found, self.tokens)
 
-    # -- meaning -----------------------------------------------------------------------------------
+    @override
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        return _has_any(
+            self._session, chunk_ids, values := Values(), self.restriction(query, values)
+        )
 
-    def nearest(
-        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
-    ) -> list[Match]:
-        """Return the chunks nearest to a vector, best first, of those that a query allows.
 
-        Without `words` only its filters count, not what must or must not be in a chunk.
-        """
-        values = Values()
-        condition = filter_sql(query.filters, values)
-        if words:
-            condition += self._words.restriction(query, values)
-        return self.spaces.nearest(space, vector, condition, values, limit)
+class PostgresChunks(Chunks):
+    """Reads chunks inside one transaction."""
 
-    def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return what the meaning leg says of some chunks."""
-        return self.spaces.cosines(space, vector, chunk_ids)
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    def vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
-        """Return the first vector of each chunk that has one."""
-        return self.spaces.first_vectors(space, chunk_ids)
-
-    def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
-        return self.spaces.windows(space, chunk_ids)
-
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
-        """Return vectors spread evenly over a space, each with its note."""
-        return self.spaces.some_vectors(space, most)
-
-    # -- chunks ------------------------------------------------------------------------------------
-
+    @override
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
-        """Return the neighbours of those chunks that are short, with them, on average."""
         rows = self._session.rows(
             f"""
             SELECT c.id, o.id, length(c.text), length(o.text)
@@ -155,16 +179,16 @@ class Reader:
         )
         return group_neighbours(rows, shorter_than)
 
+    @override
     def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the path and the date of each chunk's note."""
         rows = self._session.rows(
             f"SELECT c.id, n.path, n.date FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s)",
             ids=[*chunk_ids],
         )
         return {chunk_id: (path, date) for chunk_id, path, date in rows}
 
+    @override
     def context(self, chunk_id: int, whole_section: bool) -> Context:
-        """Return a chunk with those beside it, or with all of its section."""
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
         rows = self._session.rows(
             f"""
@@ -176,20 +200,12 @@ class Reader:
         )
         return join_chunks(rows)
 
+    @override
     def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
-        """Whether filters let any of some chunks through."""
-        return self._any(chunk_ids, values := Values(), filter_sql(filters, values))
+        return _has_any(self._session, chunk_ids, values := Values(), filter_sql(filters, values))
 
-    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
-        """Whether any of some chunks holds what must match and nothing that must not."""
-        return self._any(chunk_ids, values := Values(), self._words.restriction(query, values))
-
-    def _any(self, chunk_ids: Sequence[int], values: Values, condition: str) -> bool:
-        asked = f"SELECT EXISTS (SELECT 1 FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s) {condition})"
-        return bool(self._session.value(asked, ids=[*chunk_ids], **values))
-
-    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
-        """Return the chunks that filters alone ask for, newest notes first."""
+    @override
+    def list_filtered(self, filters: Filters, limit: int) -> list[int]:
         if not filters.selects_content:
             return []
         values = Values(limit=limit)
@@ -202,8 +218,8 @@ class Reader:
         )
         return [chunk_id for (chunk_id,) in rows]
 
+    @override
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
-        """Turn chunk ids with their relevance into hits."""
         rows = self._session.rows(
             f"""
             SELECT c.id, n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading,
@@ -216,6 +232,12 @@ class Reader:
         )
         found = {chunk_id: row for chunk_id, *row in rows}
         return (to_hit(found[chunk_id], relevance) for chunk_id, relevance in matches)
+
+
+def _has_any(session: Session, chunk_ids: Sequence[int], values: Values, condition: str) -> bool:
+    """Whether any of the chunks satisfies a condition on ``chunks c`` and ``notes n``."""
+    asked = f"SELECT EXISTS (SELECT 1 FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s) {condition})"
+    return bool(session.value(asked, ids=[*chunk_ids], **values))
 
 
 _OF_CHUNKS = f"""

@@ -1,7 +1,7 @@
-"""Vector spaces in PostgreSQL; see ../spaces.py for what holds of them.
+"""Vector spaces in PostgreSQL.
 
-A vector is of pgvector's type, keyed by chunk, space and window (`piece`); NULL where the model
-read nothing. It leaves as little-endian float32, as SQLite keeps it.
+A vector is of pgvector's type, keyed by chunk, space and window; NULL where the model read nothing.
+It leaves as little-endian float32, as SQLite keeps it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memwell.store.contract.query import Match
+from memwell.store.contract import override
+from memwell.store.contract.index import Vectors
+from memwell.store.contract.query import Match, WordQuery
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
+from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import of_agent
-from memwell.store.sqlite.spaces import (
-    FILLING,
-    LIVE,
-    RETIRED,
-    Space,
-    WaitingChunk,
-    decode,
-    encode,
-    with_headings,
-)
+from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.rows import decode, encode, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array
+    from memwell.store.postgres.reader import PostgresKeywords
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
@@ -35,10 +32,10 @@ _COLUMNS = (
     f" unrelated_deviation, {vector_index('s')}"
 )
 _ROWS_A_CHUNK = 4
-"""Rows that are looked at for each chunk that is wanted."""
+"""Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
 
 
-class Spaces:
+class PostgresSpaces(Spaces):
     """Reads and writes the vectors of all spaces inside one transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -46,8 +43,8 @@ class Spaces:
 
     # -- spaces ------------------------------------------------------------------------------------
 
+    @override
     def all(self) -> list[Space]:
-        """Return every space: the live one, those being filled, those retired last."""
         rows = self._session.rows(
             f"""
             SELECT {_COLUMNS} FROM spaces s WHERE {of_agent("s")}
@@ -56,14 +53,7 @@ class Spaces:
         )
         return [Space(*row) for row in rows]
 
-    def live(self) -> Space | None:
-        """Return the space that answers, if there is one."""
-        return next((space for space in self.all() if space.state == LIVE), None)
-
-    def find(self, fingerprint: str) -> Space | None:
-        """Return the space of a fingerprint."""
-        return next((space for space in self.all() if space.fingerprint == fingerprint), None)
-
+    @override
     def open(
         self,
         fingerprint: str,
@@ -73,7 +63,6 @@ class Spaces:
         settings: Mapping[str, Any],
         at: str,
     ) -> Space:
-        """Return the space of a fingerprint to be filled; the first of all is live at once."""
         self._alone()
         self._session.run(
             """
@@ -96,8 +85,8 @@ class Spaces:
         assert space is not None
         return space
 
+    @override
     def go_live(self, space: Space, at: str) -> None:
-        """Let a space answer from now on; the one before is kept, retired."""
         self._alone()
         self._session.run(
             f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
@@ -107,12 +96,12 @@ class Spaces:
         )
         self._change(space, state=LIVE, retired_at=None)
 
+    @override
     def retire(self, space: Space, at: str) -> None:
-        """Stop filling a space; its vectors are kept."""
         self._change(space, state=RETIRED, retired_at=at)
 
+    @override
     def pin(self, space: Space, chain: str) -> None:
-        """Record that the user chose a space, whatever the chain would choose."""
         self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
         self._change(space, pinned=chain)
 
@@ -123,7 +112,7 @@ class Spaces:
         )
 
     def _alone(self) -> None:
-        """Keep others from opening or switching spaces until this transaction ends."""
+        """Keep other processes from opening or switching spaces until this transaction ends."""
         self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
 
     def _change(self, space: Space, **columns: Any) -> None:
@@ -134,15 +123,15 @@ class Spaces:
             **columns,
         )
 
-    # -- what is in them ---------------------------------------------------------------------------
+    # -- vectors -----------------------------------------------------------------------------------
 
+    @override
     def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many there are."""
         total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {of_agent('c')}"))
         return total - self.count_waiting(space), total
 
+    @override
     def has_vectors(self, space: Space) -> bool:
-        """Whether anything can be found in a space."""
         return bool(
             self._session.value(
                 f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {of_agent('v')}"
@@ -151,11 +140,12 @@ class Spaces:
             )
         )
 
+    @override
     def count_waiting(self, space: Space) -> int:
-        """Return how many chunks have no vector in a space yet."""
         statement = f"SELECT count(*) FROM chunks c WHERE {WAITING}"
         return int(self._session.value(statement, **bound(space)))
 
+    @override
     def waiting(
         self, space: Space, limit: int, among: Sequence[int] | None = None
     ) -> list[WaitingChunk]:
@@ -186,26 +176,27 @@ class Spaces:
         chunks = [chunk_id for chunk_id, _, _ in rows]
         self._session.run(
             f"""
-            INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
-            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.piece, new.vector::vector, c.owner
-            FROM unnest(%(chunks)s::bigint[], %(pieces)s::int[], %(vectors)s::text[])
-                AS new (chunk_id, piece, vector)
+            INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
+            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.window_number, new.vector::vector,
+                   c.owner
+            FROM unnest(%(chunks)s::bigint[], %(windows)s::int[], %(vectors)s::text[])
+                AS new (chunk_id, window_number, vector)
             JOIN (
                 SELECT c.id, c.owner FROM chunks c
                 WHERE {of_agent("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
             ) AS c ON c.id = new.chunk_id
-            ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
+            ON CONFLICT (tenant, agent, chunk_id, space_id, window_number) DO NOTHING
             """,
             space=space.id,
             chunks=chunks,
-            pieces=[number for _, number, _ in rows],
+            windows=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
         )
         self._session.run(
             f"""
-            WITH no_longer_lent AS (
+            WITH replaced AS (
                 DELETE FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
-                    AND v.chunk_id = ANY(%(chunks)s) AND v.piece < 0
+                    AND v.chunk_id = ANY(%(chunks)s) AND v.window_number < 0
             )
             DELETE FROM leases l WHERE {of_agent("l")} AND l.space_id = %(space)s
                 AND l.chunk_id = ANY(%(chunks)s)
@@ -214,34 +205,44 @@ class Spaces:
             chunks=chunks,
         )
 
+    @override
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        """Record that every chunk there is now has its vectors."""
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
             WHERE {of_agent("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
             **bound(space),
-        )  # in one statement: others may write meanwhile
+        )  # in one statement: another process may write chunks between two
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
 
+    @override
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        """Record the cosine that the model gives to a question and an unrelated passage."""
         self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
 
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, bytes]]:
-        """Return vectors spread evenly over a space, each with its note."""
+
+class PostgresVectors(Vectors):
+    """Reads and searches vectors inside one transaction."""
+
+    problem = ""
+
+    def __init__(self, session: Session, keywords: PostgresKeywords) -> None:
+        self._session = session
+        self._keywords = keywords
+
+    @override
+    def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         rows = self._session.rows(
             f"""
             WITH spread AS (
-                SELECT v.chunk_id, v.piece, count(*) OVER () AS total,
-                       row_number() OVER (ORDER BY v.chunk_id, v.piece) AS number
+                SELECT v.chunk_id, v.window_number, count(*) OVER () AS total,
+                       row_number() OVER (ORDER BY v.chunk_id, v.window_number) AS number
                 FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
             )
             SELECT c.note_id, vector_send(v.vector) FROM spread s
             JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s
-                AND v.chunk_id = s.chunk_id AND v.piece = s.piece
+                AND v.chunk_id = s.chunk_id AND v.window_number = s.window_number
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
             ORDER BY s.number LIMIT %(most)s
@@ -251,8 +252,8 @@ class Spaces:
         )
         return [(note, little_endian(vector)) for note, vector in rows]
 
-    def first_vectors(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
-        """Return the vector of each chunk's first window."""
+    @override
+    def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         import numpy as np
 
         rows = self._session.rows(
@@ -260,21 +261,21 @@ class Spaces:
             SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL
-            ORDER BY v.chunk_id, v.piece
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
         )
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
+    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        """Return all vectors of each chunk that was embedded; none where the model read nothing."""
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.piece >= 0
-            ORDER BY v.chunk_id, v.piece
+                AND v.window_number >= 0
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
@@ -282,8 +283,8 @@ class Spaces:
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return decode(sent, space.dimensions)
 
+    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return the cosine of each chunk that has a vector: that of its best window."""
         rows = self._session.rows(
             f"""
             SELECT v.chunk_id, max({COSINE}) FROM vectors v
@@ -296,14 +297,15 @@ class Spaces:
         )
         return dict(rows)
 
+    @override
     def nearest(
-        self, space: Space, vector: Array, condition: str, values: Mapping[str, Any], limit: int
+        self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
-        """Return the chunks nearest to a vector, best first.
-
-        All are compared, unless the space has an index of its own. The condition is one on the
-        tables ``chunks c`` and ``notes n``.
-        """
+        """Compare all vectors, unless the space has a vector index of its own."""
+        values = Values()
+        condition = filter_sql(query.filters, values)
+        if words:
+            condition += self._keywords.restriction(query, values)
         among = f"""
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
@@ -312,16 +314,21 @@ class Spaces:
             FROM vectors v {among if condition else ""}
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
-        query = literal(vector.astype("<f4").tobytes())
         most = _ROWS_A_CHUNK * limit
-        asked = {**values, "space": space.id, "query": query, "limit": limit, "most": most}
+        asked = {
+            **values,
+            "space": space.id,
+            "query": literal(vector.astype("<f4").tobytes()),
+            "limit": limit,
+            "most": most,
+        }
         rows = self._nearest_by_index(space, allowed, asked) if space.location else []
         if not (rows and len(rows) == limit and rows[0][-1] == most):
             rows = self._nearest_by_scan(allowed, asked)
         return [Match(chunk_id, cosine) for chunk_id, cosine, _ in rows]
 
     def _nearest_by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
-        """Return what the index of a space finds: it goes on until enough passes the condition."""
+        """Search the index of a space, which goes on until enough rows meet the condition."""
         self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
         self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
         size = space.dimensions
@@ -331,7 +338,7 @@ class Spaces:
         return self._session.rows_inlined(_best(allowed, near_to), **asked)
 
     def _nearest_by_scan(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
-        """Return the nearest of all, of more rows where some chunks have very many."""
+        """Compare all vectors; read more rows if some chunks have very many windows."""
         while True:
             rows = self._session.rows(_best(allowed, "cosine DESC, v.chunk_id"), **asked)
             if len(rows) == asked["limit"] or not rows or rows[0][-1] < asked["most"]:
@@ -354,33 +361,34 @@ def _best(allowed: str, order: str) -> str:
 
 
 COSINE = "-(v.vector <#> %(query)s::vector)"
-"""Of vectors of unit length the inner product, which pgvector gives the other way round."""
+"""The inner product of unit vectors; pgvector returns it with the opposite sign."""
 
 
-def reuse_old_vectors(session: Session, note_id: int, former: Sequence[int]) -> None:
-    """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
+def reuse_old_vectors(session: Session, note_id: int, old_ids: Sequence[int]) -> None:
+    """Let new chunks of a note use the vectors of its old chunks on the same lines."""
     session.run(
         f"""
-        INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
+        INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
         SELECT %(tenant)s, %(agent)s, new.id, v.space_id, -row_number() OVER (
-                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.piece
+                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.window_number
                ), v.vector, new.owner
         FROM chunks old JOIN vectors v ON {of_agent("v")} AND v.chunk_id = old.id
         JOIN chunks new ON {of_agent("new")} AND new.note_id = %(note)s AND new.id > old.id
             AND new.start_line <= old.end_line AND new.end_line >= old.start_line
-        WHERE {of_agent("old")} AND old.id = ANY(%(former)s) AND v.vector IS NOT NULL
+        WHERE {of_agent("old")} AND old.id = ANY(%(old_ids)s) AND v.vector IS NOT NULL
             AND NOT EXISTS (
                 SELECT 1 FROM vectors own WHERE {of_agent("own")} AND own.chunk_id = new.id
             )
         """,
         note=note_id,
-        former=[*former],
+        old_ids=[*old_ids],
     )
 
 
 WAITING = f"""{of_agent("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
         SELECT 1 FROM vectors v
-        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
+        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s
+            AND v.window_number >= 0
     )
 """
 
@@ -391,7 +399,7 @@ def bound(space: Space) -> dict[str, int]:
 
 
 def literal(blob: bytes) -> str | None:
-    """Return a vector as pgvector reads it; None of an empty one."""
+    """Return a vector as text for pgvector; None for an empty one."""
     import numpy as np
 
     if not blob:
@@ -400,7 +408,7 @@ def literal(blob: bytes) -> str | None:
 
 
 def little_endian(sent: bytes) -> bytes:
-    """Return a vector as SQLite keeps it, from how pgvector sends it: a header, then big-endian."""
+    """Convert a vector from pgvector's format (a header, then big-endian) to little-endian."""
     import numpy as np
 
     return np.frombuffer(sent, dtype=">f4", offset=4).astype("<f4").tobytes()

@@ -11,13 +11,13 @@ import datetime as dt
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
+from memwell.store.contract.values import BackupReport, RestoreReport
 from memwell.store.sqlite.database import (
     Database,
     _checksum_vfs,
@@ -27,29 +27,10 @@ from memwell.store.sqlite.database import (
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.filesystem import make_private_folder
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
-
-
-@dataclass(frozen=True, slots=True)
-class BackupReport:
-    """A copy that was made."""
-
-    file: str
-    facts: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreReport:
-    """What was put back, and where that lies which was there before."""
-
-    file: str
-    facts: int
-    kept: str | None
-    revision: int
 
 
 # -- a copy ----------------------------------------------------------------------------------------
@@ -263,7 +244,7 @@ def _clear_indexes(home: Path) -> None:
     wider one only is not told of it. An index that cannot be written now follows the revisions.
     """
     for file in sorted(home.glob("agents/*/index.db")):
-        index = Index(file)
+        index = SqliteIndex(file)
         try:
             with contextlib.suppress(MemwellError), index.writing() as notes:
                 for workspace in notes.fact_workspaces().values():

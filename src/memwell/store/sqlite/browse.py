@@ -3,58 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from memwell.model import Chunk
-from memwell.store.browse import (
-    ExportedNote,
-    ListedNote,
-    MapPoint,
-    to_chunk,
-    to_exported_note,
-    to_map_point,
-)
-from memwell.store.rows import FACT_WORKSPACE
+from memwell.store.contract import override
+from memwell.store.contract.index import NoteListing
+from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, ListedNote, MapPoint
+from memwell.store.rows import to_chunk, to_exported_note, to_map_point
 
 if TYPE_CHECKING:
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.backend import Stored
-
-Numbers = Callable[["Space", Sequence[tuple[int, "Stored"]]], list[tuple[int, bytes]]]
-"""Returns what rows of vectors stand for, each with what came with it."""
+    from memwell.store.contract.values import Space
+    from memwell.store.sqlite.reader import SqliteVectors
 
 
-class NoteListing:
+class SqliteNoteListing(NoteListing):
     """What there is in some workspaces."""
 
-    def __init__(self, connection: apsw.Connection, numbers: Numbers) -> None:
+    def __init__(self, connection: apsw.Connection, vectors: SqliteVectors) -> None:
         self._connection = connection
-        self._numbers = numbers
+        self._vectors = vectors
 
+    @override
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
-        """Return the notes (of a path), the newest first, those without a date last."""
         return [
             ListedNote(path, root, title, date, tuple(json.loads(tags)), chunks)
             for path, root, title, date, tags, chunks in self._rows(_NOTES, roots, path=path)
         ]
 
+    @override
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
-        """Return the passages of a note, in order."""
         return [to_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
 
+    @override
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
-        """Return one in `step` passages, each with its vector as little-endian float32."""
         rows = self._rows(_LANDSCAPE, roots, space=space.id, step=step)
-        numbers = self._numbers(space, [(at, row[-1]) for at, row in enumerate(rows)])
-        return [(to_map_point(rows[at][:-1]), vector) for at, vector in numbers]
+        vectors = self._vectors.read(space, [(at, row[-1]) for at, row in enumerate(rows)])
+        return [(to_map_point(rows[at][:-1]), vector) for at, vector in vectors]
 
+    @override
     def export(self, after: int, limit: int) -> list[ExportedNote]:
-        """Return notes of every workspace with all that is known of them, by id, after one."""
         rows: Any = self._connection.execute(_WHOLE, (after, limit)).fetchall()
         return [
             to_exported_note(

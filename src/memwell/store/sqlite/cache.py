@@ -14,6 +14,8 @@ import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.hashing import digest_of
+from memwell.store.contract import override
+from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
 
 if TYPE_CHECKING:
@@ -36,15 +38,15 @@ MIGRATIONS = (
 _TRIMMED_TO = 0.9
 
 
-class VectorCache:
+class SqliteVectorCache(VectorCache):
     """Vectors by text, for one agent."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.database = Database(path, MIGRATIONS)
         self._most_bytes = most_bytes
 
+    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of those texts that were embedded before."""
         by_digest = {digest_of(text): text for text in texts}
         found: dict[str, Matrix] = {}
         try:
@@ -60,8 +62,8 @@ class VectorCache:
             self._start_again_after(error)
         return found
 
+    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        """Keep vectors, or record that they were used again."""
         rows = [
             (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
             for text, matrix in vectors
@@ -75,8 +77,8 @@ class VectorCache:
         except MemwellError as error:
             self._start_again_after(error)
 
+    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
-        """Delete the vectors of texts, every trace of them; False while a reader holds some."""
         if not self.database.path.exists():
             return True
         try:
@@ -89,8 +91,8 @@ class VectorCache:
         except MemwellError as error:
             return self._start_again_after(error)
 
+    @override
     def trim(self) -> None:
-        """Delete what was not used for longest, where there is too much."""
         files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
         if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
             return  # without counting
@@ -111,6 +113,7 @@ class VectorCache:
         except MemwellError as error:
             self._start_again_after(error)
 
+    @override
     def close(self) -> None:
         """Let go of the file."""
         self.database.close()

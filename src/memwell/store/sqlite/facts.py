@@ -7,150 +7,127 @@ is unknown, a text of another scope no duplicate.
 
 from __future__ import annotations
 
-import secrets
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import apsw
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from memwell.store.contract.values import BackupReport, RestoreReport
 
 from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTakenError
+from memwell.store.contract import override
+from memwell.store.contract.facts import FactFile, Facts, FactStore, IdTakenError
+from memwell.store.contract.values import FactFilter
+from memwell.store.rows import FACT_COLUMNS, fact_values
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 
-T = TypeVar("T")
-
-COLUMNS = (
-    "id, text, category, source, origin, importance, confidence, decay_class, created_at,"
-    " confirmed_at, expires_at, valid_from, valid_until, superseded_by, scope, target"
-)
 _TAGS = "(SELECT group_concat(tag, char(10)) FROM fact_tags WHERE fact_id = f.id)"
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Without i, l, o and u: easy to read out, and no words by chance."""
-_BITS = 50
-_making, _newest = threading.Lock(), [0, 0]
-"""The millisecond and the number of the id that was made last."""
 
 
-def new_id(now_ms: int) -> str:
-    """Return an id that sorts by time: 10 signs for the millisecond, 10 by chance.
+class MemoryFile(Database, FactFile):
+    """memory.db: it keeps every commit through a power cut, and nothing of what was deleted."""
 
-    Those that one process makes in the same millisecond sort in the order they were made in.
-    """
-    with _making:
-        last, number = _newest
-        number = number + 1 if last == now_ms else secrets.randbits(_BITS - 1)
-        _newest[:] = now_ms, number
-    return _signs(now_ms) + _signs(number)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, FACT_MIGRATIONS, durable=True)
 
+    @override
+    def copies(self) -> list[Path]:
+        with fact_errors(self.path), self.reading() as connection:
+            rows: Any = connection.execute("SELECT file FROM copies").fetchall()
+        beside = self.path.parent.glob(f"{self.path.name}.*")
+        files = {*beside, *(Path(file) for (file,) in rows)}
+        return sorted(file for file in files if file.is_file())
 
-def _signs(number: int) -> str:
-    """Return the last 50 bits of a number in 10 signs."""
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(_BITS - 5, -1, -5))
+    @override
+    def backup(self, target: Path, *, force: bool = False) -> BackupReport:
+        from memwell.store.sqlite.backup import create_backup
 
+        return create_backup(self, target, force=force)
 
-@dataclass(frozen=True, slots=True)
-class FactFilter:
-    """Which facts are meant, of those that are visible; all by default."""
+    @override
+    def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
+        from memwell.store.sqlite.backup import restore
 
-    ids: tuple[str, ...] | None = None
-    normalised: str | None = None
-    scope: str | None = None
-    category: str | None = None
-    tag: str | None = None
-    source: str | None = None
-    superseded: bool = False
-    """Whether those that were superseded are meant too."""
-    expired_before: str | None = None
-    """Only those that expire by this time."""
-    live_at: str | None = None
-    """Only those that have not expired by this time."""
-    as_of: str | None = None
-    """Those that were held true at this time, whatever became of them."""
+        return restore(self, backup, now)
 
 
-class FactStore:
+class SqliteFactStore(FactStore):
     """The facts of one home."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database(path, FACT_MIGRATIONS, durable=True)
+        self._file = MemoryFile(path)
 
+    @override
+    @property
+    def file(self) -> MemoryFile:
+        return self._file
+
+    @override
+    @property
+    def location(self) -> str:
+        return str(self._file.path)
+
+    @override
     @property
     def home(self) -> Path:
-        """The folder that files of agents lie in."""
-        return self.database.path.parent
+        return self._file.path.parent
 
+    @override
     @property
     def exists(self) -> bool:
-        """Whether anything can have been remembered yet."""
-        return self.database.path.exists()
+        return self._file.path.exists()
 
-    def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation: no server interrupts it."""
-        return operation()
-
-    def indexes(self) -> Iterator[Index]:
-        """Yield the index of every agent, each open until the next."""
+    @override
+    def indexes(self) -> Iterator[SqliteIndex]:
         for folder in sorted(self.home.glob("agents/*/")):
-            with closing(Index(folder / "index.db")) as index:
+            with closing(SqliteIndex(folder / "index.db")) as index:
                 yield index
 
-    def scrub(self) -> bool:
-        """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
-        return self.database.scrub()
-
+    @override
     def close(self) -> None:
-        """Close every connection."""
-        self.database.close()
+        self._file.close()
 
+    @override
     @contextmanager
-    def for_viewer(self, viewer: Viewer) -> Iterator[Facts]:
-        """Lend one unchanging state, as a viewer sees it."""
-        with fact_errors(self.database.path), self.database.reading() as connection:
-            yield Facts(connection, viewer)
+    def for_viewer(self, viewer: Viewer) -> Iterator[SqliteFacts]:
+        with fact_errors(self._file.path), self._file.reading() as connection:
+            yield SqliteFacts(connection, viewer)
 
+    @override
     @contextmanager
-    def change(self, viewer: Viewer) -> Iterator[Facts]:
-        """Lend the facts of a viewer for changes, inside one transaction that outlives a crash."""
-        with fact_errors(self.database.path), self.database.writing() as connection:
-            yield Facts(connection, viewer)
+    def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
+        with fact_errors(self._file.path), self._file.writing() as connection:
+            yield SqliteFacts(connection, viewer)
 
+    @override
     def revision(self) -> int:
-        """Return a number that grows with every change."""
         if not self.exists:
             return 0
-        with fact_errors(self.database.path), self.database.reading() as connection:
+        with fact_errors(self._file.path), self._file.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
+    @override
     def pending_erasures(self) -> dict[str, bytes]:
-        """Return what was forgotten and may have left traces: ids, and the digests of texts."""
         if not self.exists:
             return {}
-        with fact_errors(self.database.path), self.database.reading() as connection:
+        with fact_errors(self._file.path), self._file.reading() as connection:
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
             return dict(rows)
 
+    @override
     def clear_pending(self, ids: Iterable[str]) -> None:
-        """Note that nothing is left of what was forgotten."""
-        with fact_errors(self.database.path), self.database.writing() as connection:
+        with fact_errors(self._file.path), self._file.writing() as connection:
             rows = ((fact_id,) for fact_id in ids)
             connection.executemany("DELETE FROM unfinished WHERE id = ?", rows)
-
-    def copies(self) -> list[Path]:
-        """Return where copies of the memory were written that are still there."""
-        with fact_errors(self.database.path), self.database.reading() as connection:
-            rows: Any = connection.execute("SELECT file FROM copies").fetchall()
-        beside = self.database.path.parent.glob(f"{self.database.path.name}.*")
-        found = {*beside, *(Path(file) for (file,) in rows)}
-        return sorted(file for file in found if file.is_file())
 
 
 @contextmanager
@@ -166,7 +143,7 @@ def fact_errors(path: Path) -> Iterator[None]:
         raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error
 
 
-class Facts:
+class SqliteFacts(Facts):
     """Reads and writes facts over one connection, for one viewer."""
 
     def __init__(self, connection: apsw.Connection, viewer: Viewer) -> None:
@@ -188,25 +165,18 @@ class Facts:
         """
         return self._connection.execute(restricted, (*scopes, *values)).fetchall()
 
+    @override
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
-        """Return facts, the newest first."""
         conditions, values = _conditions(which)
         rows = self._visible(
-            f"SELECT {COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
+            f"SELECT {FACT_COLUMNS}, {_TAGS} FROM facts f WHERE {conditions}"
             " ORDER BY +f.id DESC LIMIT ?",
             (*values, limit),
         )
         return [_fact(row) for row in rows]
 
-    def get(self, fact_id: str) -> Fact:
-        """Return a fact, or say that there is none of that id."""
-        found = self.find(FactFilter(ids=(fact_id,), superseded=True))
-        if not found:
-            raise fact_not_found(fact_id)
-        return found[0]
-
+    @override
     def history(self, fact_id: str) -> list[FactEvent]:
-        """Return what happened to a fact, and to those it superseded, the oldest first."""
         self.get(fact_id)
         rows = self._visible(
             """,
@@ -222,10 +192,10 @@ class Facts:
         )
         return [FactEvent(*row) for row in rows]
 
+    @override
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
-        """Return what changed after a revision: facts as they are now, and ids that are gone."""
         rows = self._visible(
-            f"SELECT {COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
+            f"SELECT {FACT_COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
@@ -233,37 +203,37 @@ class Facts:
 
     # -- writing: only what is visible can be named ------------------------------------------------
 
+    @override
     def add(self, fact: Fact, folded: str) -> None:
-        """Write a new fact."""
         self._connection.execute(
             f"""
-            INSERT INTO fact_rows ({COLUMNS}, folded, revision)
+            INSERT INTO fact_rows ({FACT_COLUMNS}, folded, revision)
             VALUES ({", ".join("?" * 18)})
             """,
-            (*values_of(fact), folded, self._next_revision()),
+            (*fact_values(fact), folded, self._next_revision()),
         )
         self._tag(fact)
 
+    @override
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        """Write a fact over what it was, and note what happened."""
         self.get(fact.id)
-        assignments = ", ".join(f"{name} = ?" for name in COLUMNS.split(", "))
+        assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
-            (*values_of(fact), folded, self._next_revision(), fact.id),
+            (*fact_values(fact), folded, self._next_revision(), fact.id),
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
         self.note(fact.id, at, what, detail)
 
+    @override
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
-        """Record what happened to a fact."""
         self._connection.execute(
             "INSERT INTO fact_events VALUES (?, ?, ?, ?)", (fact_id, at, what, detail)
         )
 
+    @override
     def delete(self, ids: Iterable[str]) -> int:
-        """Remove facts, and with them what is known of them; return how many there were."""
         count = 0
         for fact_id in ids:
             self.get(fact_id)
@@ -274,8 +244,8 @@ class Facts:
             count += 1
         return count
 
+    @override
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
-        """Note what may still be in an index, a cache or a log of facts that are forgotten."""
         self._connection.executemany(
             "INSERT OR REPLACE INTO unfinished VALUES (?, ?)",
             ((fact.id, digest_of(fact.text)) for fact in facts),
@@ -292,8 +262,8 @@ class Facts:
 
     # -- carrying over: facts with all that happened to them ---------------------------------------
 
+    @override
     def events(self) -> dict[str, list[FactEvent]]:
-        """Return what happened to each fact, in the order in which it was noted."""
         rows = self._visible(
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             " JOIN facts f ON f.id = e.fact_id ORDER BY e.rowid"
@@ -303,6 +273,7 @@ class Facts:
             found.setdefault(row[0], []).append(FactEvent(*row))
         return found
 
+    @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
         """Write a fact with its history as they are, in place of the visible one of that id."""
         if (fact.scope, fact.target) not in self.viewer.scopes:
@@ -354,23 +325,6 @@ def _in_time(which: FactFilter) -> Iterator[tuple[Any, ...]]:
         yield "(f.expires_at IS NULL OR f.expires_at > ?)", which.live_at
 
 
-def values_of(fact: Fact) -> tuple[Any, ...]:
-    """Return a fact as a row."""
-    return tuple(getattr(fact, name) for name in COLUMNS.split(", "))
-
-
 def _fact(row: Sequence[Any]) -> Fact:
-    known: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=False))
+    known: dict[str, Any] = dict(zip(FACT_COLUMNS.split(", "), row, strict=False))
     return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
-
-
-def fact_not_found(fact_id: str) -> NotFoundError:
-    """Return the error for an id that is not visible."""
-    return NotFoundError(
-        f"There is no fact {fact_id!r}", "`memwell facts list` shows those there are"
-    )
-
-
-def milliseconds() -> int:
-    """Return the present time as ids carry it."""
-    return time.time_ns() // 1_000_000

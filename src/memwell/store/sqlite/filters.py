@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from memwell.store.contract.query import Filters
-
-_WILDCARDS = "*?["
-FACT = "fact"
-"""The recipe of a fact, which is no file; its front matter says since and until when it holds."""
+from memwell.store.contract.query import Filters, path_globs
+from memwell.store.contract.values import FACT_RECIPE
 
 
 def filter_sql(filters: Filters) -> tuple[str, list[str | int]]:
@@ -27,7 +24,7 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
         marks = ", ".join("?" * len(filters.workspaces))
         yield f"n.workspace_id IN ({marks})", *filters.workspaces
     if filters.valid_at is not None:
-        yield f"(n.recipe != '{FACT}' OR {_HELD})", filters.valid_at, filters.valid_at
+        yield f"(n.recipe != '{FACT_RECIPE}' OR {_HELD})", filters.valid_at, filters.valid_at
     yield from _paths(filters)
     for tag in filters.tags:
         yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
@@ -43,20 +40,12 @@ def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
     if filters.exact_paths is not None:
         yield "n.path IN (SELECT value FROM json_each(?))", json.dumps(sorted(filters.exact_paths))
     if filters.paths:
-        wanted = [glob for path in filters.paths for glob in globs(path)]
+        wanted = [glob for path in filters.paths for glob in path_globs(path)]
         yield f"({' OR '.join(['lower(n.path) GLOB ?'] * len(wanted))})", *wanted
     for path in filters.not_paths:
-        for glob in globs(path):
+        for glob in path_globs(path):
             yield "lower(n.path) NOT GLOB ?", glob
 
 
 _HELD = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
 _TAGGED = "(SELECT 1 FROM tags t WHERE t.note_id = n.id AND (t.tag = ? OR t.tag GLOB ?))"
-
-
-def globs(path: str) -> list[str]:
-    """A glob as it is; a plain path means what lies there: that file, or all below that folder."""
-    path = path.lower()
-    if any(mark in path for mark in _WILDCARDS):
-        return [path.replace("**/", "*").replace("**", "*")]
-    return [f"{path}*", f"*/{path}*"]

@@ -8,45 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
 from memwell.model import Chunk, Context, Hit, Note
+from memwell.store.contract import override
+from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours
-from memwell.store.rows import FACT_WORKSPACE, group_neighbours, join_chunks, match_chunks, to_hit
+from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
+from memwell.store.rows import group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.fts import WordRow
 from memwell.store.sqlite.vocabulary import count_common_words
+from memwell.store.words.normalise import WordRow
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFile:
-    """What a sync compares of a note without reading the file."""
-
-    note_id: int
-    size: int
-    mtime_ns: int
-    read_ns: int
-    hash: str
-    recipe: str
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file as it was read: what `Stamp` will say of it next time."""
-
-    path: str
-    size: int
-    mtime_ns: int
-    read_ns: int
-    hash: str
-    recipe: str
-
-
-class Notes:
+class SqliteNotes(Notes):
     """Reads and writes notes over one connection."""
 
     def __init__(self, connection: apsw.Connection, *, with_words: bool = True) -> None:
@@ -54,8 +32,8 @@ class Notes:
         self._with_words = with_words
         self._last_chunk: int | None = None
 
+    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
-        """Return the id of the workspace at `root`, made if it is new."""
         known = self.workspace_id(root)
         if known is None:
             self.connection.execute("INSERT INTO workspaces (root) VALUES (?)", (root,))
@@ -67,13 +45,13 @@ class Notes:
             )
         return known
 
+    @override
     def workspace_id(self, root: str) -> int | None:
-        """Return the id of the workspace at `root`, or None."""
         found = self.connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
         return None if found is None else int(found)
 
+    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        """Return id, root, folder id and time of the last sync of every workspace of notes."""
         rows = self.connection.execute(
             "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
             " ORDER BY root",
@@ -81,19 +59,19 @@ class Notes:
         )
         return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
 
+    @override
     def fact_workspaces(self) -> dict[str, int]:
-        """Return the ids of the workspaces that hold facts, by their names."""
         rows = self.connection.execute(
             "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
         )
         return {root: int(key) for root, key in rows}
 
+    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
-        """Record that a workspace's folder now lies elsewhere."""
         self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
 
+    @override
     def remove_workspace(self, workspace_id: int) -> None:
-        """Forget a workspace with all its notes."""
         rows = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
         )
@@ -101,27 +79,27 @@ class Notes:
         self.delete(ids)
         self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
+    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
-        """Record that a workspace is up to date, and put the statistics in order."""
         self.connection.execute(
             "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
         )
         if self._with_words:
             count_common_words(self.connection)
 
+    @override
     def facts_revision(self, root: str) -> int:
-        """Return up to which revision the facts of a workspace are as they are."""
         asked = "SELECT synced_at FROM workspaces WHERE root = ?"
         found: Any = self.connection.execute(asked, (root,)).get
         return int(f"{found or 0}")
 
+    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
-        """Record up to which revision the facts of workspaces are as they are."""
         rows = [(str(revision), root) for root in roots]
         self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
 
+    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
-        """Return note id, fact id and workspace of facts, wherever they are shown."""
         rows: Any = self.connection.execute(
             """
             SELECT n.id, n.path, w.root FROM notes n JOIN workspaces w ON w.id = n.workspace_id
@@ -131,12 +109,8 @@ class Notes:
         ).fetchall()
         return [*rows]
 
-    def secure_delete(self) -> None:
-        """Let nothing stay of what is deleted from now on."""
-        self.connection.pragma("secure_delete", True)
-
+    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
-        """Return how many notes and chunks a workspace has."""
         row = self.connection.execute(
             """
             SELECT (SELECT count(*) FROM notes WHERE workspace_id = ?1),
@@ -147,8 +121,8 @@ class Notes:
         ).get
         return int(row[0]), int(row[1])
 
+    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
-        """Return the stamp of every note of a workspace, by path."""
         rows = self.connection.execute(
             "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
             " WHERE workspace_id = ?",
@@ -156,21 +130,19 @@ class Notes:
         )
         return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
+    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
-        """Record that notes were looked at again and are the same."""
         self.connection.executemany(
             "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
             ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
         )
 
+    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        """Write a note whole, over what stood at its path; return its id, and how many new chunks.
-
-        With `moved_from` it takes over the row (and chunks) of a note that lay elsewhere.
-        """
-        old_id = self._note_id(workspace_id, file.path)
+        self._overwrite_if_fact(file.recipe)
+        old_id = self.note_id(workspace_id, file.path)
         if old_id is None:
             old_id = moved_from
         before = self._clear(old_id) if old_id is not None else []
@@ -187,17 +159,18 @@ class Notes:
         self._index_words(before, after)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
+    @override
     def delete(self, note_ids: Sequence[int]) -> None:
-        """Remove notes with everything that hangs on them."""
         for note_id in note_ids:
+            recipe = self.connection.execute("SELECT recipe FROM notes WHERE id = ?", (note_id,))
+            self._overwrite_if_fact(recipe.get)
             self._index_words(fts.word_rows(self.connection, note_id), [])
             self.connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
 
-    def _note_id(self, workspace_id: int, path: str) -> int | None:
-        found = self.connection.execute(
-            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
-        ).get
-        return None if found is None else int(found)
+    def _overwrite_if_fact(self, recipe: str | None) -> None:
+        """From the first fact on, let SQLite overwrite what this connection deletes."""
+        if recipe == FACT_RECIPE:
+            self.connection.pragma("secure_delete", True)
 
     def _hash(self, note_id: int | None) -> str | None:
         found = self.connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get
@@ -284,20 +257,34 @@ class Notes:
         fts.remove(self.connection, [row for row in before if row not in stay])
         fts.add(self.connection, [row for row in after if row not in stay])
 
+    @override
     def workspace_root(self, chunk_id: int) -> str:
-        """Return the workspace that a chunk is in."""
         return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
 
+    @override
     def chunk_ids(self, note_id: int) -> list[int]:
-        """Return the ids of a note's chunks, in order."""
         rows = self.connection.execute(
             "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)
         )
         return [chunk_id for (chunk_id,) in rows]
 
+    @override
+    def note_id(self, workspace_id: int, path: str) -> int | None:
+        found: int | None = self.connection.execute(
+            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
+        ).get
+        return found
+
+
+class SqliteChunks(Chunks):
+    """Reads chunks over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    @override
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
-        """Return the neighbours of those chunks that are short, with them, on average."""
-        rows = self.connection.execute(
+        rows = self._connection.execute(
             """
             SELECT c.id, o.id, length(c.text), length(o.text)
             FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
@@ -307,9 +294,9 @@ class Notes:
         )
         return group_neighbours(rows, shorter_than)
 
+    @override
     def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the path and the date of each chunk's note."""
-        rows = self.connection.execute(
+        rows = self._connection.execute(
             """
             SELECT c.id, n.path, n.date FROM chunks c JOIN notes n ON n.id = c.note_id
             WHERE c.id IN (SELECT value FROM json_each(?))
@@ -318,29 +305,10 @@ class Notes:
         )
         return {chunk_id: (path, date) for chunk_id, path, date in rows}
 
-    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
-        """Whether filters let any of some chunks through."""
-        condition, values = filter_sql(filters)
-        found = self.connection.execute(
-            f"""
-            SELECT 1 FROM chunks c JOIN notes n ON n.id = c.note_id
-            WHERE c.id IN (SELECT value FROM json_each(?)) {condition} LIMIT 1
-            """,
-            (json.dumps([*chunk_ids]), *values),
-        ).get
-        return found is not None
-
-    def note_id(self, workspace_id: int, path: str) -> int | None:
-        """Return the id of a note, if it is in the index."""
-        found: int | None = self.connection.execute(
-            "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
-        ).get
-        return found
-
+    @override
     def context(self, chunk_id: int, whole_section: bool) -> Context:
-        """Return a chunk with those beside it, or with all of its section."""
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
-        rows: list[Any] = self.connection.execute(
+        rows: list[Any] = self._connection.execute(
             f"""
             SELECT o.seq, o.start_line, o.end_line, o.overlap, o.text
             FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND {reach}
@@ -350,12 +318,24 @@ class Notes:
         ).fetchall()
         return join_chunks(rows)
 
-    def list_chunks(self, filters: Filters, limit: int) -> list[int]:
-        """Return the chunks that filters alone ask for, newest notes first."""
+    @override
+    def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
+        condition, values = filter_sql(filters)
+        found = self._connection.execute(
+            f"""
+            SELECT 1 FROM chunks c JOIN notes n ON n.id = c.note_id
+            WHERE c.id IN (SELECT value FROM json_each(?)) {condition} LIMIT 1
+            """,
+            (json.dumps([*chunk_ids]), *values),
+        ).get
+        return found is not None
+
+    @override
+    def list_filtered(self, filters: Filters, limit: int) -> list[int]:
         if not filters.selects_content:
             return []
         condition, values = filter_sql(filters)
-        rows = self.connection.execute(
+        rows = self._connection.execute(
             f"""
             SELECT c.id FROM chunks c JOIN notes n ON n.id = c.note_id WHERE 1 {condition}
             ORDER BY n.date DESC NULLS LAST, n.path, c.seq LIMIT ?
@@ -364,10 +344,10 @@ class Notes:
         )
         return [chunk_id for (chunk_id,) in rows]
 
+    @override
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
-        """Yield a hit for each chunk id and relevance, in the order given."""
         for chunk_id, relevance in matches:
-            *row, tags, until = self.connection.execute(_HIT, (chunk_id,)).get
+            *row, tags, until = self._connection.execute(_HIT, (chunk_id,)).get
             yield to_hit((*row, json.loads(tags), until), relevance)
 
 

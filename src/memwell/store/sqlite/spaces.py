@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import apsw
+
+from memwell.store.contract import override
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.vectors import Spaces
+from memwell.store.rows import encode, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.vectors.backend import Stored
 
-FILLING, LIVE, RETIRED = "filling", "live", "retired"
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
@@ -31,52 +34,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The vectors of one model."""
-
-    id: int
-    fingerprint: str
-    provider: str
-    model: str
-    dimensions: int
-    settings: str
-    state: str
-    opened_at: str
-    retired_at: str | None = None
-    pinned: str | None = None
-    """The chain under which the user switched to this space."""
-    complete_to: int = 0
-    """All chunks up to this id have their vectors."""
-    random_mean: float | None = None
-    """The cosine of two vectors picked at random, measured when the space was full."""
-    random_deviation: float | None = None
-    snapshot: str | None = None
-    unrelated_mean: float | None = None
-    """The cosine of a question and a passage that has nothing to do with it."""
-    unrelated_deviation: float | None = None
-    location: str = ""
-    """The table of LanceDB that has its vectors; empty: they are here, in `vectors`.
-
-    On a server, the index of its own that finds them; empty: all are compared."""
-
-    @property
-    def made_from(self) -> Mapping[str, Any]:
-        """What its provider is made from."""
-        found: Mapping[str, Any] = json.loads(self.settings)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingChunk:
-    """A chunk that a space has no vector of yet."""
-
-    chunk_id: int
-    text: str
-    """What is embedded: the headings above the passage, and the passage."""
-
-
-class Spaces:
+class SqliteSpaces(Spaces):
     """Reads and writes the vectors of all spaces over one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -84,8 +42,8 @@ class Spaces:
 
     # -- spaces --------------------------------------------------------------------------------
 
+    @override
     def all(self) -> list[Space]:
-        """Return every space: the live one, those being filled, those retired last."""
         rows = self._connection.execute(
             f"""
             SELECT {_COLUMNS} FROM spaces
@@ -94,19 +52,12 @@ class Spaces:
         )
         return [Space(*row) for row in rows]
 
-    def live(self) -> Space | None:
-        """Return the space that answers, if there is one."""
-        return next((space for space in self.all() if space.state == LIVE), None)
-
-    def find(self, fingerprint: str) -> Space | None:
-        """Return the space of a fingerprint."""
-        return next((space for space in self.all() if space.fingerprint == fingerprint), None)
-
     def set_location(self, space: Space) -> str | None:
         """Return where the vectors of a space are by now; None if it was dropped."""
         found = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
         return None if found is None else str(found)
 
+    @override
     def open(
         self,
         fingerprint: str,
@@ -116,7 +67,6 @@ class Spaces:
         settings: Mapping[str, Any],
         at: str,
     ) -> Space:
-        """Return the space of a fingerprint to be filled; the first of all is live at once."""
         state = FILLING if self.live() else LIVE
         self._connection.execute(
             """
@@ -132,8 +82,8 @@ class Spaces:
         assert space is not None
         return space
 
+    @override
     def go_live(self, space: Space, at: str) -> None:
-        """Let a space answer from now on; the one before is kept, retired."""
         self._connection.execute(
             f"UPDATE spaces SET state = '{RETIRED}', retired_at = ?"
             f" WHERE state = '{LIVE}' AND id != ?",
@@ -143,14 +93,14 @@ class Spaces:
             f"UPDATE spaces SET state = '{LIVE}', retired_at = NULL WHERE id = ?", (space.id,)
         )
 
+    @override
     def retire(self, space: Space, at: str) -> None:
-        """Stop filling a space; its vectors are kept."""
         self._connection.execute(
             f"UPDATE spaces SET state = '{RETIRED}', retired_at = ? WHERE id = ?", (at, space.id)
         )
 
+    @override
     def pin(self, space: Space, chain: str) -> None:
-        """Record that the user chose a space, whatever the chain would choose."""
         self._connection.execute("UPDATE spaces SET pinned = NULL")
         self._connection.execute("UPDATE spaces SET pinned = ? WHERE id = ?", (chain, space.id))
 
@@ -161,25 +111,25 @@ class Spaces:
 
     # -- what is in them -----------------------------------------------------------------------
 
+    @override
     def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many there are."""
         total = int(self._connection.execute("SELECT count(*) FROM chunks").get)
         return total - self.count_waiting(space), total
 
+    @override
     def has_vectors(self, space: Space) -> bool:
-        """Whether anything can be found in a space."""
         found = self._connection.execute(
             "SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? LIMIT 1",
             (space.id,),
         ).get
         return found is not None
 
+    @override
     def count_waiting(self, space: Space) -> int:
-        """Return how many chunks have no vector in a space yet."""
         return int(self._connection.execute(f"SELECT count(*) {_WAITING}", _bind(space)).get)
 
+    @override
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
-        """Return chunks without a vector in a space, those of the newest notes first."""
         rows = self._connection.execute(
             f"""
             SELECT c.id, coalesce(json_extract(n.meta, '$.title'), ''), c.heading, c.text
@@ -218,8 +168,8 @@ class Spaces:
             rows,
         )
 
+    @override
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        """Record that every chunk there is now has its vectors."""
         self._connection.execute(
             """
             UPDATE spaces SET random_mean = ?, random_deviation = ?,
@@ -229,14 +179,14 @@ class Spaces:
             (mean, deviation, space.id),
         )
 
+    @override
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        """Record the cosine that the model gives to a question and an unrelated passage."""
         self._connection.execute(
             "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",
             (mean, deviation, space.id),
         )
 
-    def some_vectors(self, space: Space, most: int) -> list[tuple[int, Stored]]:
+    def sample(self, space: Space, most: int) -> list[tuple[int, Stored]]:
         """Return vectors spread evenly over a space, each with its note."""
         rows = self._connection.execute(
             """
@@ -306,38 +256,3 @@ _WAITING = """
 
 def _bind(space: Space) -> dict[str, int]:
     return {"space": space.id, "complete_to": space.complete_to}
-
-
-def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
-    """Return the windows of a chunk as stored; refuse whatever is not a vector of this space."""
-    import numpy as np
-
-    if matrix.ndim != 2 or (len(matrix) and matrix.shape[1] != dimensions):
-        raise ValueError(f"vectors of shape {matrix.shape} in a space of {dimensions} dimensions")
-    lengths = np.linalg.norm(matrix, axis=1) if len(matrix) else np.ones(1)
-    if not np.allclose(lengths, 1.0, atol=1e-3):  # also true of NaN and infinity
-        raise ValueError("a vector that is not of unit length")
-    return [row.astype("<f4").tobytes() for row in matrix] or [b""]
-
-
-def decode(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:
-    """Return the windows of each chunk, in order, from how they are stored."""
-    import numpy as np
-
-    found: dict[int, list[bytes]] = {}
-    for chunk_id, blob in rows:
-        found.setdefault(chunk_id, []).append(blob)
-    return {
-        chunk_id: np.frombuffer(b"".join(parts), dtype="<f4").reshape(-1, dimensions)
-        for chunk_id, parts in found.items()
-    }
-
-
-def with_headings(title: str, heading: str, text: str) -> str:
-    """Set the title and heading path before a passage that does not begin with them.
-
-    Space around it says nothing: a section that another is appended to stays the same text.
-    """
-    path = [part for part in dict.fromkeys([title, *heading.split("\n")]) if part]
-    beginning = text[: sum(map(len, path)) + 100]
-    return "\n".join([*(part for part in path if part not in beginning), text.strip()])

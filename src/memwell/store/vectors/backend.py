@@ -20,8 +20,7 @@ from memwell.store.sqlite.filters import filter_sql
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.sqlite.spaces import Space
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array, Space
 
 SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 

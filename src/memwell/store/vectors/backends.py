@@ -13,7 +13,7 @@ from memwell.store.vectors.backend import LANCEDB, SQL, BackendSetting, VectorBa
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.sqlite.spaces import Space
+    from memwell.store.contract.values import Space
     from memwell.store.vectors.lance import LanceBackend
 
 _NEEDS = {SQL: ("sqlite_vec", "sqlite-vec"), LANCEDB: ("lancedb", "lance")}
@@ -89,7 +89,7 @@ class VectorBackends:
         return next((space for space in self._all() if space.fingerprint == fingerprint), None)
 
     def _all(self) -> list[Space]:
-        from memwell.store.sqlite.spaces import Spaces
+        from memwell.store.sqlite.spaces import SqliteSpaces
 
         with self._database.reading() as connection:
-            return Spaces(connection).all()
+            return SqliteSpaces(connection).all()

@@ -22,16 +22,18 @@ from typing import TYPE_CHECKING, TypeVar
 import apsw
 
 from memwell.store.contract.query import Filters, Match
+from memwell.store.contract.values import Space
+from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.spaces import Space, Spaces, encode
+from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable, sort_matches
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class LanceBackend:
             if rows:
                 self.tables.add(space.location, rows)
         with self.database.writing() as connection:
-            spaces = Spaces(connection)
+            spaces = SqliteSpaces(connection)
             if spaces.set_location(space) != space.location:
                 return False
             spaces.put_rows(space, named)
@@ -136,7 +138,7 @@ class LanceBackend:
 
     def _place(self, space: Space) -> str:
         with self.database.reading() as connection:
-            return Spaces(connection).set_location(space) or ""
+            return SqliteSpaces(connection).set_location(space) or ""
 
     # -- compaction ----------------------------------------------------------------------------
 
@@ -159,7 +161,7 @@ class LanceBackend:
         with self.database.reading() as connection:
             used = {
                 parse_address(space.location)[1]
-                for space in Spaces(connection).all()
+                for space in SqliteSpaces(connection).all()
                 if space.location
             }
         for name in {*names} - used:
@@ -209,7 +211,7 @@ class LanceBackend:
             copied = self._copy(connection, space, new, frozenset())
         self.tables.ensure_index(new)
         with self.database.writing() as connection:
-            if Spaces(connection).set_location(space) != space.location:
+            if SqliteSpaces(connection).set_location(space) != space.location:
                 return False
             copied |= self._copy(connection, space, new, copied)
             _adopt(connection, space, new, copied, dead)
@@ -239,7 +241,7 @@ class LanceBackend:
     def export_to(self, space: Space) -> None:
         """Put the numbers of a space back into index.db."""
         with self.database.writing() as connection:
-            if Spaces(connection).set_location(space) != space.location:
+            if SqliteSpaces(connection).set_location(space) != space.location:
                 return
             connection.executemany(
                 "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
@@ -340,7 +342,7 @@ def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> s
     if replace(filters, workspaces=None) != Filters():
         lists.append(_notes(connection, filters))
     if among.chunks is not None:
-        rows = Spaces(connection).vectors_of(space, among.chunks)
+        rows = SqliteSpaces(connection).vectors_of(space, among.chunks)
         lists.append(("key IN", [key for _, key in rows if isinstance(key, int)]))
     if any(not ids and not column.endswith("NOT IN") for column, ids in lists):
         return None

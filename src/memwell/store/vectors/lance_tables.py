@@ -18,7 +18,7 @@ from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.store.vectors.backend import VectorSearchUnavailable
 
 if TYPE_CHECKING:
-    from memwell.store.vectors.snapshot import Array
+    from memwell.store.contract.values import Array
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[int, int, int, bytes]

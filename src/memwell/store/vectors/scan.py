@@ -19,15 +19,17 @@ import apsw
 import numpy as np
 
 from memwell.store.contract.query import Match
+from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.spaces import Space, Spaces
+from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors import snapshot
 from memwell.store.vectors.backend import Allowed, Stored, sort_matches
-from memwell.store.vectors.snapshot import Array, Row, Snapshot
+from memwell.store.vectors.snapshot import Row, Snapshot
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+    from memwell.store.contract.values import Array
 
 _LEFT_SECONDS = 3600
 _STALE_ROWS = 500
@@ -84,7 +86,7 @@ class TableVectors:
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
         """Store the vectors of chunks; False if the space is kept elsewhere by now."""
         with self.database.writing() as connection:
-            spaces = Spaces(connection)
+            spaces = SqliteSpaces(connection)
             if spaces.set_location(space):
                 return False
             spaces.put(space, windows)
@@ -129,7 +131,7 @@ class ScanBackend(TableVectors):
             written = write_snapshot(connection, self.snapshots.folder, space)
         with self.database.writing() as connection:
             adopted = adopt_snapshot(connection, space, written)
-            used = {other.snapshot for other in Spaces(connection).all() if other.snapshot}
+            used = {other.snapshot for other in SqliteSpaces(connection).all() if other.snapshot}
         self.snapshots.delete(written.instead_of if adopted else written.name)
         self.snapshots.sweep(used)
 

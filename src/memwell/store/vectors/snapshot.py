@@ -26,12 +26,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from memwell.store.contract.values import Array
+
 Row: TypeAlias = tuple[int, int, int, bytes]
 """Id, chunk, note, vector."""
 

@@ -5,13 +5,17 @@ The same answers as the scan in vectors.py; for those who would rather have one 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import apsw
 
 from memwell.store.contract.query import Match
-from memwell.store.sqlite.spaces import Space
+from memwell.store.contract.values import Space
 from memwell.store.vectors.backend import Allowed
 from memwell.store.vectors.scan import TableVectors
-from memwell.store.vectors.snapshot import Array
+
+if TYPE_CHECKING:
+    from memwell.store.contract.values import Array
 
 
 class SqliteVecBackend(TableVectors):

@@ -217,7 +217,7 @@ def list_command(
     **target: Any,
 ) -> None:
     """List facts, the newest first."""
-    from memwell.store.sqlite.facts import FactFilter
+    from memwell.store.contract.values import FactFilter
 
     wanted = FactFilter(
         category=category,

@@ -113,10 +113,8 @@ def backup_command(
     For the owner of the home: the backup holds the facts of every user, agent and session. memwell
     checks it before it gives it its name. Only you can read it.
     """
-    from memwell.store.sqlite.backup import create_backup
-
     with open_memory(workspace, agent) as memory:
-        report = create_backup(memory.facts.store.database, file.absolute(), force=force)
+        report = memory.facts.store.require_file().backup(file.absolute(), force=force)
     if as_json:
         print_json(report)
     else:
@@ -135,10 +133,8 @@ def restore_command(file: Path, workspace: str | None, agent: str | None, as_jso
     """
     import datetime as dt
 
-    from memwell.store.sqlite.backup import restore
-
     with open_memory(workspace, agent) as memory:
-        report = restore(memory.facts.store.database, file.absolute(), dt.datetime.now())
+        report = memory.facts.store.require_file().restore(file.absolute(), dt.datetime.now())
     if as_json:
         print_json(report)
         return
@@ -167,7 +163,7 @@ def verify_command(
     from memwell.store.sqlite.verify import verify
 
     with open_memory(workspace, agent) as memory:
-        checked = file.absolute() if file else memory.facts.store.database.path
+        checked = file.absolute() if file else memory.facts.store.require_file().path
     if file and not file.is_file():
         raise NotFoundError(f"There is no file {file}", "Name a file that `memwell backup` wrote")
     findings = verify(checked, normalised) if checked.exists() else []

@@ -71,7 +71,7 @@ def _recall_for_prompt(event: Event, place: HookTarget, seconds: float, budget: 
 def _recall_at_start(memory: Memory, budget: int) -> str:
     from memwell.facts.recall import recall_block
     from memwell.model import Hit
-    from memwell.store.sqlite.facts import FactFilter
+    from memwell.store.contract.values import FactFilter
 
     if not memory.facts.store.exists:
         return ""

@@ -20,7 +20,7 @@ from memwell.memory import Memory
 from memwell.model import Excerpt, Fact, FactEvent, IndexReport, SearchResult
 from memwell.reports import Check, SpaceStatus, Status
 from memwell.search.why import Why
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.errors import FAILURES
 from memwell.surfaces.http.viewer import ViewerMemory
 from memwell.surfaces.serialise import to_jsonable
@@ -352,6 +352,6 @@ def verify(memory: ViewerMemory) -> Any:
     from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
-    file = memory.facts.store.database.path
+    file = memory.facts.store.require_file().path
     found = verify(file, normalised) if file.exists() else []
     return {"sound": not found, "findings": len(found)}

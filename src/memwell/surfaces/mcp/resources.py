@@ -11,7 +11,7 @@ from mcp_types import INVALID_PARAMS
 from pydantic import Field
 
 from memwell.memory import Memory
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.mcp.results import FACT
 from memwell.surfaces.mcp.tools import translate_errors
 

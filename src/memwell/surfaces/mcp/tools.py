@@ -22,7 +22,7 @@ from memwell.errors import MemwellError
 from memwell.facts.service import CATEGORIES, RememberResult
 from memwell.memory import Memory
 from memwell.model import Excerpt
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.mcp.results import (
     ForgetAnswer,
     ReadAnswer,

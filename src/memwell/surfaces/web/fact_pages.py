@@ -14,7 +14,7 @@ from memwell.facts.lifetimes import LIFETIMES
 from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
 from memwell.surfaces.web.views import fact_link
 

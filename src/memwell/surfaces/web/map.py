@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memwell.store.browse import MapPoint
+from memwell.store.contract.values import MapPoint
 
 Array = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from memwell.errors import NotFoundError
 from memwell.memory import Memory
-from memwell.store.sqlite.facts import FactFilter
+from memwell.store.contract.values import FactFilter
 from memwell.surfaces.web import fact_pages, views
 from memwell.surfaces.web.map import MOST, Region, regions
 from memwell.surfaces.web.render import HERE, Page, Viewed, page

@@ -14,7 +14,7 @@ from memwell.errors import NotFoundError
 from memwell.memory import Memory
 from memwell.model import Fact, Hit, LegScore, SearchResult, Trace
 from memwell.search.snippet import snippet
-from memwell.store.browse import ListedNote, MapPoint
+from memwell.store.contract.values import ListedNote, MapPoint
 
 if TYPE_CHECKING:
     from memwell.surfaces.web.map import Region

@@ -21,7 +21,7 @@ from memwell import Memory
 from memwell.errors import ConfigError
 from memwell.model import Leg
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.sqlite.index import Index
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors import lance, lance_tables
 from memwell.store.vectors.backend import LANCEDB, BackendSetting, VectorSearchUnavailable
 from tests.conftest import REPOSITORY, Write
@@ -68,7 +68,7 @@ def meaning(memory: Memory, query: str) -> list[str]:
 
 
 def place_of(home: Path) -> str:
-    index = Index(index_file(home))
+    index = SqliteIndex(index_file(home))
     with index.reading() as reader:
         (space,) = reader.spaces.all()
     index.close()
@@ -77,7 +77,7 @@ def place_of(home: Path) -> str:
 
 def put_elsewhere(home: Path, place: str) -> None:
     """Let the ledger say that the vectors are somewhere else."""
-    index = Index(index_file(home))
+    index = SqliteIndex(index_file(home))
     with index.database.writing() as connection:
         connection.execute("UPDATE spaces SET place = ?", (place,))
     index.close()
@@ -153,7 +153,7 @@ def test_vectors_follow_the_settings_and_none_is_made_again(
     else:
         opened("scan", "")
         assert place_of(home) == ""
-        index = Index(index_file(home))
+        index = SqliteIndex(index_file(home))
         index.compact(provider.fingerprint, even_if_little_changed=True)
         index.close()
         opened("lancedb", "")
@@ -191,16 +191,17 @@ def test_where_the_server_does_not_answer_words_do(
         with cut_off._index.reading() as reader:
             (space,) = reader.spaces.all()
             begun = time.monotonic()
-            assert reader.nearest(space, query, EVERYTHING, 3) == []
+            assert reader.vectors.nearest(space, query, EVERYTHING, 3) == []
             assert time.monotonic() - begun < 1  # it is not waited for again
-            assert "127.0.0.1:1" in reader.vector_problem
-            assert "it does not answer" in reader.vector_problem
+            assert "127.0.0.1:1" in reader.vectors.problem
+            assert "it does not answer" in reader.vectors.problem
         write("birds.md", "# Birds\n\nthe bird sings\n")
         with pytest.raises(VectorSearchUnavailable, match=r"it does not answer.*AWS_ACCESS_KEY_ID"):
             cut_off.index(workspace)
         assert [hit.path for hit in cut_off.search("bird").hits] == ["birds.md"]
+        assert cut_off._index.files
         with pytest.raises(VectorSearchUnavailable):
-            cut_off._index.scrub()  # what is forgotten stays pending
+            cut_off._index.files.scrub()  # what is forgotten stays pending
 
 
 def test_an_address_that_is_none_is_named(
@@ -255,7 +256,7 @@ def test_rows_that_the_ledger_does_not_name_are_not_found_and_not_copied(kept: F
     """As a writer leaves them that was killed between LanceDB and the ledger."""
     note = kept.add(5)
     query = unit(kept.rng, 1)[0]
-    tables, place = kept.index.vectors.lance.tables, kept.space.location
+    tables, place = kept.index.backends.lance.tables, kept.space.location
     tables.add(place, [(key, note, kept.workspace, query.tobytes()) for key in range(50)])
     assert kept.nearest(query, 5) == kept.expected(query, 5)
     kept.index.compact("f", even_if_little_changed=True)
@@ -270,7 +271,7 @@ def test_what_was_forgotten_is_in_no_file(kept: Filled) -> None:
     assert numbers in files(folder)
     kept.remove(gone)
     kept.index.close()
-    forgetting = Index(kept.index.path)  # knows no settings, as `forget` does not
+    forgetting = SqliteIndex(kept.index.path)  # knows no settings, as `forget` does not
     assert forgetting.scrub()
     forgetting.close()
     assert numbers not in files(folder)
@@ -298,7 +299,7 @@ def test_tables_that_nobody_names_are_dropped_when_they_are_old(
 ) -> None:
     kept.add(5)
     tables, (root, name) = (
-        kept.index.vectors.lance.tables,
+        kept.index.backends.lance.tables,
         lance_tables.parse_address(kept.space.location),
     )
     tables.create(root.place("7-1000000000-old"), 3)
@@ -314,7 +315,7 @@ def test_a_search_that_began_before_a_compaction_is_answered(kept: Filled) -> No
     with kept.index.reading() as reader:
         (space,) = reader.spaces.all()
         kept.index.compact("f", even_if_little_changed=True)
-        found = reader.nearest(space, query, EVERYTHING, 5)
+        found = reader.vectors.nearest(space, query, EVERYTHING, 5)
     assert [match.chunk_id for match in found] == kept.expected(query, 5)
 
 
@@ -328,7 +329,7 @@ def test_many_vectors_are_indexed_and_few_survivors_are_all_found(
     for _ in range(3):
         kept.add(1_000)
     rare = kept.add(6, tag="rare")
-    tables = kept.index.vectors.lance.tables
+    tables = kept.index.backends.lance.tables
     kept.index.compact("f")
     assert tables._open(kept.space.location).list_indices()
     kept.add(10)  # not in the index yet
@@ -360,7 +361,7 @@ def test_small_files_become_one(kept: Filled, monkeypatch: pytest.MonkeyPatch) -
     for _ in range(8):
         kept.add(2)
     kept.index.compact("f")
-    stats = kept.index.vectors.lance.tables._open(kept.space.location).stats()
+    stats = kept.index.backends.lance.tables._open(kept.space.location).stats()
     assert stats["fragment_stats"]["num_fragments"] == 1
     query = unit(kept.rng, 1)[0]
     assert kept.nearest(query, 16) == kept.expected(query, 16)
@@ -377,7 +378,7 @@ def three_writers(kept: Filled, address: str) -> None:
     total = 3 * ROUNDS * CHUNKS
     with kept.index.reading() as reader:
         assert reader.spaces.coverage(kept.space) == (total, total)
-        vectors = reader.vectors(kept.space, range(200))
+        vectors = reader.vectors.first_windows(kept.space, range(200))
     assert len(vectors) == total
     for chunk, vector in vectors.items():
         np.testing.assert_array_equal(vector, own_vector(chunk)[0])
@@ -428,7 +429,7 @@ def test_on_s3_vectors_are_found_filtered_and_forgotten(remote: Filled, server: 
             remote.index.compact("f", even_if_little_changed=True)
         assert remote.nearest(query, 15) == remote.expected(query, 15)
         assert {remote.note_of[chunk] for chunk in remote.nearest(query, 10, tagged)} == {rare}
-    tables = remote.index.vectors.lance.tables
+    tables = remote.index.backends.lance.tables
     assert tables.count(remote.space.location) == 26
     left = "\n".join(objects(server))
     assert lance_tables.parse_address(remote.space.location)[1] in left

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from memwell.model import Chunk, Note
 from memwell.store.contract.query import Filters, Word, WordQuery
-from memwell.store.sqlite.index import Index
-from memwell.store.sqlite.notes import SourceFile
-from memwell.store.sqlite.spaces import LIVE, Space
+from memwell.store.contract.values import LIVE, SourceFile, Space
+from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors import snapshot
 from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, BackendSetting
 from memwell.store.vectors.scan import ScanBackend, Snapshots
@@ -47,7 +46,7 @@ class Filled:
     """An index whose chunks have known vectors, and what must be found in it."""
 
     def __init__(self, folder: Path, seed: int = 0, backend: BackendSetting | None = None) -> None:
-        self.index = Index(folder / "index.db", backend)
+        self.index = SqliteIndex(folder / "index.db", backend)
         self.rng = np.random.default_rng(seed)
         self.vectors: dict[int, Vectors] = {}
         self.note_of: dict[int, int] = {}
@@ -88,7 +87,7 @@ class Filled:
 
     def nearest(self, query: Vectors, limit: int, asked: WordQuery = EVERYTHING) -> list[int]:
         with self.index.reading() as reader:
-            matches = reader.nearest(self.space, query, asked, limit, words=False)
+            matches = reader.vectors.nearest(self.space, query, asked, limit, words=False)
         for match in matches:
             assert match.score == pytest.approx(self.cosine(match.chunk_id, query), abs=1e-5)
         return [match.chunk_id for match in matches]
@@ -189,9 +188,9 @@ def test_words_that_must_or_must_not_match_hold_for_every_backend(kept: Filled) 
     one = WordQuery(all_of=(Word("7"),))
     others = WordQuery(none_of=(Word("text"),))
     with kept.index.reading() as reader:
-        (match,) = reader.nearest(kept.space, query, one, 10)
-        assert reader.nearest(kept.space, query, others, 10) == []
-        (hit,) = reader.hits([(match.chunk_id, 1.0)])
+        (match,) = reader.vectors.nearest(kept.space, query, one, 10)
+        assert reader.vectors.nearest(kept.space, query, others, 10) == []
+        (hit,) = reader.chunks.hits([(match.chunk_id, 1.0)])
     assert hit.text == "text 7"
 
 
@@ -200,9 +199,9 @@ def test_cosines_and_vectors_of_chunks_are_those_that_were_stored(kept: Filled) 
     query = unit(kept.rng, 1)[0]
     chunks = [*kept.vectors][::3]
     with kept.index.reading() as reader:
-        cosines = reader.cosines(kept.space, query, [*chunks, 10**6])
-        vectors = reader.vectors(kept.space, chunks)
-        some = reader.some_vectors(kept.space, 10)
+        cosines = reader.vectors.cosines(kept.space, query, [*chunks, 10**6])
+        vectors = reader.vectors.first_windows(kept.space, chunks)
+        some = reader.vectors.sample(kept.space, 10)
     assert cosines == pytest.approx({chunk: kept.cosine(chunk, query) for chunk in chunks})
     for chunk in chunks:
         np.testing.assert_array_equal(vectors[chunk], kept.vectors[chunk][0])
@@ -223,7 +222,7 @@ def test_spaces_of_several_models_lie_side_by_side(kept: Filled) -> None:
     with kept.index.reading() as reader:
         named = reader.spaces.find("g")
         assert named
-        found = [match.chunk_id for match in reader.nearest(named, short, EVERYTHING, 5)]
+        found = [match.chunk_id for match in reader.vectors.nearest(named, short, EVERYTHING, 5)]
     assert found == sorted(vectors, key=lambda chunk: -float(vectors[chunk][0] @ short))[:5]
     kept.index.drop_space(named)
     assert kept.nearest(query, 5) == kept.expected(query, 5)
@@ -266,9 +265,9 @@ def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
 
-def snapshots_of(index: Index) -> Snapshots:
-    assert isinstance(index.vectors.table, ScanBackend)
-    return index.vectors.table.snapshots
+def snapshots_of(index: SqliteIndex) -> Snapshots:
+    assert isinstance(index.backends.table, ScanBackend)
+    return index.backends.table.snapshots
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "shorter", "other", "older"])
@@ -287,7 +286,7 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
         "older": older,
     }
     file.unlink() if damage == "missing" else file.write_bytes(broken[damage])
-    again = Index(filled.index.path)
+    again = SqliteIndex(filled.index.path)
     filled.index = again
     query = unit(filled.rng, 1)[0]
     assert filled.nearest(query, 10) == filled.expected(query, 10)
