@@ -22,9 +22,10 @@ from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
 from memwell.surfaces.http.security import GuardMiddleware, names_of
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.http.viewer import memory_of
-from memwell.surfaces.openai import files as file_routes
+from memwell.surfaces.openai import files as files_routes
 from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
+from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
 from memwell.surfaces.web.pages import routes
 
@@ -46,7 +47,7 @@ def create_app(
         Background(memory, lambda event: log.info("%s", event)),
         RunningRequests(),
     )
-    files = file_routes.Files(memory.home)
+    files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
     indexer = Indexer(stores, embedders)
 
@@ -63,7 +64,7 @@ def create_app(
     app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     add_error_handlers(app)
-    for part in (api, file_routes, vector_stores, store_files, metrics, login):
+    for part in (api, files_routes, vector_stores, store_files, metrics, login):
         app.include_router(part.router)
     app.include_router(routes(memory_of))
     app.add_middleware(LimitsMiddleware, limits=limits, under_way=under_way)
