@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import apsw
@@ -174,6 +175,24 @@ def test_several_that_open_a_home_at_once_import_it_once(old_home: Path) -> None
     with ThreadPoolExecutor(4) as pool:
         opened_rows = [*pool.map(lambda _: rows(RecordDatabase(old_home)), range(4))]
     assert opened_rows == [[json.loads(text) for text in OLD_JSON.values()]] * 4
+
+
+def test_a_file_added_just_before_a_crash_is_indexed_at_the_next_start(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    stores = VectorStores(home, Files(home, RecordDatabase(home)))
+    file = stores.uploads.add(BytesIO(TEXT.encode()), "cats.md", "assistants", "", None)
+    store = stores.create("", {"name": "", "metadata": {}}, [file.id])  # and nothing indexes it
+    with (
+        opened(home) as memory,
+        in_a_thread(create_app(memory)) as server,
+        openai_client(server) as client,
+    ):
+        indexed = client.vector_stores.files.poll(
+            file.id, vector_store_id=store.id, poll_interval_ms=50
+        )
+        assert indexed.status == "completed"
 
 
 # -- the database ----------------------------------------------------------------------------------

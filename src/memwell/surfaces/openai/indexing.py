@@ -83,10 +83,11 @@ class Indexer:
             return self._memories[store_id]
 
     def _run(self) -> None:
-        with _logged_errors("Expired files were not deleted"):
+        with _logged_errors("Expired files and deleted stores could not be cleared"):
             self._stores.uploads.sweep()
-        for folder in self._stores.folder.glob("vs_*/"):
-            self._stores.changed.put(folder.name)
+            folders = {folder.name for folder in self._stores.folder.glob("vs_*/")}
+            for store_id in folders | {store.id for store in self._stores.records.stores.select()}:
+                self._stores.changed.put(store_id)
         while not self._stop.is_set():
             if store_id := self._stores.changed.get():
                 with _logged_errors(f"The vector store {store_id} could not be indexed"):
