@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 FILE_NAME = "server.sock"
 MOST_BYTES = 256 * 1024
 """Of a line."""
-_AT_A_TIME = 8
+_MOST_CLIENTS = 8
 """Askers; more are sent away, so that nobody can use up the server's threads."""
-_SLOWEST_LINE = 2.0
+_LINE_SECONDS = 2.0
 """Seconds for a request to arrive, and for its answer to be taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HookRequest:
     """A message whose memory is asked for, and who asks from where."""
 
     message: str
@@ -52,7 +52,9 @@ class Request:
     """Whether all workspaces will not do where there is none around it."""
 
 
-def ask_server(home: Path, agent: str, request: Request, timeout: float) -> dict[str, Any] | None:
+def ask_server(
+    home: Path, agent: str, request: HookRequest, timeout: float
+) -> dict[str, Any] | None:
     """Ask the server of a home and agent; None if there is none, or it does not answer in time."""
     if not hasattr(socket, "AF_UNIX"):
         return None
@@ -60,19 +62,19 @@ def ask_server(home: Path, agent: str, request: Request, timeout: float) -> dict
     try:
         with socket.socket(socket.AF_UNIX) as door:
             door.settimeout(max(0.001, timeout))
-            door.connect(str(_path(home, agent)))
+            door.connect(str(_socket_path(home, agent)))
             door.sendall(json.dumps(asdict(request)).encode() + b"\n")
-            answer = json.loads(_line(door, deadline))
+            answer = json.loads(_receive_line(door, deadline))
     except (OSError, ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 
 
-def _path(home: Path, agent: str) -> Path:
+def _socket_path(home: Path, agent: str) -> Path:
     return home / "agents" / agent / FILE_NAME
 
 
-def _line(peer: socket.socket, deadline: float) -> bytes:
+def _receive_line(peer: socket.socket, deadline: float) -> bytes:
     """Receive a line; `TimeoutError` at the deadline, however busily the peer sends bytes."""
     received = b""
     while not received.endswith(b"\n"):
@@ -96,8 +98,8 @@ class HookServer:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._listener: socket.socket | None = None
-        self._free = threading.BoundedSemaphore(_AT_A_TIME)
-        self._held = contextlib.ExitStack()
+        self._slots = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self._resources = contextlib.ExitStack()
 
     @property
     def is_open(self) -> bool:
@@ -107,9 +109,11 @@ class HookServer:
     def __enter__(self) -> HookServer:
         if hasattr(socket, "AF_UNIX"):
             try:
-                self._listener = self._open_socket(_path(self._memory.home, self._memory.agent))
+                self._listener = self._open_socket(
+                    _socket_path(self._memory.home, self._memory.agent)
+                )
             except OSError:  # a path that is too long, a home that cannot be written
-                self._held.close()
+                self._resources.close()
         if self._listener:
             thread = threading.Thread(target=self._listen, args=(self._listener,), daemon=True)
             thread.start()
@@ -122,23 +126,23 @@ class HookServer:
         trace: TracebackType | None,
     ) -> None:
         self._listener = None
-        self._held.close()
+        self._resources.close()
 
     def _open_socket(self, path: Path) -> socket.socket | None:
         """Listen at a path, unless another server does; one that was left behind is replaced."""
-        if not self._held.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
+        if not self._resources.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
             return None
-        listener = self._held.enter_context(socket.socket(socket.AF_UNIX))
+        listener = self._resources.enter_context(socket.socket(socket.AF_UNIX))
         # It gets its name only when it is private and listens.
         unnamed = path.with_name(f"{FILE_NAME}.{os.getpid()}")
         unnamed.unlink(missing_ok=True)
         listener.bind(str(unnamed))
         os.chmod(unnamed, 0o600)
-        listener.listen(_AT_A_TIME)
+        listener.listen(_MOST_CLIENTS)
         os.replace(unnamed, path)
-        self._held.callback(path.unlink, missing_ok=True)
+        self._resources.callback(path.unlink, missing_ok=True)
         # To close a socket does not wake the thread that waits at it.
-        self._held.callback(_close_socket, listener)
+        self._resources.callback(_close_socket, listener)
         return listener
 
     def _listen(self, listener: socket.socket) -> None:
@@ -150,7 +154,7 @@ class HookServer:
                     return
                 time.sleep(0.1)  # no file handles left, perhaps: some will be
                 continue
-            if self._free.acquire(blocking=False):
+            if self._slots.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
             else:
                 peer.close()
@@ -158,24 +162,24 @@ class HookServer:
     def _serve(self, peer: socket.socket) -> None:
         try:
             with peer, contextlib.suppress(OSError, ValueError, RecursionError):
-                request = json.loads(_line(peer, time.monotonic() + _SLOWEST_LINE))
+                request = json.loads(_receive_line(peer, time.monotonic() + _LINE_SECONDS))
                 answer = json.dumps(self._answer(request)).encode()
-                peer.settimeout(_SLOWEST_LINE)
+                peer.settimeout(_LINE_SECONDS)
                 peer.sendall(answer + b"\n")
         finally:
-            self._free.release()
+            self._slots.release()
 
     def _answer(self, request: Any) -> dict[str, str]:
         try:
             wanted = _parse_request(request)
-            if why := self._other(wanted):
+            if why := self._refusal_reason(wanted):
                 return {"refused": why}
             memory = self._memory.as_viewer(user=wanted.user, session=wanted.session)
             return {"block": memory.recall(wanted.message, budget=wanted.budget).block}
         except Exception as error:  # the hook does it itself, and the server goes on
             return {"refused": f"{type(error).__name__}: {error}"}
 
-    def _other(self, wanted: Request) -> str:
+    def _refusal_reason(self, wanted: HookRequest) -> str:
         """Say why this server is not the one to ask; nothing if it is."""
         from memwell.memory import Memory
 
@@ -186,9 +190,9 @@ class HookServer:
         return "" if same and (asker.workspace or not wanted.only_there) else "another workspace"
 
 
-def _parse_request(request: Any) -> Request:
+def _parse_request(request: Any) -> HookRequest:
     """Return a request if it is one, each value of its type."""
-    known = Request("")
+    known = HookRequest("")
     told = request if isinstance(request, dict) else {}
     right = told.keys() == asdict(known).keys() and all(
         type(value) is (int if name == "budget" and value else type(getattr(known, name)))
@@ -196,7 +200,7 @@ def _parse_request(request: Any) -> Request:
     )
     if not right:
         raise MemwellError("That is no request")
-    return Request(**told)
+    return HookRequest(**told)
 
 
 def _close_socket(listener: socket.socket) -> None:

@@ -21,9 +21,9 @@ import pytest
 from memwell import Memory
 from memwell.model import Fact
 from memwell.store.sqlite.facts import FactFilter
-from memwell.surfaces.hook_socket import FILE_NAME, HookServer, Request, ask_server
+from memwell.surfaces.hook_socket import FILE_NAME, HookRequest, HookServer, ask_server
 from memwell.surfaces.hooks.events import read_event
-from memwell.surfaces.hooks.transcript import Mark, messages
+from memwell.surfaces.hooks.transcript import Position, read_messages
 from tests.conftest import REPOSITORY
 from tests.support.llm_servers import chatting
 from tests.support.servers import silent, without_proxies
@@ -340,21 +340,21 @@ def test_a_line_that_is_being_written_is_left_for_the_next_time(tmp_path: Path) 
         {"type": "user", "message": {"content": "one"}}, {"role": "user", "content": "two"}
     )
     file.write_bytes(whole[:-20])
-    *said, last = messages(file, Mark())
+    *said, last = read_messages(file, Position())
     assert [(one.text, one.line) for one in said] == [("one", 1)]
     file.write_bytes(whole[:-1])  # whole, though the end of the line is missing
-    *said, last = messages(file, last.after)
+    *said, last = read_messages(file, last.after)
     assert [(one.text, one.line) for one in said] == [("two", 2)]
     file.write_bytes(whole + lines({"role": "user", "content": "three"}))
-    *said, last = messages(file, last.after)
+    *said, last = read_messages(file, last.after)
     assert [(one.text, one.line) for one in said] == [("three", 3)]
-    assert last.after == Mark(file.stat().st_size, 3)
+    assert last.after == Position(file.stat().st_size, 3)
 
 
 def test_a_transcript_that_became_shorter_is_read_from_its_beginning(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_bytes(lines({"role": "user", "content": "one"}))
-    assert [one.text for one in messages(file, Mark(10_000, 70))] == ["one", ""]
+    assert [one.text for one in read_messages(file, Position(10_000, 70))] == ["one", ""]
 
 
 def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
@@ -368,14 +368,14 @@ def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
         {"type": "user", "message": {"content": [None, {"type": "text", "text": 5}]}},
     ]
     file.write_bytes(lines(*odd) + b'"user" \xff\n' + b'["user"' * 100_000)
-    assert [one.text for one in messages(file, Mark())] == [""]
+    assert [one.text for one in read_messages(file, Position())] == [""]
 
 
 # -- the door of a server --------------------------------------------------------------------------
 
 
-def request(workspace: Path, **changed: Any) -> Request:
-    return Request(**{"message": "the job queue", "place": str(workspace), **changed})
+def request(workspace: Path, **changed: Any) -> HookRequest:
+    return HookRequest(**{"message": "the job queue", "place": str(workspace), **changed})
 
 
 @pytest.fixture
@@ -401,7 +401,7 @@ def test_a_door_is_private_and_goes_with_its_server(home: Path, memory: Memory) 
     with HookServer(memory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
-    assert ask_server(home, "main", Request("x"), 1) is None
+    assert ask_server(home, "main", HookRequest("x"), 1) is None
 
 
 def test_a_second_server_leaves_the_door_to_the_first(

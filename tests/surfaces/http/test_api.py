@@ -20,7 +20,7 @@ from memwell.embed.testing import WordCounts
 from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
-from memwell.surfaces.http.limits import Limits
+from memwell.surfaces.http.limits import RequestLimits
 from memwell.surfaces.serialise import to_jsonable
 from tests.support.http_servers import Server, environment, in_a_thread, served
 
@@ -220,7 +220,7 @@ class Waiting(WordCounts):
 
 
 @contextmanager
-def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
+def waiting(folder: Path, limits: RequestLimits) -> Iterator[tuple[Server, Memory]]:
     """A server whose searches wait until they are let go."""
     own = {**SERVER_SETTINGS, "embedding.chain": ("waiting",)}
     Waiting.may_go.set()
@@ -236,7 +236,7 @@ def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
 
 
 def test_who_waits_too_long_is_told_so(home: Path) -> None:
-    with waiting(home, Limits(seconds=0.2, at_once=1)) as (server, _):
+    with waiting(home, RequestLimits(seconds=0.2, at_once=1)) as (server, _):
         late = server.ask("POST", "/api/search", {"query": "cat"})
         assert late.status == 503
         assert "within 0.2 s" in late.error
@@ -249,6 +249,6 @@ def test_who_waits_too_long_is_told_so(home: Path) -> None:
 
 def test_the_end_waits_for_what_nobody_waits_for(home: Path) -> None:
     told = {"text": "What was begun is finished."}
-    with waiting(home, Limits(seconds=0.2)) as (server, memory):
+    with waiting(home, RequestLimits(seconds=0.2)) as (server, memory):
         assert server.ask("POST", "/api/remember", told).status == 503
     assert told["text"] in {fact.text for fact in memory.facts.find(FactFilter())}

@@ -19,7 +19,7 @@ from memwell.embed.testing import WordCounts
 from memwell.model import LegScore, Trace
 from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.http.tokens import Tokens
-from memwell.surfaces.web.views import bar, explain_score, split_text
+from memwell.surfaces.web.views import explain_score, score_bar, split_text
 from tests.conftest import REPOSITORY
 from tests.support.pages import browsing, opened, serving
 
@@ -155,7 +155,7 @@ def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
         LegScore("meaning", 2, 0.4, 2.0, 0.75, 0.75 * 2.0),
     )
     trace = Trace(parts, 2.0, 3.0, 0.5, 0.8, 0.1, kept=0.75, kept_why="9 days old", score=0.6)
-    widths = {part.name: part.width for part in bar(trace)}
+    widths = {part.name: part.width for part in score_bar(trace)}
     assert widths == {
         "words": pytest.approx(100 * 0.6 * 0.25),
         "meaning": pytest.approx(100 * 0.6 * 0.75),
@@ -335,7 +335,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 def test_a_map_of_5000_passages_is_drawn_soon_and_the_same_each_time(
     large: Memory, open_page: Open
 ) -> None:
-    from memwell.surfaces.web.map import regions
+    from memwell.surfaces.web.map import map_regions
 
     with serving(large) as address:
         page = open_page("/map", address)
@@ -345,7 +345,7 @@ def test_a_map_of_5000_passages_is_drawn_soon_and_the_same_each_time(
         assert milliseconds < 6000  # 2 s where nothing else runs: docs/page.md
         expect(page.get_by_role("status")).to_contain_text("5000 passages")
         first = read(f"{address}/map/points")
-        regions.cache_clear()
+        map_regions.cache_clear()
         assert read(f"{address}/map/points") == first
 
 

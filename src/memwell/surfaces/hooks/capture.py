@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from memwell import config
 from memwell.extract.chat import facts_in_message, own_words
 from memwell.surfaces.hooks.cursor import open_cursor
-from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, HookTarget
-from memwell.surfaces.hooks.transcript import Mark, Message, messages
+from memwell.surfaces.hooks.events import SESSION_END, STOP, HookEvent, HookTarget
+from memwell.surfaces.hooks.transcript import Message, Position, read_messages
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -27,18 +27,18 @@ _CONFIDENCE = 0.8
 """Nobody asked for it to be remembered; when it is told again it rises."""
 _DECAY_CLASS = "stable"
 """What nobody reads for 90 days was not worth it."""
-_FOR_THE_MODEL = 0.5
+_MODEL_TIME_SHARE = 0.5
 """Of the time there is: the rest is for the rules, and for writing."""
-_MOST_FOR_THE_MODEL = 8_000
+_MOST_MODEL_CHARACTERS = 8_000
 """Characters: of more, an answer would not come in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class _FoundFact:
+class _CapturedFact:
     text: str
     category: str
     line: int
-    after: Mark
+    after: Position
 
 
 @dataclass(slots=True)
@@ -51,8 +51,8 @@ class CaptureReport:
 
 
 def capture(
-    event: Event,
-    place: HookTarget,
+    event: HookEvent,
+    target: HookTarget,
     home: Path,
     seconds: float,
     *,
@@ -64,15 +64,15 @@ def capture(
     ours = event.name in (STOP, SESSION_END) and not event.stop_hook_active
     if not ours or event.transcript is None or not event.transcript.is_file():
         return done
-    whose = [event.session, str(event.transcript), place.agent, place.user]
+    whose = [event.session, str(event.transcript), target.agent, target.user]
     with open_cursor(whose, home / "hooks") as progress:
-        said = [*messages(event.transcript, progress.mark)]
-        found = _by_rule(said)
+        said = [*read_messages(event.transcript, progress.position)]
+        found = _extract_by_rule(said)
         asks = not rules and any(message.text for message in said) and _has_model()
         if found or asks:
-            with place.open_memory(event, event.session if scope == "session" else "") as memory:
+            with target.open_memory(event, event.session if scope == "session" else "") as memory:
                 if asks:
-                    by_model = _by_model(memory, said, seconds * _FOR_THE_MODEL, done)
+                    by_model = _extract_by_model(memory, said, seconds * _MODEL_TIME_SHARE, done)
                     found = found if by_model is None else by_model
                 for after, facts in groupby(found, lambda fact: fact.after):
                     for fact in facts:
@@ -84,7 +84,7 @@ def capture(
 
 
 def _remember(
-    memory: Memory, fact: _FoundFact, event: Event, scope: str | None, done: CaptureReport
+    memory: Memory, fact: _CapturedFact, event: HookEvent, scope: str | None, done: CaptureReport
 ) -> None:
     from memwell.facts.service import RefusedError
 
@@ -105,9 +105,9 @@ def _remember(
         done.notices.append(f"line {fact.line}: {refusal.what}")
 
 
-def _by_rule(said: Sequence[Message]) -> list[_FoundFact]:
+def _extract_by_rule(said: Sequence[Message]) -> list[_CapturedFact]:
     return [
-        _FoundFact(fact.text, fact.category, message.line, message.after)
+        _CapturedFact(fact.text, fact.category, message.line, message.after)
         for message in said
         for fact in facts_in_message(message.text)
     ]
@@ -117,9 +117,9 @@ def _has_model() -> bool:
     return bool(config.load(None)["llm.default"].strip())
 
 
-def _by_model(
+def _extract_by_model(
     memory: Memory, said: Sequence[Message], seconds: float, done: CaptureReport
-) -> list[_FoundFact] | None:
+) -> list[_CapturedFact] | None:
     """Return what the language model finds; None where the rules have to do."""
     from memwell.extract.extractor import FactExtractor
     from memwell.llm.base import LlmUnavailable
@@ -129,7 +129,7 @@ def _by_model(
     text = "\n\n".join(filter(None, (own_words(message.text) for message in said)))
     if not text:
         return []
-    if len(text) > _MOST_FOR_THE_MODEL:
+    if len(text) > _MOST_MODEL_CHARACTERS:
         done.notices.append(f"by rule: {len(text)} characters are too many for the model")
         return None
     settings = memory.settings
@@ -141,10 +141,10 @@ def _by_model(
     if chat is None:
         return None
     budget = Budget(settings["llm.max_calls"], settings["llm.max_tokens"])
-    reader = FactExtractor(_MOST_FOR_THE_MODEL, 0, budget.wrap(chat))
+    reader = FactExtractor(_MOST_MODEL_CHARACTERS, 0, budget.wrap(chat))
     facts = reader.read("what the user said to an assistant", text)
     if troubles := [*reader.failures, *reader.notices]:
         done.notices.append(f"by rule: {troubles[0]}")
         return None
     first, last = next(message for message in said if message.text), said[-1]
-    return [_FoundFact(fact.text, fact.category, first.line, last.after) for fact in facts]
+    return [_CapturedFact(fact.text, fact.category, first.line, last.after) for fact in facts]

@@ -13,7 +13,7 @@ from hashlib import blake2s
 from pathlib import Path
 
 from memwell.store.sqlite.filesystem import hold_lock
-from memwell.surfaces.hooks.transcript import Mark
+from memwell.surfaces.hooks.transcript import Position
 
 _MOST_SESSIONS = 500
 
@@ -23,38 +23,38 @@ class Cursor:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self.mark = _last_mark(file)
+        self.position = _last_position(file)
 
-    def advance(self, mark: Mark) -> None:
+    def advance(self, mark: Position) -> None:
         """Write down that all before a mark is done."""
-        if mark != self.mark:
+        if mark != self.position:
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{mark.offset} {mark.line}\n")
-            self.mark = mark
+            self.position = mark
 
 
 @contextmanager
-def open_cursor(whose: Sequence[str | None], folder: Path) -> Iterator[Cursor]:
+def open_cursor(key: Sequence[str | None], folder: Path) -> Iterator[Cursor]:
     """Lend the progress of a session, to one process at a time."""
-    key = blake2s(json.dumps(whose).encode(), digest_size=12).hexdigest()
+    key = blake2s(json.dumps(key).encode(), digest_size=12).hexdigest()
     file = folder / f"{key}.read"
     if not file.exists():
-        _make_room(folder)
+        _delete_oldest(folder)
     with hold_lock(file, wait=True):
         yield Cursor(file)
 
 
-def _last_mark(file: Path) -> Mark:
+def _last_position(file: Path) -> Position:
     if not file.exists():  # where there are no locks
-        return Mark()
+        return Position()
     for line in reversed(file.read_text(encoding="ascii", errors="replace").split("\n")[:-1]):
         offset, _, number = line.partition(" ")
         if offset.isdecimal() and number.isdecimal():
-            return Mark(int(offset), int(number))
-    return Mark()
+            return Position(int(offset), int(number))
+    return Position()
 
 
-def _make_room(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     """Delete what is known of the sessions that ended longest ago."""
     files = sorted(folder.glob("*.read"), key=lambda file: file.stat().st_mtime, reverse=True)
     for file in files[_MOST_SESSIONS:]:

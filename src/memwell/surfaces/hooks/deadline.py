@@ -17,35 +17,35 @@ from typing import NoReturn
 
 from memwell.store.sqlite.filesystem import make_private_folder
 
-LOG = "log"
-_LONGEST_LOG = 64 * 1024
-_LONGEST_LINE = 500
+LOG_NAME = "log"
+_MOST_LOG_BYTES = 64 * 1024
+_MOST_LINE_CHARACTERS = 500
 
 
-class Log:
+class HookLog:
     """A small file that says what hooks did and why they failed; with `debug` stderr as well."""
 
     def __init__(self, folder: Path, command: str, *, debug: bool = False) -> None:
-        self._file = folder / LOG
+        self._file = folder / LOG_NAME
         self._command = command
         self._debug = debug
 
-    def say(self, what: str) -> None:
+    def write(self, what: str) -> None:
         """Write a line; if that fails there is nobody to be told."""
-        line = f"{self._command}: {' '.join(what.split())[:_LONGEST_LINE]}\n"
+        line = f"{self._command}: {' '.join(what.split())[:_MOST_LINE_CHARACTERS]}\n"
         with contextlib.suppress(OSError):
             if self._debug:
                 sys.stderr.write(line)
                 sys.stderr.flush()
             make_private_folder(self._file.parent)
-            if self._file.exists() and self._file.stat().st_size > _LONGEST_LOG:
-                self._file.replace(self._file.with_name(f"{LOG}.1"))
+            if self._file.exists() and self._file.stat().st_size > _MOST_LOG_BYTES:
+                self._file.replace(self._file.with_name(f"{LOG_NAME}.1"))
             handle = os.open(self._file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}")
 
 
-def run_within(work: Callable[[], str], seconds: float, log: Log) -> NoReturn:
+def run_within(work: Callable[[], str], seconds: float, log: HookLog) -> NoReturn:
     """Do the work in so many seconds, print what it returns, and end the process.
 
     The work has a thread of its own, as a call into SQLite or a model cannot be interrupted; the
@@ -57,14 +57,14 @@ def run_within(work: Callable[[], str], seconds: float, log: Log) -> NoReturn:
         try:
             done.append(work())
         except BaseException as error:  # the agent has to go on, whatever it is
-            log.say(f"{type(error).__name__}: {error}")
+            log.write(f"{type(error).__name__}: {error}")
             done.append("")
 
     working = threading.Thread(target=attempt, daemon=True)
     working.start()
     working.join(seconds)
     if not done:
-        log.say(f"gave up after {seconds:g} s")
+        log.write(f"gave up after {seconds:g} s")
     elif done[0]:
         with contextlib.suppress(OSError):
             sys.stdout.buffer.write(f"{done[0]}\n".encode("utf-8", "replace"))

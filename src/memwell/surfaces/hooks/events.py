@@ -23,7 +23,7 @@ PROMPT, SESSION_START, STOP, SESSION_END = (
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HookEvent:
     """Something that happened in an agent's session."""
 
     name: str = ""
@@ -46,14 +46,14 @@ class HookTarget:
     user: str = ""
     workspace: str | None = None
 
-    def folder(self, event: Event) -> tuple[Path, bool]:
+    def folder(self, event: HookEvent) -> tuple[Path, bool]:
         """Return the folder that an event is about, and whether it has to be a workspace."""
         if self.workspace:
             return Path(self.workspace).expanduser().absolute(), True
         return event.folder or Path.cwd(), False
 
     def open_memory(
-        self, event: Event, session: str = "", settings: Mapping[str, Value] | None = None
+        self, event: HookEvent, session: str = "", settings: Mapping[str, Value] | None = None
     ) -> Memory:
         """Open the memory that an event is about."""
         from memwell.memory import Memory
@@ -70,7 +70,7 @@ class HookTarget:
         )
 
 
-def read_event(text: str) -> Event:
+def read_event(text: str) -> HookEvent:
     """Read an event as Claude Code writes it."""
     try:
         told = json.loads(text)
@@ -79,7 +79,7 @@ def read_event(text: str) -> Event:
     if not isinstance(told, dict):
         raise MemwellError("The input is no JSON object", "Call this from an agent's hook")
     folder, transcript = (_path(told, name) for name in ("cwd", "transcript_path"))
-    return Event(
+    return HookEvent(
         name=_text(told, "hook_event_name"),
         session=_text(told, "session_id"),
         folder=folder if folder and folder.is_dir() else None,

@@ -22,7 +22,7 @@ _NOT_TYPED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Position:
     """How far a transcript was read: bytes, and the lines that they end."""
 
     offset: int = 0
@@ -35,32 +35,32 @@ class Message:
 
     text: str
     line: int
-    after: Mark
+    after: Position
 
 
-def messages(file: Path, since: Mark) -> Iterator[Message]:
+def read_messages(file: Path, start: Position) -> Iterator[Message]:
     """Yield what was said after a mark, and at last an empty message for what is read by then.
 
     A file that is shorter than it was is another one, which is read from its beginning. A last
     line that is being written is left for the next time.
     """
     with file.open("rb") as opened:
-        if file.stat().st_size < since.offset:
-            since = Mark()
-        opened.seek(since.offset)
-        offset, line = since.offset, since.line
+        if file.stat().st_size < start.offset:
+            start = Position()
+        opened.seek(start.offset)
+        offset, line = start.offset, start.line
         for raw in opened:
-            told = _json(raw)
+            told = _parse_line(raw)
             if told is None and not raw.endswith(b"\n"):
                 break
             number = line + 1
             offset, line = offset + len(raw), line + raw.endswith(b"\n")
-            if text := _is_typed(told):
-                yield Message(text, number, Mark(offset, line))
-    yield Message("", line, Mark(offset, line))
+            if text := _typed_text(told):
+                yield Message(text, number, Position(offset, line))
+    yield Message("", line, Position(offset, line))
 
 
-def _json(raw: bytes) -> Any:
+def _parse_line(raw: bytes) -> Any:
     if b'"user"' not in raw and raw.endswith(b"\n"):
         return None  # most lines are not a person's, and some are megabytes long
     try:
@@ -69,7 +69,7 @@ def _json(raw: bytes) -> Any:
         return None
 
 
-def _is_typed(told: Any) -> str:
+def _typed_text(told: Any) -> str:
     """Return what a person typed, if a line holds that."""
     if not isinstance(told, dict) or any(told.get(name) for name in _NOT_TYPED):
         return ""

@@ -30,10 +30,10 @@ MOST_FACTS = 10_000
 
 router = APIRouter(prefix="/api", tags=["memory"], responses=FAILURES)
 
-Id = Annotated[str, Path(max_length=100)]
-Number = Annotated[int, Path(ge=0, lt=2**63)]
+FactId = Annotated[str, Path(max_length=100)]
+SpaceId = Annotated[int, Path(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
-HowMany = Annotated[int, Field(ge=1, le=MOST_HITS)]
+HitCount = Annotated[int, Field(ge=1, le=MOST_HITS)]
 Text = Annotated[str, Field(max_length=1_000_000)]
 Mode = Literal["hybrid", "words", "meaning"]
 
@@ -46,7 +46,7 @@ class SearchRequest:
     """What a search is asked for; what is not said is as the settings have it."""
 
     query: Text
-    k: HowMany | None = None
+    k: HitCount | None = None
     min_score: Share | None = None
     mode: Mode | None = None
     fusion: Literal["standard", "rrf", "weighted"] | None = None
@@ -64,7 +64,7 @@ class WhyRequest:
 
     query: Text
     path: Annotated[str, Field(max_length=4096)]
-    k: HowMany | None = None
+    k: HitCount | None = None
     mode: Mode | None = None
 
 
@@ -229,19 +229,19 @@ def facts(
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
-def fact(fact_id: Id, memory: ViewerMemory) -> Any:
+def fact(fact_id: FactId, memory: ViewerMemory) -> Any:
     """Return all that is known of a fact."""
     return to_jsonable(memory.facts.get(fact_id))
 
 
 @router.get("/facts/{fact_id}/history", response_model=HistoryResponse)
-def history(fact_id: Id, memory: ViewerMemory) -> Any:
+def history(fact_id: FactId, memory: ViewerMemory) -> Any:
     """Return what happened to a fact, and to those it took the place of."""
     return {"events": to_jsonable(memory.facts.history(fact_id))}
 
 
 @router.patch("/facts/{fact_id}", response_model=Fact)
-def edit(fact_id: Id, correction: EditRequest, memory: ViewerMemory, request: Request) -> Any:
+def edit(fact_id: FactId, correction: EditRequest, memory: ViewerMemory, request: Request) -> Any:
     """Correct what is known of a fact."""
     changes = {name: value for name, value in asdict(correction).items() if value is not None}
     if "tags" in changes:
@@ -250,7 +250,7 @@ def edit(fact_id: Id, correction: EditRequest, memory: ViewerMemory, request: Re
 
 
 @router.post("/facts/{fact_id}/promote", response_model=Fact)
-def promote(fact_id: Id, wider: PromoteRequest, memory: ViewerMemory) -> Any:
+def promote(fact_id: FactId, wider: PromoteRequest, memory: ViewerMemory) -> Any:
     """Let more see a fact."""
     return to_jsonable(memory.facts.promote(fact_id, wider.scope))
 
@@ -323,14 +323,14 @@ def spaces(memory: ViewerMemory) -> Any:
 
 
 @router.post("/spaces/{number}/switch", response_model=SpacesResponse)
-def switch(number: Number, memory: ViewerMemory) -> Any:
+def switch(number: SpaceId, memory: ViewerMemory) -> Any:
     """Let another space answer."""
     memory.switch_space(number)
     return spaces(memory)
 
 
 @router.delete("/spaces/{number}", response_model=SpacesResponse)
-def drop(number: Number, memory: ViewerMemory) -> Any:
+def drop(number: SpaceId, memory: ViewerMemory) -> Any:
     """Delete a space that does not answer."""
     memory.drop_space(number)
     return spaces(memory)

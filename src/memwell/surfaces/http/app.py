@@ -17,9 +17,9 @@ from memwell.surfaces.background import Background
 from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.http import api, login, metrics
 from memwell.surfaces.http.errors import add_error_handlers, log
-from memwell.surfaces.http.limits import LIMITS, Limits, LimitsMiddleware, RunningRequests
+from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
-from memwell.surfaces.http.security import GuardMiddleware, names_of
+from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.http.viewer import memory_of
 from memwell.surfaces.openai import files as files_routes
@@ -33,9 +33,9 @@ from memwell.surfaces.web.pages import routes
 def create_app(
     memory: Memory,
     *,
-    names: frozenset[str] = names_of(),
+    names: frozenset[str] = host_names(),
     reachable: bool = False,
-    limits: Limits = LIMITS,
+    limits: RequestLimits = LIMITS,
     embedders: Mapping[str, Factory] | None = None,
 ) -> FastAPI:
     """Return the application that answers from a memory, which its caller opens and closes.

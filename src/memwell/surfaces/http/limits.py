@@ -9,14 +9,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memwell.surfaces.http.errors import log, refusal
+from memwell.surfaces.http.errors import error_response, log
 
-_PATIENCE = 5
+_OVERREAD_FACTOR = 5
 """Times the largest body that is read of one that is too large."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How much of everything."""
 
     body_bytes: int = 20_000_000
@@ -24,7 +24,7 @@ class Limits:
     at_once: int = 128
 
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class RunningRequests:
 class LimitsMiddleware:
     """Keeps requests within limits; what fails inside becomes an answer that reveals nothing."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, under_way: RunningRequests) -> None:
+    def __init__(self, app: ASGIApp, limits: RequestLimits, running: RunningRequests) -> None:
         self._app = app
         self._limits = limits
-        self._tasks = under_way.tasks
+        self._tasks = running.tasks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say which limit it meets."""
@@ -53,37 +53,37 @@ class LimitsMiddleware:
             await self._app(scope, receive, send)
             return
         if len(self._tasks) >= self._limits.at_once:
-            busy = refusal(
+            busy = error_response(
                 503, "Too many requests at once. Try again", headers={"retry-after": "1"}
             )
             await busy(scope, receive, send)
             return
-        answer = _Answer(send)
-        task = asyncio.create_task(self._answer(scope, self._measure_body(scope, receive), answer))
+        answer = _ResponseSender(send)
+        task = asyncio.create_task(self._answer(scope, self._limit_body(scope, receive), answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.wait({task}, timeout=self._limits.seconds)
-        if answer.begun:
+        if answer.has_begun:
             await task
         elif not task.done():
             # A thread cannot be stopped: what it does is finished, but its answer comes too late.
-            answer.too_late = True
+            answer.is_late = True
             said = (
                 f"No answer within {self._limits.seconds:g} s. What was asked for may still be done"
             )
-            await refusal(503, said)(scope, receive, send)
+            await error_response(503, said)(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
         try:
             await self._app(scope, receive, answer)
         except Exception:
             log.exception("A request failed")
-            if not answer.begun:
-                await refusal(500, "Something went wrong here; the server's log says what")(
+            if not answer.has_begun:
+                await error_response(500, "Something went wrong here; the server's log says what")(
                     scope, receive, answer
                 )
 
-    def _measure_body(self, scope: Scope, receive: Receive) -> Receive:
+    def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return what gives the parts of a body, up to the limit."""
         most, so_far = self._limits.body_bytes, 0
         length = Request(scope).headers.get("content-length", "")
@@ -92,7 +92,7 @@ class LimitsMiddleware:
         async def measured() -> Message:
             nonlocal so_far
             # One who is cut off while sending does not see why: somewhat more is listened to.
-            while max(so_far, announced) <= most * _PATIENCE:
+            while max(so_far, announced) <= most * _OVERREAD_FACTOR:
                 message = await receive()
                 so_far += len(message.get("body", b""))
                 if max(so_far, announced) <= most:
@@ -105,15 +105,15 @@ class LimitsMiddleware:
         return measured
 
 
-class _Answer:
+class _ResponseSender:
     """Passes an answer on, unless another was given meanwhile."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
-        self.too_late = False
+        self.has_begun = False
+        self.is_late = False
 
     async def __call__(self, message: Message) -> None:
-        if not self.too_late:
-            self.begun = True
+        if not self.is_late:
+            self.has_begun = True
             await self._send(message)

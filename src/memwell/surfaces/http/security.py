@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memwell.errors import MemwellError
 from memwell.model import Viewer
-from memwell.surfaces.http.errors import refusal
+from memwell.surfaces.http.errors import error_response
 from memwell.surfaces.http.tokens import Tokens
 
 COOKIE = "memwell_token"
 LOGIN = "/login"
-OPEN_TO_ALL = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
+PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
 """What answers without a token: it says nothing private."""
 
 HEADERS = {
@@ -70,29 +70,31 @@ class GuardMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        answer = self._refuse(Request(scope)) or self._app
+        answer = self._rejection(Request(scope)) or self._app
         await answer(scope, receive, guarded)
 
-    def _refuse(self, request: Request) -> Response | None:
+    def _rejection(self, request: Request) -> Response | None:
         """Return why a request is not answered; if it is, note who asks."""
         host = request.headers.get("host", "").lower()
-        if _name(host) not in self._names:
-            return refusal(403, "This server is not known by that name (Host)", code="host")
+        if _host_name(host) not in self._names:
+            return error_response(403, "This server is not known by that name (Host)", code="host")
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
-            return refusal(403, "Pages of other servers may not ask (Origin)", code="origin")
-        if request.scope["path"] in OPEN_TO_ALL:
+            return error_response(403, "Pages of other servers may not ask (Origin)", code="origin")
+        if request.scope["path"] in PUBLIC_PATHS:
             return None
-        return self._unknown(request)
+        return self._token_rejection(request)
 
-    def _unknown(self, request: Request) -> Response | None:
+    def _token_rejection(self, request: Request) -> Response | None:
         try:
             known = self._tokens.list_all()
         except MemwellError:
-            return refusal(503, "The list of tokens cannot be read. The server's owner can mend it")
+            return error_response(
+                503, "The list of tokens cannot be read. The server's owner can mend it"
+            )
         if not known and not self._reachable:
             return None
-        token = self._tokens.owner_of(_given_token(request))
+        token = self._tokens.find(_given_token(request))
         if token:
             request.scope["viewer"] = Viewer(token.user, "", token.session)
             return None
@@ -100,10 +102,10 @@ class GuardMiddleware:
             return RedirectResponse(LOGIN, 303)
         said = "A token is needed, as `Authorization: Bearer TOKEN`; `memwell serve token add NAME`"
         headers = {"www-authenticate": "Bearer"}
-        return refusal(401, f"{said} makes one", code="invalid_api_key", headers=headers)
+        return error_response(401, f"{said} makes one", code="invalid_api_key", headers=headers)
 
 
-def _name(host: str) -> str | None:
+def _host_name(host: str) -> str | None:
     """Return the name that a Host header gives, without the port."""
     try:
         return urlsplit(f"//{host}").hostname
@@ -125,6 +127,6 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def names_of(*more: str) -> frozenset[str]:
+def host_names(*more: str) -> frozenset[str]:
     """Return the names that a server answers to: those of this machine to itself, and `more`."""
     return frozenset(name.lower() for name in ("localhost", "127.0.0.1", "::1", *more))

@@ -31,17 +31,17 @@ class Tokens:
 
     def __init__(self, home: Path) -> None:
         self._file = home / "tokens.json"
-        self._read: tuple[tuple[int, int], list[Token]] | None = None
+        self._cached: tuple[tuple[int, int], list[Token]] | None = None
 
     def list_all(self) -> list[Token]:
         """Return the tokens, as they are in the file now."""
         try:
             status = self._file.stat()
             stamp = (status.st_mtime_ns, status.st_size)
-            if self._read is None or self._read[0] != stamp:
+            if self._cached is None or self._cached[0] != stamp:
                 rows = json.loads(self._file.read_text(encoding="utf-8"))["tokens"]
-                self._read = stamp, [Token(**row) for row in rows]
-            return self._read[1]
+                self._cached = stamp, [Token(**row) for row in rows]
+            return self._cached[1]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -67,7 +67,7 @@ class Tokens:
                 raise NotFoundError(f"There is no token {name}", "`memwell serve token list`")
             self._write(left)
 
-    def owner_of(self, given: str) -> Token | None:
+    def find(self, given: str) -> Token | None:
         """Return the token that is given; how long that takes tells nothing about others."""
         digest = _digest(given)
         fitting = [one for one in self.list_all() if hmac.compare_digest(one.digest, digest)]

@@ -16,7 +16,7 @@ from typing import Any
 from memwell.errors import ConfigError
 
 _NAME = "memwell"
-_PLACES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
+_PATH_VARIABLES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
 """Clients start servers with few variables of the environment: these would be missed."""
 
 
@@ -29,7 +29,7 @@ class Client:
     """The file in the folder that it is configured by."""
     keys: tuple[str, ...] = ("mcpServers",)
     """Under which its servers stand in there."""
-    also: Mapping[str, str] = field(default_factory=dict)
+    extra_fields: Mapping[str, str] = field(default_factory=dict)
     """What it wants to be told of a server besides."""
 
     @property
@@ -53,15 +53,15 @@ CLIENTS = {
 }
 
 
-def entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
+def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
     """Return how a client starts memwell, with options of `memwell mcp`."""
-    named = {name: os.environ.get(name) for name in _PLACES}
-    places = {name: full_block(value) for name, value in named.items() if value}
+    named = {name: os.environ.get(name) for name in _PATH_VARIABLES}
+    places = {name: absolute_path(value) for name, value in named.items() if value}
     started = {"command": _command(), "args": ["mcp", *options]}
-    return {**client.also, **started, **({"env": places} if places else {})}
+    return {**client.extra_fields, **started, **({"env": places} if places else {})}
 
 
-def block(client: Client, added: Mapping[str, Any]) -> str:
+def config_block(client: Client, added: Mapping[str, Any]) -> str:
     """Return a client's configuration with nothing but memwell in it."""
     return _json(_merge({}, client.keys, added))
 
@@ -81,7 +81,7 @@ def install(client: Client, added: Mapping[str, Any]) -> Path | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         if old:
             shutil.copy2(file, file.with_name(f"{file.name}.bak"))
-        _replace(file, _json(new))
+        _write_atomically(file, _json(new))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{file} was left as it is ({error})", "Put the block above into it"
@@ -98,7 +98,7 @@ def _merge(held: Any, keys: Sequence[str], added: Mapping[str, Any]) -> dict[str
     return {**held, keys[0]: _merge(held.get(keys[0], {}), keys[1:], added)}
 
 
-def full_block(path: str) -> str:
+def absolute_path(path: str) -> str:
     """Return a path that means the same in whatever folder a client starts a server."""
     return str(Path(path).expanduser().absolute())
 
@@ -108,10 +108,10 @@ def _command() -> str:
     if shutil.which(_NAME):
         return _NAME
     installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
-    return installed or full_block(sys.argv[0])
+    return installed or absolute_path(sys.argv[0])
 
 
-def _replace(file: Path, text: str) -> None:
+def _write_atomically(file: Path, text: str) -> None:
     """Write a file under another name and give it its own when it is finished."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:

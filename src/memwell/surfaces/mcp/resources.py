@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memwell.memory import Memory
 from memwell.store.sqlite.facts import FactFilter
-from memwell.surfaces.mcp.results import FACT
+from memwell.surfaces.mcp.results import FACT_PREFIX
 from memwell.surfaces.mcp.tools import translate_errors
 
 _LISTED = 200
@@ -36,7 +36,7 @@ class Resources:
     def facts(self) -> str:
         """The facts that are held true, the newest first."""
         found = self._memory.facts.find(FactFilter(), _LISTED)
-        return "\n".join(f"{FACT}{fact.id} {' '.join(fact.text.split())}" for fact in found)
+        return "\n".join(f"{FACT_PREFIX}{fact.id} {' '.join(fact.text.split())}" for fact in found)
 
     def recall(self, message: Annotated[str, Field(description="What it is to be about.")]) -> str:
         """What is remembered of a message, and the message."""

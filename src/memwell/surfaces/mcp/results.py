@@ -12,7 +12,7 @@ from memwell.facts.service import RememberResult
 from memwell.model import Excerpt, Fact, Hit, SearchResult
 from memwell.search.snippet import snippet
 
-FACT = "fact:"
+FACT_PREFIX = "fact:"
 """What the citation of a fact begins with; any other names a note."""
 _SNIPPET, _SNIPPET_LINES = 300, 3
 
@@ -114,16 +114,16 @@ def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
     roots = {hit.workspace for hit in result.hits if hit.kind != "fact"}
     silent = [f"{leg.name}: {leg.reason}" for leg in result.legs if not leg.answered]
     return SearchAnswer(
-        hits=[_found(hit, full=full, several=len(roots) > 1) for hit in result.hits],
+        hits=[_to_passage(hit, full=full, several=len(roots) > 1) for hit in result.hits],
         suggestions=[*result.suggestions],
         notices=[*result.notices, *silent, *filter(None, [result.freshness.note])],
     )
 
 
-def _found(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
+def _to_passage(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
     path = f"{hit.workspace}/{hit.path}" if several else hit.path
     return FoundPassage(
-        citation=FACT + hit.path
+        citation=FACT_PREFIX + hit.path
         if hit.kind == "fact"
         else citation(path, hit.start_line, hit.end_line),
         score=round(hit.score, 2),
@@ -158,12 +158,12 @@ def read_result(passage: Excerpt, next_line: int = 0) -> ReadAnswer:
 def fact_result(fact: Fact) -> ReadAnswer:
     """Return a fact, and what became of it."""
     return ReadAnswer(
-        citation=FACT + fact.id,
+        citation=FACT_PREFIX + fact.id,
         text=fact.text,
         category=fact.category,
         tags=[*fact.tags],
         created_at=fact.created_at,
-        superseded_by=FACT + fact.superseded_by if fact.superseded_by else "",
+        superseded_by=FACT_PREFIX + fact.superseded_by if fact.superseded_by else "",
     )
 
 
@@ -171,7 +171,7 @@ def store_result(done: RememberResult) -> StoreAnswer:
     """Return what became of a text that was to be remembered."""
     return StoreAnswer(
         outcome=done.outcome,
-        citation=FACT + done.fact.id,
+        citation=FACT_PREFIX + done.fact.id,
         text=done.fact.text,
         instead_of=done.instead_of.text if done.instead_of else "",
     )

@@ -54,7 +54,7 @@ def serve(
         threading.Thread(target=_warm_up, args=(memory,), daemon=True).start()
         server = create_server(memory, background.wake)
         if listening:
-            _speak_http(server, listening, say)
+            _serve_http(server, listening, say)
         else:
             _run_until_signal(server.run)
         for notice in memory.notices:
@@ -85,7 +85,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _speak_http(server: MCPServer, listening: socket.socket, say: Callable[[str], None]) -> None:
+def _serve_http(server: MCPServer, listening: socket.socket, say: Callable[[str], None]) -> None:
     """Answer until a signal comes; requests that name another host are refused: web pages'."""
     import uvicorn
 

@@ -38,26 +38,26 @@ from memwell.surfaces.mcp.results import (
     to_tool_result,
 )
 
-_CITED_FACT = re.compile(r"^fact[: ](?=\w+$)")
+_FACT_CITATION = re.compile(r"^fact[: ](?=\w+$)")
 """As a hit cites it, or as a recalled block does; "fact sheet.md" is a note."""
 _SOURCE = "mcp"
 _LINES = 100
 """Lines of a note that are read at once, unless more are asked for."""
 
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-_WRITES = ToolAnnotations(
+_READING = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WRITING = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
 )
-_REMOVES = ToolAnnotations(
+_REMOVING = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
 
-_Id = Annotated[str, Field(description="The fact as a hit cites it: fact:ID.")]
+_FactId = Annotated[str, Field(description="The fact as a hit cites it: fact:ID.")]
 _Text = Annotated[str, Field(description="One statement that can be understood on its own.")]
 _Category = Annotated[str, Field(description=f"One of {', '.join(CATEGORIES)}.")]
 _Tags = Annotated[tuple[str, ...], Field(description="Words to find it by.")]
 _Share = Annotated[float, Field(ge=0, le=1, description="How much it matters, 0 to 1.")]
-_Lasts = Annotated[
+_DecayClass = Annotated[
     Literal["permanent", "stable", "active", "session", "checkpoint"],
     Field(description="How long it is held true: for ever, months, weeks, a day, hours."),
 ]
@@ -103,13 +103,13 @@ class Tools:
         Use it after memory_search when a snippet is not enough. next_line says where a note
         goes on.
         """
-        if _CITED_FACT.match(path):
-            return to_tool_result(fact_result(self._memory.facts.get(_id(path))))
+        if _FACT_CITATION.match(path):
+            return to_tool_result(fact_result(self._memory.facts.get(_fact_id(path))))
         if "#L" in path:
             return to_tool_result(read_result(self._memory.get(path)))
         # A line more than is shown tells whether the note goes on.
         passage = self._memory.get(f"{path}#L{from_line}-L{from_line + lines}")
-        return to_tool_result(_cut(passage, lines))
+        return to_tool_result(_first_lines(passage, lines))
 
     def memory_recall(
         self,
@@ -132,7 +132,7 @@ class Tools:
         category: _Category = "fact",
         tags: _Tags = (),
         importance: _Share = 0.5,
-        decay_class: _Lasts = "permanent",
+        decay_class: _DecayClass = "permanent",
     ) -> Annotated[CallToolResult, StoreAnswer]:
         """Remember one statement that should hold the next time, too.
 
@@ -140,7 +140,7 @@ class Tools:
         something is done, or asks you to remember. Not for what is only of this moment, for
         secrets, or for whole documents. What is known already is reinforced, not doubled.
         """
-        return self._written(
+        return self._store_answer(
             self._memory.remember(
                 text,
                 category=category,
@@ -153,7 +153,7 @@ class Tools:
 
     def memory_supersede(
         self,
-        id: _Id,
+        id: _FactId,
         text: _Text,
         category: _Category = "fact",
         tags: _Tags = (),
@@ -163,8 +163,8 @@ class Tools:
         Use it when something changed: find the old fact with memory_search (kind "fact"), then
         tell how it is now. The old one stays in the history and is found no more.
         """
-        return self._written(
-            self._memory.supersede(_id(id), text, category=category, tags=tags, source=_SOURCE)
+        return self._store_answer(
+            self._memory.supersede(_fact_id(id), text, category=category, tags=tags, source=_SOURCE)
         )
 
     def memory_forget(
@@ -175,7 +175,7 @@ class Tools:
         Use it only if the user asks to have something forgotten. If it merely changed, use
         memory_supersede. Notes are the user's files and are not touched.
         """
-        done = self._memory.forget(*map(_id, ids))
+        done = self._memory.forget(*map(_fact_id, ids))
         return to_tool_result(
             ForgetAnswer(count=done.count, pending=done.pending, backups=[*done.backups])
         )
@@ -204,7 +204,7 @@ class Tools:
             )
         )
 
-    def _written(self, done: RememberResult) -> CallToolResult:
+    def _store_answer(self, done: RememberResult) -> CallToolResult:
         self._wake()
         return to_tool_result(store_result(done))
 
@@ -212,13 +212,13 @@ class Tools:
 def add_tools(server: MCPServer, tools: Tools) -> None:
     """Offer the tools on a server."""
     for method, kind in (
-        (tools.memory_search, _READS),
-        (tools.memory_get, _READS),
-        (tools.memory_recall, _READS),
-        (tools.memory_store, _WRITES),
-        (tools.memory_supersede, _WRITES),
-        (tools.memory_forget, _REMOVES),
-        (tools.memory_status, _READS),
+        (tools.memory_search, _READING),
+        (tools.memory_get, _READING),
+        (tools.memory_recall, _READING),
+        (tools.memory_store, _WRITING),
+        (tools.memory_supersede, _WRITING),
+        (tools.memory_forget, _REMOVING),
+        (tools.memory_status, _READING),
     ):
         server.add_tool(
             translate_errors(method, ToolError), description=getdoc(method), annotations=kind
@@ -240,11 +240,11 @@ def translate_errors(
     return told_call
 
 
-def _id(named: str) -> str:
-    return _CITED_FACT.sub("", named)
+def _fact_id(named: str) -> str:
+    return _FACT_CITATION.sub("", named)
 
 
-def _cut(passage: Excerpt, lines: int) -> ReadAnswer:
+def _first_lines(passage: Excerpt, lines: int) -> ReadAnswer:
     """Return the first lines of a passage, and where it goes on."""
     split = passage.text.split("\n")
     if len(split) <= lines:

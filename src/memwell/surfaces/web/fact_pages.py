@@ -15,25 +15,25 @@ from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
 from memwell.store.sqlite.facts import FactFilter
-from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
+from memwell.surfaces.web.render import FORM_TOKEN, PageMemory, PageRoute, page
 from memwell.surfaces.web.views import fact_link
 
 _LISTED = 200
 
-router = APIRouter(prefix="/facts", route_class=Page, include_in_schema=False)
+router = APIRouter(prefix="/facts", route_class=PageRoute, include_in_schema=False)
 
 
-def _ours(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
+def _check_form_token(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
     """Refuse a form that was not on a page of this process; have embedded what it writes."""
-    if not secrets.compare_digest(token.encode(), TOKEN.encode()):
+    if not secrets.compare_digest(token.encode(), FORM_TOKEN.encode()):
         raise MemwellError("The form is from before the last start", "Reload it and try again")
     yield
     request.app.state.background.wake()
 
 
-_writing = [Depends(_ours)]
-Field = Annotated[str, Form()]
-Share = Annotated[float, Form(ge=0, le=1)]
+_form_guard = [Depends(_check_form_token)]
+TextField = Annotated[str, Form()]
+ShareField = Annotated[float, Form(ge=0, le=1)]
 
 
 # -- looking ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ Share = Annotated[float, Form(ge=0, le=1)]
 @router.get("")
 def facts(
     request: Request,
-    memory: Viewed,
+    memory: PageMemory,
     scope: str = "",
     category: str = "",
     tag: str = "",
@@ -71,7 +71,7 @@ def facts(
 
 
 @router.get("/{fact_id}")
-def fact(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+def fact(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
     """Show a fact, what happened to it, and what can be done with it."""
     known = memory.facts.get(fact_id)
     wider = [scope for scope in _scopes(memory) if _is_wider(scope, known.scope)]
@@ -87,7 +87,7 @@ def fact(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
 
 
 @router.get("/{fact_id}/forget")
-def ask_to_forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+def confirm_forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
     """Ask whether a fact is really to go."""
     return page(request, "forget.html", fact=memory.facts.get(fact_id))
 
@@ -95,14 +95,14 @@ def ask_to_forget(request: Request, memory: Viewed, fact_id: str) -> HTMLRespons
 # -- writing ---------------------------------------------------------------------------------------
 
 
-@router.post("", dependencies=_writing)
+@router.post("", dependencies=_form_guard)
 def remember(
-    memory: Viewed,
-    text: Field,
-    category: Field,
-    scope: Field,
-    decay_class: Field,
-    tags: Field = "",
+    memory: PageMemory,
+    text: TextField,
+    category: TextField,
+    scope: TextField,
+    decay_class: TextField,
+    tags: TextField = "",
 ) -> RedirectResponse:
     """Remember a fact."""
     done = memory.remember(
@@ -113,18 +113,18 @@ def remember(
         tags=_tags(tags),
         source="page",
     )
-    return _shown(done.fact)
+    return _redirect_to(done.fact)
 
 
-@router.post("/{fact_id}/edit", dependencies=_writing)
+@router.post("/{fact_id}/edit", dependencies=_form_guard)
 def edit(
-    memory: Viewed,
+    memory: PageMemory,
     fact_id: str,
-    text: Field,
-    category: Field,
-    importance: Share,
-    confidence: Share,
-    tags: Field = "",
+    text: TextField,
+    category: TextField,
+    importance: ShareField,
+    confidence: ShareField,
+    tags: TextField = "",
 ) -> RedirectResponse:
     """Correct what is known of a fact: only what was changed in the form."""
     known = memory.facts.get(fact_id)
@@ -136,11 +136,11 @@ def edit(
         "confidence": confidence,
     }
     changes = {name: value for name, value in said.items() if value != getattr(known, name)}
-    return _shown(memory.facts.edit(fact_id, **changes) if changes else known)
+    return _redirect_to(memory.facts.edit(fact_id, **changes) if changes else known)
 
 
-@router.post("/{fact_id}/supersede", dependencies=_writing)
-def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
+@router.post("/{fact_id}/supersede", dependencies=_form_guard)
+def supersede(memory: PageMemory, fact_id: str, text: TextField) -> RedirectResponse:
     """Put another fact in the place of one; what else is known of it holds for the other."""
     old = memory.facts.get(fact_id)
     done = memory.supersede(
@@ -152,22 +152,22 @@ def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
         importance=old.importance,
         source="page",
     )
-    return _shown(done.fact)
+    return _redirect_to(done.fact)
 
 
-@router.post("/{fact_id}/promote", dependencies=_writing)
-def promote(memory: Viewed, fact_id: str, scope: Field) -> RedirectResponse:
+@router.post("/{fact_id}/promote", dependencies=_form_guard)
+def promote(memory: PageMemory, fact_id: str, scope: TextField) -> RedirectResponse:
     """Let more see a fact."""
-    return _shown(memory.facts.promote(fact_id, scope))
+    return _redirect_to(memory.facts.promote(fact_id, scope))
 
 
-@router.post("/{fact_id}/forget", dependencies=_writing)
-def forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
+@router.post("/{fact_id}/forget", dependencies=_form_guard)
+def forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
     """Forget a fact, and say where something of it may still be."""
     return page(request, "forgotten.html", done=memory.forget(fact_id))
 
 
-def _shown(known: Fact) -> RedirectResponse:
+def _redirect_to(known: Fact) -> RedirectResponse:
     return RedirectResponse(fact_link(known.id), 303)
 
 

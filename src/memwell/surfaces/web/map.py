@@ -19,11 +19,11 @@ from memwell.store.browse import MapPoint
 
 Array = npt.NDArray[Any]
 
-MOST = 5000
+MOST_POINTS = 5000
 """Points of a map; more would neither be told apart nor come in time."""
 
 _NEIGHBOURS = 8
-_STRANGERS = 4
+_RANDOM_OTHERS = 4
 _STEPS = 100
 _BLOCK = 1000
 """Rows whose cosines are looked at together: all at once would take a lot of memory."""
@@ -38,21 +38,21 @@ class Region:
     name: str
     x: float
     y: float
-    spots: tuple[MapPoint, ...]
-    points: Array
+    passages: tuple[MapPoint, ...]
+    positions: Array
     """Where each of them lies, between 0 and 1."""
 
 
 @lru_cache(maxsize=2)
-def regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
+def map_regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
     """Return the map of passages whose vectors (of length 1) follow one another in `vectors`.
 
     The largest region comes first.
     """
     if not spots:
         return ()
-    points = place_points(np.frombuffer(vectors, dtype="<f4").reshape(len(spots), -1))
-    of, centres = _split_region(points)
+    points = layout(np.frombuffer(vectors, dtype="<f4").reshape(len(spots), -1))
+    of, centres = _cluster(points)
     found: list[Region] = []
     for number in np.unique(of):
         mine = np.flatnonzero(of == number)
@@ -62,20 +62,20 @@ def regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
         name = next((spot.title for spot in inside if spot.title not in taken), inside[0].title)
         x, y = centres[number].tolist()
         found.append(Region(name, x, y, inside, points[mine]))
-    return tuple(sorted(found, key=lambda region: -len(region.spots)))
+    return tuple(sorted(found, key=lambda region: -len(region.passages)))
 
 
-def place_points(vectors: Array) -> Array:
+def layout(vectors: Array) -> Array:
     """Return a place for each vector, between 0 and 1, the same for the same vectors."""
-    points = _first_places(vectors)
+    points = _principal_positions(vectors)
     if len(vectors) > _NEIGHBOURS:
-        points = _untangle(points, _nearest(vectors))
+        points = _pull_and_push(points, _nearest_neighbours(vectors))
     low, high = points.min(axis=0), points.max(axis=0)
     between: Array = (points - low) / np.where(high > low, high - low, 1.0)
     return between
 
 
-def _first_places(vectors: Array) -> Array:
+def _principal_positions(vectors: Array) -> Array:
     """Return the vectors along their two longest axes."""
     centred = vectors - vectors.mean(axis=0)
     axes = np.random.default_rng(0).standard_normal((vectors.shape[1], 2), dtype=np.float32)
@@ -86,7 +86,7 @@ def _first_places(vectors: Array) -> Array:
     return places * np.where(furthest < 0, -1.0, 1.0)
 
 
-def _nearest(vectors: Array) -> Array:
+def _nearest_neighbours(vectors: Array) -> Array:
     """Return the nearest neighbours of each vector, by cosine."""
     found = np.empty((len(vectors), _NEIGHBOURS), dtype=np.int64)
     for start in range(0, len(vectors), _BLOCK):
@@ -100,27 +100,27 @@ def _nearest(vectors: Array) -> Array:
     return found
 
 
-def _untangle(points: Array, nearest: Array) -> Array:
+def _pull_and_push(points: Array, nearest: Array) -> Array:
     """Draw points to their neighbours and away from strangers."""
     lots = np.random.default_rng(0)
     at = (points[:, 0] + 1j * points[:, 1]).astype(np.complex64)
     at /= at.std() or 1.0
     for step in range(_STEPS):
         to_near = at[nearest] - at[:, None]
-        from_far = at[:, None] - at[lots.integers(len(at), size=(len(at), _STRANGERS))]
-        apart = _square_up(from_far)
-        pull = to_near / (1 + _square_up(to_near))
+        from_far = at[:, None] - at[lots.integers(len(at), size=(len(at), _RANDOM_OTHERS))]
+        apart = _squared_length(from_far)
+        pull = to_near / (1 + _squared_length(to_near))
         push = from_far / ((0.1 + apart) * (1 + apart))
         at = at + (pull.mean(axis=1) + push.mean(axis=1)) * np.float32(1 - step / _STEPS)
     return np.column_stack([at.real, at.imag])
 
 
-def _square_up(numbers: Array) -> Array:
+def _squared_length(numbers: Array) -> Array:
     squared: Array = numbers.real**2 + numbers.imag**2
     return squared
 
 
-def _split_region(points: Array) -> tuple[Array, Array]:
+def _cluster(points: Array) -> tuple[Array, Array]:
     """Return the region of each point and the middle of each region (k-means)."""
     count = min(_MOST_REGIONS, round(len(points) ** 0.5 / 2) or 1, len(points))
     centres = points[:1]

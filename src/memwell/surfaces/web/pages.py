@@ -16,15 +16,15 @@ from memwell.errors import NotFoundError
 from memwell.memory import Memory
 from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.web import fact_pages, views
-from memwell.surfaces.web.map import MOST, Region, regions
-from memwell.surfaces.web.render import HERE, Page, Viewed, page
+from memwell.surfaces.web.map import MOST_POINTS, Region, map_regions
+from memwell.surfaces.web.render import HERE, PageMemory, PageRoute, page
 
 _HITS = 20
 _REPORT = "evaluation.html"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _STATIC = ("memwell.css", "memwell.js", "memwell.svg")
 
-_pages = APIRouter(route_class=Page, include_in_schema=False)
+_pages = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 def routes(memory_of: Callable[[Request], Memory]) -> APIRouter:
@@ -57,30 +57,30 @@ def static(name: str) -> FileResponse:
 
 
 @_pages.get("/")
-def search(request: Request, memory: Viewed, q: str = "", kind: str = "") -> HTMLResponse:
+def search(request: Request, memory: PageMemory, q: str = "", kind: str = "") -> HTMLResponse:
     """Show the form and, where something is asked, what is found."""
-    return page(request, "search.html", **_found(memory, q, kind))
+    return page(request, "search.html", **_search_values(memory, q, kind))
 
 
 @_pages.get("/hits")
-def hits(request: Request, memory: Viewed, q: str = "", kind: str = "") -> HTMLResponse:
+def hits(request: Request, memory: PageMemory, q: str = "", kind: str = "") -> HTMLResponse:
     """Show what is found, for the form that is there already."""
-    return page(request, "_hits.html", **_found(memory, q, kind))
+    return page(request, "_hits.html", **_search_values(memory, q, kind))
 
 
-def _found(memory: Memory, query: str, kind: str) -> dict[str, Any]:
+def _search_values(memory: Memory, query: str, kind: str) -> dict[str, Any]:
     asked = {"query": query, "kind": kind}
     if not query.strip():
         return asked | {"result": None, "hits": []}
     result = memory.search(query, k=_HITS, kind=kind or None, explain=True)
-    return asked | {"result": result, "hits": views.shown_hits(result)}
+    return asked | {"result": result, "hits": views.to_shown_hits(result)}
 
 
 @_pages.get("/why")
-def why(request: Request, memory: Viewed, q: str, path: str) -> HTMLResponse:
+def why(request: Request, memory: PageMemory, q: str, path: str) -> HTMLResponse:
     """Say why a note is, or is not, among the hits."""
     found = memory.why(q, path.strip(), k=_HITS)
-    bar = views.bar(found.trace) if found.trace else []
+    bar = views.score_bar(found.trace) if found.trace else []
     explained = views.explain_score(found.trace) if found.trace else []
     return page(request, "why.html", query=q, why=found, bar=bar, explained=explained)
 
@@ -89,7 +89,7 @@ def why(request: Request, memory: Viewed, q: str, path: str) -> HTMLResponse:
 
 
 @_pages.get("/note")
-def note(request: Request, memory: Viewed, path: str, workspace: str = "") -> HTMLResponse:
+def note(request: Request, memory: PageMemory, path: str, workspace: str = "") -> HTMLResponse:
     """Show a note, passage by passage."""
     listed = views.find_note(memory, path, workspace)
     chunks = memory.contents.chunks(listed.path, listed.workspace)
@@ -97,12 +97,12 @@ def note(request: Request, memory: Viewed, path: str, workspace: str = "") -> HT
 
 
 @_pages.get("/timeline")
-def timeline(request: Request, memory: Viewed, year: str | None = None) -> HTMLResponse:
+def timeline(request: Request, memory: PageMemory, year: str | None = None) -> HTMLResponse:
     """Show notes and facts by date, a year at a time."""
-    events = views.events(memory.contents.notes(), memory.facts.find(FactFilter()))
+    events = views.timeline_events(memory.contents.notes(), memory.facts.find(FactFilter()))
     years = [*dict.fromkeys(event.day[:4] for event in events)]
     chosen = year if year in years else next(iter(years), "")
-    days = views.by_day(event for event in events if event.day[:4] == chosen)
+    days = views.group_by_day(event for event in events if event.day[:4] == chosen)
     return page(request, "timeline.html", years=years, year=chosen, days=days)
 
 
@@ -113,7 +113,7 @@ def map_page(request: Request) -> HTMLResponse:
 
 
 @_pages.get("/map/regions")
-def map_regions(request: Request, memory: Viewed, part: bool = False) -> HTMLResponse:
+def map_regions(request: Request, memory: PageMemory, part: bool = False) -> HTMLResponse:
     """Show the map as a list."""
     template = "_regions.html" if part else "regions.html"
     shown = [(region, views.notes_of(region)) for region in _regions(memory)]
@@ -121,27 +121,27 @@ def map_regions(request: Request, memory: Viewed, part: bool = False) -> HTMLRes
 
 
 @_pages.get("/map/points")
-def map_points(memory: Viewed) -> JSONResponse:
+def map_points(memory: PageMemory) -> JSONResponse:
     """Send what the script draws."""
-    return JSONResponse(views.drawing(_regions(memory)))
+    return JSONResponse(views.map_drawing(_regions(memory)))
 
 
 def _regions(memory: Memory) -> tuple[Region, ...]:
-    spots, vectors = memory.contents.sample_with_vectors(MOST)
-    return regions(tuple(spots), vectors.tobytes())
+    spots, vectors = memory.contents.sample_with_vectors(MOST_POINTS)
+    return map_regions(tuple(spots), vectors.tobytes())
 
 
 # -- the machinery ---------------------------------------------------------------------------------
 
 
 @_pages.get("/spaces")
-def spaces(request: Request, memory: Viewed, part: bool = False) -> HTMLResponse:
+def spaces(request: Request, memory: PageMemory, part: bool = False) -> HTMLResponse:
     """Show the vector spaces and how full they are."""
     return page(request, "_spaces.html" if part else "spaces.html", spaces=memory.spaces())
 
 
 @_pages.get("/evaluation")
-def evaluation(request: Request, memory: Viewed) -> HTMLResponse:
+def evaluation(request: Request, memory: PageMemory) -> HTMLResponse:
     """Say whether there is a report, and how to make one."""
     file = memory.home / _REPORT
     written = dt.datetime.fromtimestamp(file.stat().st_mtime) if file.is_file() else None
@@ -149,7 +149,7 @@ def evaluation(request: Request, memory: Viewed) -> HTMLResponse:
 
 
 @_pages.get("/evaluation/report")
-def report(memory: Viewed) -> FileResponse:
+def report(memory: PageMemory) -> FileResponse:
     """Send the report that `memwell eval --html` wrote, which needs its own styles."""
     file = memory.home / _REPORT
     if not file.is_file():

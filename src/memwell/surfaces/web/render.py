@@ -17,7 +17,7 @@ from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFound
 from memwell.memory import Memory
 
 HERE = Path(__file__).parent
-TOKEN = secrets.token_urlsafe()
+FORM_TOKEN = secrets.token_urlsafe()
 """In every form: who cannot read a page of this process cannot write through it."""
 
 _THEMES = ("light", "dark")
@@ -35,12 +35,12 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     """Return a view, or the part of one that the script asks for."""
     theme = request.cookies.get("theme")
     text = _templates.get_template(template).render(
-        here=request.url.path, token=TOKEN, theme=theme if theme in _THEMES else "", **values
+        here=request.url.path, token=FORM_TOKEN, theme=theme if theme in _THEMES else "", **values
     )
     return HTMLResponse(text, status)
 
 
-class Page(APIRoute):
+class PageRoute(APIRoute):
     """A route whose errors are told on a page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -64,10 +64,10 @@ class Page(APIRoute):
         return told
 
 
-def _template_context(request: Request) -> Memory:
+def _page_memory(request: Request) -> Memory:
     memory: Memory = request.state.memory
     return memory
 
 
-Viewed = Annotated[Memory, Depends(_template_context)]
+PageMemory = Annotated[Memory, Depends(_page_memory)]
 """The memory, as the one who asks sees it."""

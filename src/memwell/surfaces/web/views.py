@@ -39,7 +39,7 @@ def find_note(memory: Memory, path: str, workspace: str) -> ListedNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class BarSlice:
     """A part of a bar, in hundredths."""
 
     name: str
@@ -56,17 +56,17 @@ class ShownHit:
     title: str
     place: str
     lines: list[list[TextSpan]]
-    bar: list[Slice]
+    bar: list[BarSlice]
     explained: list[str]
 
 
-def shown_hits(result: SearchResult) -> list[ShownHit]:
+def to_shown_hits(result: SearchResult) -> list[ShownHit]:
     """Return the hits of an explained search, ready to be shown."""
     several = len({hit.workspace for hit in result.hits if hit.kind == "note"}) > 1
-    return [_shown(hit, several) for hit in result.hits]
+    return [_to_shown_hit(hit, several) for hit in result.hits]
 
 
-def _shown(hit: Hit, several: bool) -> ShownHit:
+def _to_shown_hit(hit: Hit, several: bool) -> ShownHit:
     assert hit.trace is not None
     fact = hit.kind == "fact"
     path = f"{hit.workspace}/{hit.path}" if several else hit.path
@@ -80,7 +80,7 @@ def _shown(hit: Hit, several: bool) -> ShownHit:
             for line in snippet(hit.text, hit.marks, hit.start_line)
             if line.text.lstrip("# ") not in hit.heading
         ],
-        bar(hit.trace),
+        score_bar(hit.trace),
         explain_score(hit.trace),
     )
 
@@ -107,7 +107,7 @@ def split_text(text: str, marks: Sequence[tuple[int, int]]) -> list[TextSpan]:
 # -- a trace ---------------------------------------------------------------------------------------
 
 
-def bar(trace: Trace) -> list[Slice]:
+def score_bar(trace: Trace) -> list[BarSlice]:
     """Return the score as a bar: what the legs gave, and what age took from the relevance.
 
     The legs share the score as they share the order: by what speaks for the passage.
@@ -121,19 +121,19 @@ def bar(trace: Trace) -> list[Slice]:
     found, at = [], 0.0
     for name, width in widths.items():
         if width > 0:
-            found.append(Slice(name, round(100 * at, 2), round(100 * width, 2)))
+            found.append(BarSlice(name, round(100 * at, 2), round(100 * width, 2)))
             at += width
     return found
 
 
 def explain_score(trace: Trace) -> list[str]:
     """Return in words how a score came about."""
-    return [*_explain_part(trace)]
+    return [*_score_sentences(trace)]
 
 
-def _explain_part(trace: Trace) -> Iterator[str]:
+def _score_sentences(trace: Trace) -> Iterator[str]:
     for part in trace.parts:
-        yield _sentence(part)
+        yield _explain_leg(part)
     yield f"Together they come to {trace.fused:.2f}, which decides the order."
     if trace.covered is not None:
         yield f"It has {min(trace.covered, 1):.0%} of what a passage with all the words would have."
@@ -153,7 +153,7 @@ def _explain_part(trace: Trace) -> Iterator[str]:
         yield f"Beside the hits before it, it is worth {trace.worth:.2f}."
 
 
-def _sentence(part: LegScore) -> str:
+def _explain_leg(part: LegScore) -> str:
     if part.leg == "lift":
         return f"It is among the first by meaning, and lifted by {part.contribution:.2f} for that."
     place = f"found it at place {part.rank}" if part.rank else "did not bring it"
@@ -175,7 +175,7 @@ class TimelineEvent:
     link: str
 
 
-def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
+def timeline_events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
     """Return notes and facts, the newest first; those without a date last."""
     found = [
         TimelineEvent(
@@ -192,7 +192,7 @@ def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineE
     return sorted(found, key=lambda event: event.day, reverse=True)
 
 
-def by_day(found: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
+def group_by_day(found: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
     """Return the events of each day."""
     return [(day, [*some]) for day, some in groupby(found, key=lambda event: event.day)]
 
@@ -202,22 +202,24 @@ def by_day(found: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent
 
 def notes_of(region: Region) -> list[tuple[str, str]]:
     """Return the titles and links of what lies in a region, each once, the middle first."""
-    return [*{(spot.path, spot.workspace): _leads(spot) for spot in region.spots}.values()]
+    return [
+        *{(spot.path, spot.workspace): _title_and_link(spot) for spot in region.passages}.values()
+    ]
 
 
-def drawing(regions: Sequence[Region]) -> dict[str, Any]:
+def map_drawing(regions: Sequence[Region]) -> dict[str, Any]:
     """Return the map as the script draws it."""
     return {
         "regions": [[region.name, region.x, region.y] for region in regions],
         "points": [
-            [round(x, 4), round(y, 4), number, *_leads(spot)]
+            [round(x, 4), round(y, 4), number, *_title_and_link(spot)]
             for number, region in enumerate(regions)
-            for spot, (x, y) in zip(region.spots, region.points.tolist(), strict=True)
+            for spot, (x, y) in zip(region.passages, region.positions.tolist(), strict=True)
         ],
     }
 
 
-def _leads(spot: MapPoint) -> tuple[str, str]:
+def _title_and_link(spot: MapPoint) -> tuple[str, str]:
     """Return the title of a passage and where it is shown."""
     if spot.kind == "fact":
         return spot.title, fact_link(spot.path)
