@@ -1,13 +1,14 @@
-"""A door to a server that runs: hooks ask it, as it has the model loaded and the index open.
+"""A Unix socket on which a running server answers hooks.
 
-A Unix socket beside the agent's index, for this user alone. One line of JSON comes in, one goes
-out:
+The server has the model loaded and the index open, so it answers faster than a new process. The
+socket lies beside the agent's index and is private to this user. A client sends one line of JSON
+and receives one:
 
-    {"message": ..., "budget": ..., ...}          as `Request` has it
+    {"message": ..., "budget": ..., ...}          the fields of `HookRequest`
     {"block": ...}  or  {"refused": why}
 
-A server answers for the workspace and the user that it was started for, and for no other: whoever
-is refused asks the memory itself. On systems without such sockets there is no door.
+A server answers only for the workspace and the user it was started for. A hook that is refused
+opens the memory itself, as it does on systems without Unix sockets.
 """
 
 from __future__ import annotations
@@ -31,40 +32,40 @@ if TYPE_CHECKING:
 
 FILE_NAME = "server.sock"
 MOST_BYTES = 256 * 1024
-"""Of a line."""
+"""The longest line."""
 _MOST_CLIENTS = 8
-"""Askers; more are sent away, so that nobody can use up the server's threads."""
+"""Clients at a time; more are disconnected, so that they cannot use up the server's threads."""
 _LINE_SECONDS = 2.0
-"""Seconds for a request to arrive, and for its answer to be taken."""
+"""Seconds to receive a request, and to send its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookRequest:
-    """A message whose memory is asked for, and who asks from where."""
+    """A message to recall facts and passages for, and who asks from which folder."""
 
     message: str
     budget: int | None = None
     user: str = ""
     session: str = ""
     place: str = ""
-    """The folder at hand."""
+    """The folder that the agent works in."""
     only_there: bool = False
-    """Whether all workspaces will not do where there is none around it."""
+    """Whether only the workspace around this folder may answer, and not all workspaces."""
 
 
 def ask_server(
     home: Path, agent: str, request: HookRequest, timeout: float
 ) -> dict[str, Any] | None:
-    """Ask the server of a home and agent; None if there is none, or it does not answer in time."""
+    """Ask the server of a home and agent; return None if none answers in time."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     deadline = time.monotonic() + timeout
     try:
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(max(0.001, timeout))
-            door.connect(str(_socket_path(home, agent)))
-            door.sendall(json.dumps(asdict(request)).encode() + b"\n")
-            answer = json.loads(_receive_line(door, deadline))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(max(0.001, timeout))
+            connection.connect(str(_socket_path(home, agent)))
+            connection.sendall(json.dumps(asdict(request)).encode() + b"\n")
+            answer = json.loads(_receive_line(connection, deadline))
     except (OSError, ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
@@ -75,24 +76,24 @@ def _socket_path(home: Path, agent: str) -> Path:
 
 
 def _receive_line(peer: socket.socket, deadline: float) -> bytes:
-    """Receive a line; `TimeoutError` at the deadline, however busily the peer sends bytes."""
+    """Receive a line; raise `TimeoutError` at the deadline, even if bytes still arrive."""
     received = b""
     while not received.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0 or len(received) > MOST_BYTES:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or len(received) > MOST_BYTES:
             raise TimeoutError
-        peer.settimeout(left)
-        piece = peer.recv(64 * 1024)
-        if not piece:
+        peer.settimeout(seconds)
+        data = peer.recv(64 * 1024)
+        if not data:
             raise ConnectionError
-        received += piece
+        received += data
     return received
 
 
 class HookServer:
-    """Lets hooks ask a server's memory, from `with` to the end of it.
+    """Answers hooks from a server's memory while its `with` block runs.
 
-    Only one server of a home and agent listens; the door of another stays shut.
+    Only one server of a home and agent listens; a second one leaves the socket to the first.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -103,7 +104,7 @@ class HookServer:
 
     @property
     def is_open(self) -> bool:
-        """Whether this is the server that answers."""
+        """Whether this server has the socket."""
         return self._listener is not None
 
     def __enter__(self) -> HookServer:
@@ -129,19 +130,19 @@ class HookServer:
         self._resources.close()
 
     def _open_socket(self, path: Path) -> socket.socket | None:
-        """Listen at a path, unless another server does; one that was left behind is replaced."""
+        """Listen at a path, unless another server does; the socket of a dead server is replaced."""
         if not self._resources.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
             return None
         listener = self._resources.enter_context(socket.socket(socket.AF_UNIX))
-        # It gets its name only when it is private and listens.
-        unnamed = path.with_name(f"{FILE_NAME}.{os.getpid()}")
-        unnamed.unlink(missing_ok=True)
-        listener.bind(str(unnamed))
-        os.chmod(unnamed, 0o600)
+        # The socket gets its final name when it is private and listening.
+        temporary = path.with_name(f"{FILE_NAME}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        listener.bind(str(temporary))
+        os.chmod(temporary, 0o600)
         listener.listen(_MOST_CLIENTS)
-        os.replace(unnamed, path)
+        os.replace(temporary, path)
         self._resources.callback(path.unlink, missing_ok=True)
-        # To close a socket does not wake the thread that waits at it.
+        # Closing a socket does not wake the thread that waits in accept().
         self._resources.callback(_close_socket, listener)
         return listener
 
@@ -152,7 +153,7 @@ class HookServer:
             except OSError:
                 if not self.is_open:
                     return
-                time.sleep(0.1)  # no file handles left, perhaps: some will be
+                time.sleep(0.1)  # perhaps there are no file handles left: try again
                 continue
             if self._slots.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
@@ -172,15 +173,15 @@ class HookServer:
     def _answer(self, request: Any) -> dict[str, str]:
         try:
             wanted = _parse_request(request)
-            if why := self._refusal_reason(wanted):
-                return {"refused": why}
+            if reason := self._refusal_reason(wanted):
+                return {"refused": reason}
             memory = self._memory.as_viewer(user=wanted.user, session=wanted.session)
             return {"block": memory.recall(wanted.message, budget=wanted.budget).block}
-        except Exception as error:  # the hook does it itself, and the server goes on
+        except Exception as error:  # the hook opens the memory itself, and the server goes on
             return {"refused": f"{type(error).__name__}: {error}"}
 
     def _refusal_reason(self, wanted: HookRequest) -> str:
-        """Say why this server is not the one to ask; nothing if it is."""
+        """Return why this server cannot answer a request; "" if it can."""
         from memwell.memory import Memory
 
         if wanted.user != self._memory.viewer.user:
@@ -191,16 +192,16 @@ class HookServer:
 
 
 def _parse_request(request: Any) -> HookRequest:
-    """Return a request if it is one, each value of its type."""
+    """Return a request whose fields are complete and of the right types."""
     known = HookRequest("")
-    told = request if isinstance(request, dict) else {}
-    right = told.keys() == asdict(known).keys() and all(
+    fields = request if isinstance(request, dict) else {}
+    is_valid = fields.keys() == asdict(known).keys() and all(
         type(value) is (int if name == "budget" and value else type(getattr(known, name)))
-        for name, value in told.items()
+        for name, value in fields.items()
     )
-    if not right:
-        raise MemwellError("That is no request")
-    return HookRequest(**told)
+    if not is_valid:
+        raise MemwellError(f"The request must be a JSON object with {', '.join(asdict(known))}")
+    return HookRequest(**fields)
 
 
 def _close_socket(listener: socket.socket) -> None:

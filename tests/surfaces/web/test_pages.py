@@ -335,7 +335,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 def test_a_map_of_5000_passages_is_drawn_soon_and_the_same_each_time(
     large: Memory, open_page: Open
 ) -> None:
-    from memwell.surfaces.web.map import map_regions
+    from memwell.surfaces.web.map import find_regions
 
     with serving(large) as address:
         page = open_page("/map", address)
@@ -345,7 +345,7 @@ def test_a_map_of_5000_passages_is_drawn_soon_and_the_same_each_time(
         assert milliseconds < 6000  # 2 s where nothing else runs: docs/page.md
         expect(page.get_by_role("status")).to_contain_text("5000 passages")
         first = read(f"{address}/map/points")
-        map_regions.cache_clear()
+        find_regions.cache_clear()
         assert read(f"{address}/map/points") == first
 
 

@@ -1,7 +1,7 @@
-"""What a hook may cost the agent that calls it: so many seconds, and never its own work.
+"""A time limit for hooks: a hook must never delay or stop the agent that runs it.
 
-Whatever happens, the process ends in time and with success, and prints either a whole answer or
-nothing. What went wrong stands in a log.
+The process always ends in time and with exit status 0. It prints either a complete answer or
+nothing. Errors are written to a log.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _MOST_LINE_CHARACTERS = 500
 
 
 class HookLog:
-    """A small file that says what hooks did and why they failed; with `debug` stderr as well."""
+    """A small file with the results and errors of hooks; `debug` also prints them to stderr."""
 
     def __init__(self, folder: Path, command: str, *, debug: bool = False) -> None:
         self._file = folder / LOG_NAME
         self._command = command
         self._debug = debug
 
-    def write(self, what: str) -> None:
-        """Write a line; if that fails there is nobody to be told."""
-        line = f"{self._command}: {' '.join(what.split())[:_MOST_LINE_CHARACTERS]}\n"
+    def write(self, message: str) -> None:
+        """Write a line; if that fails, nobody can be told."""
+        line = f"{self._command}: {' '.join(message.split())[:_MOST_LINE_CHARACTERS]}\n"
         with contextlib.suppress(OSError):
             if self._debug:
                 sys.stderr.write(line)
@@ -46,27 +46,27 @@ class HookLog:
 
 
 def run_within(work: Callable[[], str], seconds: float, log: HookLog) -> NoReturn:
-    """Do the work in so many seconds, print what it returns, and end the process.
+    """Run a function, print the text it returns, and end the process within `seconds`.
 
-    The work has a thread of its own, as a call into SQLite or a model cannot be interrupted; the
-    process does not wait for one that is late.
+    The function runs in a thread, as a call into SQLite or a model cannot be interrupted. The
+    process does not wait for it after the deadline.
     """
-    done: list[str] = []
+    results: list[str] = []
 
     def attempt() -> None:
         try:
-            done.append(work())
-        except BaseException as error:  # the agent has to go on, whatever it is
+            results.append(work())
+        except BaseException as error:  # no error may stop the agent
             log.write(f"{type(error).__name__}: {error}")
-            done.append("")
+            results.append("")
 
-    working = threading.Thread(target=attempt, daemon=True)
-    working.start()
-    working.join(seconds)
-    if not done:
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not results:
         log.write(f"gave up after {seconds:g} s")
-    elif done[0]:
+    elif results[0]:
         with contextlib.suppress(OSError):
-            sys.stdout.buffer.write(f"{done[0]}\n".encode("utf-8", "replace"))
+            sys.stdout.buffer.write(f"{results[0]}\n".encode("utf-8", "replace"))
             sys.stdout.flush()
     os._exit(0)

@@ -44,7 +44,7 @@ class Region:
 
 
 @lru_cache(maxsize=2)
-def map_regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
+def find_regions(spots: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region, ...]:
     """Return the map of passages whose vectors (of length 1) follow one another in `vectors`.
 
     The largest region comes first.

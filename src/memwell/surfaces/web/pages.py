@@ -16,7 +16,7 @@ from memwell.errors import NotFoundError
 from memwell.memory import Memory
 from memwell.store.sqlite.facts import FactFilter
 from memwell.surfaces.web import fact_pages, views
-from memwell.surfaces.web.map import MOST_POINTS, Region, map_regions
+from memwell.surfaces.web.map import MOST_POINTS, Region, find_regions
 from memwell.surfaces.web.render import HERE, PageMemory, PageRoute, page
 
 _HITS = 20
@@ -128,7 +128,7 @@ def map_points(memory: PageMemory) -> JSONResponse:
 
 def _regions(memory: Memory) -> tuple[Region, ...]:
     spots, vectors = memory.contents.sample_with_vectors(MOST_POINTS)
-    return map_regions(tuple(spots), vectors.tobytes())
+    return find_regions(tuple(spots), vectors.tobytes())
 
 
 # -- the machinery ---------------------------------------------------------------------------------
