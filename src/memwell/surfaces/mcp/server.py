@@ -86,7 +86,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _serve_http(server: MCPServer, listening: socket.socket, report: Callable[[str], None]) -> None:
-    """Serve until a signal arrives; requests of web pages are refused, as they name another host."""
+    """Serve until a signal arrives; requests of web pages, which name other hosts, are refused."""
     import uvicorn
 
     host, port, *_ = listening.getsockname()
