@@ -223,10 +223,14 @@ class VectorIndex:
             return reader.spaces.count_waiting(space)
 
     def _count_unembedded(self) -> int:
-        """Count the chunks that cannot be found by meaning as things are."""
         with self._index.reading() as reader:
-            live = reader.spaces.live()
-            return reader.spaces.count_waiting(live) if live else reader.total
+            return self.count_unembedded(reader)
+
+    @staticmethod
+    def count_unembedded(reader: Reader) -> int:
+        """Count the chunks that vector search cannot find yet."""
+        live = reader.spaces.live()
+        return reader.spaces.count_waiting(live) if live else reader.total
 
     def _drop_old_spaces(self) -> None:
         """Delete spaces that were retired longer ago than they are to be kept."""

@@ -309,7 +309,7 @@ def _searching(
 ) -> Callable[[str, int], SearchResult]:
     if recalling is None:
         return lambda query, most: memory.search(query, k=most)
-    return lambda query, most: recalling(query, memory, memory.home / "agents" / memory.agent)
+    return lambda query, most: recalling.search(query, memory)
 
 
 def listing(memory: Memory) -> Callable[[str, int], SearchResult]:
