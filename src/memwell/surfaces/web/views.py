@@ -202,11 +202,8 @@ def group_by_day(events: Iterable[TimelineEvent]) -> list[tuple[str, list[Timeli
 
 def notes_of(region: Region) -> list[tuple[str, str]]:
     """Return the titles and links of a region's notes, each once, from its centre outwards."""
-    return [
-        *{
-            (point.path, point.workspace): _title_and_link(point) for point in region.passages
-        }.values()
-    ]
+    links = {(point.path, point.workspace): _title_and_link(point) for point in region.passages}
+    return [*links.values()]
 
 
 def map_drawing(regions: Sequence[Region]) -> dict[str, Any]:
