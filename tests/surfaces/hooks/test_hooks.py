@@ -49,6 +49,8 @@ def hook(workspace: Path, transcript: Path) -> Hook:
 
     def call(name: str, *options: str, **changed: Any) -> Done:
         event = event_of(name, workspace, transcript) | changed
+        if "--timeout" not in options:
+            options += ("--timeout", "60")  # a busy machine needs more than the default
         return run(*options, stdin=json.dumps(event))
 
     return call

@@ -547,7 +547,7 @@ def test_it_ends_without_waiting_for_the_embedding(
             match = re.search(r"(\d+)% of [1-9]", state["meaning"])
             return match is not None and 0 < int(match[1]) < 100
 
-        wait_until(is_embedding)
+        wait_until(is_embedding, 300)
         process.send_signal(name) if name else process.stdin.close()
         assert process.wait(PATIENCE) == 0
     with Memory(workspace=workspace) as memory:
