@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memwell import Memory
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from tests.conftest import Write
 from tests.support.postgres import app_url, new_tenant
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from memwell.config import Config
+from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection
@@ -30,7 +30,7 @@ _CHEAP_BYTES = 2_000_000
 class WorkspaceSync:
     """Brings the index in step with the files of workspaces."""
 
-    def __init__(self, index: Index, settings_for: Callable[[Workspace], Config]) -> None:
+    def __init__(self, index: Index, settings_for: Callable[[Workspace], Settings]) -> None:
         self._index = index
         self._settings_for = settings_for
 
@@ -69,10 +69,10 @@ class WorkspaceSync:
     def _plan_one(self, job: SyncJob) -> RefreshStep:
         """Sync a workspace if that is cheap or was never done; deletions are always applied."""
         settings = job.settings
-        if not job.never_synced and (job.skipped or len(job.files) > settings["sync.cheap_files"]):
+        if not job.never_synced and (job.skipped or len(job.files) > settings.sync.cheap_files):
             return RefreshStep(job, None, Freshness(checked=False))
         todo = job.plan()
-        cheap = todo.size <= settings["sync.cheap_notes"] and todo.bytes <= _CHEAP_BYTES
+        cheap = todo.size <= settings.sync.cheap_notes and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):
             pending = todo.size
@@ -112,7 +112,7 @@ class WorkspaceSync:
         rows = reader.notes.workspaces()
         row = next((row for row in rows if row[1] == workspace.root), None)
         never_synced = row is None or row[3] is None
-        skipped = search and not (never_synced or settings["sync.on_search"])
+        skipped = search and not (never_synced or settings.sync.on_search)
         files = reader.notes.indexed_files(row[0]) if row and not skipped else {}
         return SyncJob(workspace, settings, files, never_synced, skipped)
 
@@ -163,7 +163,7 @@ class SyncJob:
     """One sync of one workspace."""
 
     workspace: Workspace
-    settings: Config
+    settings: Settings
     files: dict[str, IndexedFile]
     never_synced: bool
     skipped: bool = False
@@ -172,16 +172,16 @@ class SyncJob:
     @property
     def chunk_settings(self) -> ChunkSettings:
         """How notes are cut into chunks."""
-        return ChunkSettings(self.settings["chunk.size"], self.settings["chunk.overlap"])
+        return ChunkSettings(self.settings.chunk.size, self.settings.chunk.overlap)
 
     def plan(self) -> Plan:
         """Compare the files with the index."""
-        extra = self.settings["scan.extra"] if self.workspace.conventional else ()
+        extra = self.settings.scan.extra if self.workspace.conventional else ()
         selection = Selection(
             self.workspace.path,
             conventional=self.workspace.conventional,
             include=(*self.workspace.include, *extra),
-            max_bytes=int(self.settings["scan.max_file_mb"] * 1e6),
+            max_bytes=int(self.settings.scan.max_file_mb * 1e6),
         )
         return plan(selection, self.files, self.chunk_settings)
 

@@ -174,12 +174,12 @@ class Searcher:
         """Return the id of a fact of the same scope that says nearly the same, by its vector."""
         from memwell.facts.service import says_the_same
 
-        least = self._scope.settings["facts.duplicate_similarity"]
+        least = self._scope.settings.facts.duplicate_similarity
         if not self._facts.exists or least > 1 or not self._vectors().chain:
             return None
         self.sync_facts()
         vectors, viewer = self._vectors(), self._scope.viewer
-        vectors.catch_up(self._scope.settings["embedding.on_search"])
+        vectors.catch_up(self._scope.settings.embedding.on_search)
         scope = fact.scope or viewer.narrowest
         root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
         with self._index.reading() as reader:
@@ -211,14 +211,14 @@ class Searcher:
             vectors = self._vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
-            cheap = unembedded <= self._scope.settings["embedding.on_search"]
+            cheap = unembedded <= self._scope.settings.embedding.on_search
             if facts_synced and not workspaces.is_needed and not (unembedded and cheap):
                 return run(reader, _Refreshed(workspaces, unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
         workspaces = self._sync.refresh(workspaces, progress)
         self._index.ensure_keyword_index()
         if vectors and vectors.chain:
-            unembedded = vectors.catch_up(self._scope.settings["embedding.on_search"])
+            unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
         with self._index.reading() as reader:
             return run(reader, _Refreshed(workspaces, unembedded, problem))
 
@@ -269,11 +269,11 @@ class Searcher:
     def _remote_search(self, target: SearchTarget) -> RemoteSearch:
         """Return how the remote store is searched, if the settings name one and it can filter."""
         settings = self._scope.settings
-        if not settings["remote.base_url"] or target.kind == FACT or target.paths is not None:
+        if not settings.remote.base_url or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store
 
-        store = remote_store(settings)
+        store = remote_store(settings.remote)
         return store.begin if store else no_remote
 
 

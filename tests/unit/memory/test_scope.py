@@ -19,7 +19,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     load = config.load
 
-    def counting_load(workspace: Path | None) -> config.Config:
+    def counting_load(workspace: Path | None) -> config.Settings:
         counted["load"] += 1
         return load(workspace)
 

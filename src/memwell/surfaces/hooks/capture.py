@@ -115,7 +115,7 @@ def _extract_by_rule(messages: Sequence[Message]) -> list[_CapturedFact]:
 
 
 def _has_model() -> bool:
-    return bool(config.load(None)["llm.default"].strip())
+    return bool(config.load(None).llm.default.strip())
 
 
 def _extract_by_model(
@@ -133,15 +133,15 @@ def _extract_by_model(
     if len(text) > _MOST_MODEL_CHARACTERS:
         report.notices.append(f"used the rules: {len(text)} characters are too many for the model")
         return None
-    settings = memory.settings
+    llm = memory.settings.llm
     try:
-        chat = model_for(settings.values, "llm.default", timeout=seconds, total=seconds)
+        chat = model_for(llm, seconds=seconds)
     except LlmUnavailable as error:
         report.notices.append(f"used the rules: {error}")
         return None
     if chat is None:
         return None
-    budget = Budget(settings["llm.max_calls"], settings["llm.max_tokens"])
+    budget = Budget(llm.max_calls, llm.max_tokens)
     reader = FactExtractor(_MOST_MODEL_CHARACTERS, 0, budget.wrap(chat))
     facts = reader.read("what the user said to an assistant", text)
     if problems := [*reader.failures, *reader.notices]:

@@ -19,7 +19,7 @@ from memwell.surfaces.hook_socket import HookRequest, ask_server
 from memwell.surfaces.hooks.events import PROMPT, SESSION_START, HookEvent, HookTarget
 
 if TYPE_CHECKING:
-    from memwell.config.settings import Value
+    from memwell.config.fields import Value
     from memwell.memory import Memory
     from memwell.model import Fact
 
@@ -60,7 +60,7 @@ def _recall_for_prompt(
     message = event.prompt[:_LONGEST_PROMPT]
     folder, only_there = target.folder(event)
     request = HookRequest(message, budget, target.user, event.session, str(folder), only_there)
-    agent = target.agent or config.load(None)["agent"]
+    agent = target.agent or config.load(None).agent
     wait = min(seconds / 2, _SERVER_SECONDS)
     answer = ask_server(config.home_folder(), agent, request, wait)
     if answer is not None and isinstance(answer.get("block"), str):

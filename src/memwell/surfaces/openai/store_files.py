@@ -80,9 +80,9 @@ ListQuery = Annotated[StoreFileListRequest, Query()]
 
 
 @router.post("/files", response_model=VectorStoreFile)
-def add_store_file(request: AddFileRequest, store: NamedStore, stores: ServerStores) -> Any:
+def add_store_file(body: AddFileRequest, store: NamedStore, stores: ServerStores) -> Any:
     """Add a file to a vector store."""
-    return stores.add_files(store, {request.file_id: request.attributes or {}})[0]
+    return stores.add_files(store, {body.file_id: body.attributes or {}})[0]
 
 
 @router.get("/files", response_model=Page[VectorStoreFile])
@@ -99,10 +99,10 @@ def retrieve_store_file(file: NamedFile) -> Any:
 
 @router.post("/files/{file_id}", response_model=VectorStoreFile)
 def update_store_file(
-    file_id: str, request: UpdateFileRequest, store: NamedStore, stores: ServerStores
+    file_id: str, body: UpdateFileRequest, store: NamedStore, stores: ServerStores
 ) -> Any:
     """Replace the attributes of a file of a vector store."""
-    return stores.set_attributes(store, file_id, request.attributes or {})
+    return stores.set_attributes(store, file_id, body.attributes or {})
 
 
 @router.delete("/files/{file_id}", response_model=Deleted)
@@ -128,12 +128,12 @@ def retrieve_store_file_content(file: NamedFile, stores: ServerStores) -> Any:
 
 
 @router.post("/file_batches", response_model=Batch)
-def create_batch(request: AddFilesRequest, store: NamedStore, stores: ServerStores) -> Any:
+def create_batch(body: AddFilesRequest, store: NamedStore, stores: ServerStores) -> Any:
     """Add files to a vector store together."""
-    if bool(request.file_ids) == bool(request.files):
+    if bool(body.file_ids) == bool(body.files):
         raise MemwellError("It is not clear which files to add", "Give either file_ids or files")
-    attributes = {file_id: request.attributes or {} for file_id in request.file_ids}
-    attributes |= {file.file_id: file.attributes or {} for file in request.files}
+    attributes = {file_id: body.attributes or {} for file_id in body.file_ids}
+    attributes |= {file.file_id: file.attributes or {} for file in body.files}
     return _to_response(stores.add_batch(store, attributes), stores)
 
 

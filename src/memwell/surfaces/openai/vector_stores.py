@@ -96,9 +96,9 @@ class StoreSearchRequest(BaseModel):
 
 
 @router.post("", response_model=VectorStore)
-def create_store(request: CreateStoreRequest, stores: ServerStores, owner: Owner) -> Any:
+def create_store(body: CreateStoreRequest, stores: ServerStores, owner: Owner) -> Any:
     """Create a vector store."""
-    store = stores.create(owner, {**_EMPTY, **_given_fields(request)}, request.file_ids)
+    store = stores.create(owner, {**_EMPTY, **_given_fields(body)}, body.file_ids)
     return to_response(store, stores)
 
 
@@ -118,9 +118,9 @@ def retrieve_store(store: NamedStore, stores: ServerStores) -> Any:
 
 
 @router.post("/{vector_store_id}", response_model=VectorStore)
-def update_store(store: NamedStore, request: UpdateStoreRequest, stores: ServerStores) -> Any:
+def update_store(store: NamedStore, body: UpdateStoreRequest, stores: ServerStores) -> Any:
     """Change the name, metadata or expiry of a vector store."""
-    return to_response(stores.update(store.id, store.owner, _given_fields(request)), stores)
+    return to_response(stores.update(store.id, store.owner, _given_fields(body)), stores)
 
 
 @router.delete("/{vector_store_id}", response_model=Deleted)
