@@ -20,7 +20,7 @@ _LISTED = 200
 
 
 class Resources:
-    """What a client can show, or add to a conversation."""
+    """The notes, facts and recalled blocks that a client can show or add to a conversation."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
