@@ -17,7 +17,7 @@ from memwell.search.remote_merge import interleave, to_candidates
 from memwell.search.retrieve import Candidate
 from tests.conftest import Write
 from tests.support.http_servers import Server, served
-from tests.surfaces.openai.test_api import client_of, filled
+from tests.support.openai_clients import create_filled_store, openai_client
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def store(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    store, _ = filled(client_of(server))
+    store, _ = create_filled_store(openai_client(server))
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
     monkeypatch.setenv("MEMWELL_REMOTE_BASE_URL", f"{server.address}/v1")
     monkeypatch.setenv("MEMWELL_REMOTE_VECTOR_STORE", store)

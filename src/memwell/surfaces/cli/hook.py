@@ -13,7 +13,7 @@ import click
 from memwell.surfaces.cli.common import overrides, workspace_options
 
 if TYPE_CHECKING:
-    from memwell.surfaces.hooks.deadline import Log
+    from memwell.surfaces.hooks.deadline import HookLog
 
 
 class _NeverBlocking(click.Command):
@@ -112,7 +112,7 @@ def capture_command(
         done = capture(event, target, config.home_folder(), timeout, scope=scope, rules=rules)
         if done.remembered or done.refused or done.notices:
             counts = f"{done.remembered} remembered, {done.refused} refused"
-            log.say("; ".join([f"session {event.session}: {counts}", *done.notices]))
+            log.write("; ".join([f"session {event.session}: {counts}", *done.notices]))
         return ""
 
     deadline.run_within(work, timeout, log)
@@ -150,8 +150,8 @@ def _stdin() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
-def _log(command: str, *, debug: bool) -> Log:
+def _log(command: str, *, debug: bool) -> HookLog:
     from memwell import config
-    from memwell.surfaces.hooks.deadline import Log
+    from memwell.surfaces.hooks.deadline import HookLog
 
-    return Log(config.home_folder() / "hooks", command, debug=debug)
+    return HookLog(config.home_folder() / "hooks", command, debug=debug)

@@ -9,7 +9,7 @@ import click
 
 from memwell.errors import ConfigError
 from memwell.surfaces.cli.common import overrides, viewer_options, workspace_options
-from memwell.surfaces.mcp.clients import CLIENTS, block, entry, full_block, install
+from memwell.surfaces.mcp.clients import CLIENTS, absolute_path, config_block, install, server_entry
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -75,21 +75,21 @@ def config_command(
     CLIENT is claude-code, claude-desktop, cursor, openclaw or vscode.
     """
     options = {
-        "--workspace": workspace and full_block(workspace),
+        "--workspace": workspace and absolute_path(workspace),
         "--agent": agent,
         "--user": user,
         "--session": session,
     }
     client = CLIENTS[name]
     arguments = [word for option, value in options.items() if value for word in (option, value)]
-    added = entry(client, arguments)
+    added = server_entry(client, arguments)
     if not write:
-        click.echo(block(client, added), nl=False)
+        click.echo(config_block(client, added), nl=False)
         return
     try:
         file = install(client, added)
     except ConfigError:
-        click.echo(block(client, added), nl=False)
+        click.echo(config_block(client, added), nl=False)
         raise
     click.echo(f"{file} written" if file else f"{client.file} already has it")
 

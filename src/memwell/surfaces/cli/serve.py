@@ -52,7 +52,7 @@ def serve_command(
     from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
-    from memwell.surfaces.http.security import is_loopback, names_of
+    from memwell.surfaces.http.security import host_names, is_loopback
 
     embedders = shared_embedders()
     with (
@@ -70,7 +70,7 @@ def serve_command(
         reachable = not is_loopback(host)
         if reachable:
             _refuse_without_token(host, memory.home)
-        known_as = names_of(host, *names)
+        known_as = host_names(host, *names)
         app = create_app(memory, names=known_as, reachable=reachable, embedders=embedders)
         _run(app, listening, lambda address: _tell(address, open_page))
 
