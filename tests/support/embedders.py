@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import EmbeddingError, Limits
+from memwell.embed.base import Limits
 from memwell.embed.testing import WordCounts
 from memwell.embed.unrelated_baseline import PASSAGES, QUESTIONS
+from memwell.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from memwell.errors import MemwellError
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -66,28 +64,3 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query as a matrix of one row, or of none as above."""
-
-
-class EmbeddingError(MemwellError):
-    """A provider could not do what was asked."""
-
-
-class ProviderUnavailable(EmbeddingError):
-    """It cannot be used as things are: a package, file or key is missing, or the key is refused."""
-
-
-class ProviderFailing(EmbeddingError):
-    """It did not answer, or not with vectors; another time it may. Worth trying again."""
-
-    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
-        super().__init__(what, remedy)
-        self.retry_after = retry_after
-        """Seconds that the provider asked to be left alone."""
-
-
-class WrongAnswer(ProviderFailing):
-    """It answered, but not with what it should: one text of the batch may be the cause."""
-
-
-class BatchRefused(EmbeddingError):
-    """It will not take this batch: too large, or one of its texts is not to its liking."""

@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import (
+from memwell.embed.base import Embedder
+from memwell.errors import (
     BatchRefused,
-    Embedder,
     EmbeddingError,
     ProviderFailing,
     ProviderUnavailable,

@@ -17,10 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memwell.embed.base import BatchRefused, Limits, ProviderFailing, ProviderUnavailable
+from memwell.embed.base import Limits
 from memwell.embed.model_files import content_fingerprint
 from memwell.embed.requirements import require
 from memwell.embed.windows import text_windows, windows
+from memwell.errors import BatchRefused, ProviderFailing, ProviderUnavailable
 from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:

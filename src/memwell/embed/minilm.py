@@ -15,11 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderUnavailable
+from memwell.embed.base import Limits
 from memwell.embed.model_files import atomic_write
 from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.errors import ProviderUnavailable
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from memwell.embed.base import Embedder, ProviderUnavailable
+from memwell.embed.base import Embedder
+from memwell.errors import ProviderUnavailable
 
 GROUP = "memwell.embedders"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from memwell.embed.base import ProviderUnavailable
+from memwell.errors import ProviderUnavailable
 
 
 def require(*packages: str, install: str) -> None:

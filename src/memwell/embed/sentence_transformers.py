@@ -12,10 +12,11 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
+from memwell.embed.base import Limits
 from memwell.embed.model_files import content_fingerprint
 from memwell.embed.requirements import model_folder, require
 from memwell.embed.windows import split_rows, text_windows, windows
+from memwell.errors import ProviderUnavailable, WrongAnswer
 from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
+from memwell.embed.base import Limits
 from memwell.embed.model_files import content_fingerprint
 from memwell.embed.requirements import model_folder, require
+from memwell.errors import ProviderUnavailable, WrongAnswer
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

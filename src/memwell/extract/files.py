@@ -14,20 +14,14 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any, Protocol
 
+from memwell.errors import BinaryFileError, LlmUnavailable, RefusedError
 from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
 from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.extract.source_files import find_files
-from memwell.facts.service import (
-    ADDED,
-    SUPERSEDED,
-    FactService,
-    NewFact,
-    RefusedError,
-    RememberResult,
-)
+from memwell.facts.service import ADDED, SUPERSEDED, FactService, NewFact, RememberResult
 from memwell.facts.service import normalised as plain
-from memwell.ingest.parse_note import BinaryFileError, decode
-from memwell.llm.base import Chat, LlmUnavailable
+from memwell.ingest.parse_note import decode
+from memwell.llm.base import Chat
 from memwell.llm.budget import Budget
 from memwell.llm.log import budget_of
 from memwell.llm.registry import Settings, model_for

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from memwell.errors import MemwellError
+from memwell.errors import IdTakenError, MemwellError
 from memwell.facts.guard import rejection_reason, secrets
 from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import LONGEST, FactService, normalised
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
-from memwell.store.contract.facts import Facts, IdTakenError
+from memwell.store.contract.facts import Facts
 from memwell.store.sqlite.facts import FactFilter
 
 KIND = "fact"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memwell.errors import UNWRITABLE, MemwellError
+from memwell.errors import UNWRITABLE, MemwellError, RefusedError
 from memwell.facts.guard import redact, rejection_reason, secrets
 from memwell.facts.lifetimes import (
     LIFETIMES,
@@ -60,10 +60,6 @@ _NEGATIONS = frozenset(
     )
 )
 _NOT_LETTERS = re.compile(r"[\W_]+")
-
-
-class RefusedError(MemwellError):
-    """A text that is not remembered."""
 
 
 @dataclass(frozen=True, slots=True)

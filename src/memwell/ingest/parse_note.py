@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from memwell.errors import BinaryFileError
 from memwell.ingest.chunk import chunk
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.model import Note
@@ -25,15 +26,11 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BINARY_SHARE = 0.1
 
 
-class BinaryFileError(ValueError):
-    """The file holds binary data."""
-
-
 def decode(data: bytes) -> tuple[str, str]:
     """Return the text of a file, and what was wrong with its bytes ("" if nothing).
 
     UTF-8 with or without a byte order mark, UTF-16 with or without one; bytes that are none
-    of it are replaced, never fatal. Raises `NotText` for binary data.
+    of it are replaced, never fatal. Raises `BinaryFileError` for binary data.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace"), ""

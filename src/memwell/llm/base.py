@@ -1,11 +1,5 @@
 """What a language model is to memwell, how long it is asked, and what can go wrong.
 
-LlmError
-├── LlmUnavailable   somebody has to act: the key, the address, the model, the bill
-├── LlmFailing       it may work another time: overload, a broken line, an answer of no use
-│   └── LlmRefused   it will not answer this; something else it may
-└── BudgetSpent      the command has asked as much as it may
-
 Requests, answers and their meaning are those of the remote providers of vectors (`memwell.embed`).
 No message holds a key, what was sent, or more of an address than its host.
 """
@@ -19,9 +13,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from memwell.embed.base import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
 from memwell.embed.batch import RetryPolicy, Sleep
-from memwell.errors import MemwellError
+from memwell.errors import (
+    BatchRefused,
+    LlmFailing,
+    LlmRefused,
+    LlmUnavailable,
+    ProviderFailing,
+    ProviderUnavailable,
+    WrongAnswer,
+)
 
 T = TypeVar("T")
 
@@ -57,31 +58,6 @@ class Chat(Protocol):
 
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer to `user`, under the instructions of `system`."""
-
-
-class LlmError(MemwellError):
-    """A language model could not do what was asked."""
-
-
-class LlmUnavailable(LlmError):
-    """It cannot be used as things are: no key, a wrong one, or no such model."""
-
-
-class LlmFailing(LlmError):
-    """It did not answer, or not with text; another time it may."""
-
-    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
-        super().__init__(what, remedy)
-        self.retry_after = retry_after
-        """Seconds that the provider asked to be left alone."""
-
-
-class LlmRefused(LlmFailing):
-    """It will not answer this request: too long, or not to its liking. Another it may."""
-
-
-class BudgetSpent(LlmError):
-    """A command has asked as often, or for as much, as it may."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memwell.llm.base import Answer, BudgetSpent, Chat
+from memwell.errors import BudgetSpent
+from memwell.llm.base import Answer, Chat
 from memwell.token_estimate import count_tokens
 
 CALLS = "llm.max_calls"

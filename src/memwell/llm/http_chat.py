@@ -6,16 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
-from memwell.embed.base import EmbeddingError, ProviderFailing, WrongAnswer
-from memwell.llm.base import (
-    DEFAULT_TIMEOUTS,
-    Answer,
-    LlmFailing,
-    LlmRefused,
-    Timeouts,
-    translate_errors,
-    with_retries,
-)
+from memwell.errors import EmbeddingError, LlmFailing, LlmRefused, ProviderFailing, WrongAnswer
+from memwell.llm.base import DEFAULT_TIMEOUTS, Answer, Timeouts, translate_errors, with_retries
 from memwell.net.client import JsonClient
 from memwell.net.responses import Reply, ServerName, SettingNames, error_for
 from memwell.token_estimate import count_tokens

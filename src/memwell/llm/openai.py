@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from memwell.embed.base import BatchRefused, EmbeddingError
+from memwell.errors import BatchRefused, EmbeddingError
 from memwell.llm.http_chat import HttpChat, get_member, join_texts
 from memwell.net.responses import Reply, ServerName, entries
 

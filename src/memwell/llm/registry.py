@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-from memwell.llm.base import Chat, LlmUnavailable, Timeouts
+from memwell.errors import LlmUnavailable
+from memwell.llm.base import Chat, Timeouts
 
 PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
 """Each is a module of this package, with its class."""

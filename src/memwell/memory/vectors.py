@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.config.load import Config
-from memwell.embed.base import (
-    Embedder,
+from memwell.embed.base import Embedder
+from memwell.embed.providers import Factory
+from memwell.errors import (
     EmbeddingError,
+    MemwellError,
+    NotFoundError,
     ProviderFailing,
     ProviderUnavailable,
 )
-from memwell.embed.providers import Factory
-from memwell.errors import MemwellError, NotFoundError
 from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from memwell.embed.base import EmbeddingError, ProviderFailing, ProviderUnavailable
+from memwell.errors import EmbeddingError, ProviderFailing, ProviderUnavailable
 from memwell.net.responses import ApiKey, Reply, ServerName, SettingNames, error_for
 
 T = TypeVar("T")

@@ -20,14 +20,14 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import (
+from memwell.embed.windows import text_windows
+from memwell.errors import (
     BatchRefused,
     EmbeddingError,
     ProviderFailing,
     ProviderUnavailable,
     WrongAnswer,
 )
-from memwell.embed.windows import text_windows
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

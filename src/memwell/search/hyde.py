@@ -128,7 +128,7 @@ def _overlap(one: Hit, other: Hit) -> bool:
 
 def _passage(message: str, memory: MemoryPort, folder: Path, budget: Budget | None) -> str:
     """Return an answer to a message, kept or new; "" if there is none to be had."""
-    from memwell.llm.base import LlmError
+    from memwell.errors import LlmError
     from memwell.llm.log import budget_of
 
     def say(notice: str) -> None:
@@ -164,7 +164,7 @@ def _ask_model(message: str, chat: Chat, folder: Path, index: Index) -> str:
 
 def _hypothetical_answer(message: str, chat: Chat, index: Index) -> str:
     """Ask a model that is not left alone; one that fails will be, by every process."""
-    from memwell.llm.base import BudgetSpent, LlmError, LlmFailing, LlmRefused
+    from memwell.errors import BudgetSpent, LlmError, LlmFailing, LlmRefused
     from memwell.llm.prompts import hyde_prompt
 
     name, rest = f"{chat.name}:{chat.model} at {chat.address}", None

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memwell.config.load import Config
-from memwell.embed.base import EmbeddingError
+from memwell.errors import EmbeddingError
 from memwell.model import Hit, Leg
 from memwell.net.client import JsonClient
 from memwell.net.responses import SettingNames

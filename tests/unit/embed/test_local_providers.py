@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
-from memwell.embed.base import BatchRefused, Embedder, ProviderUnavailable
+from memwell.embed.base import Embedder
 from memwell.embed.gguf import GGUF, LONGEST_WINDOW, PREFIXES, read_header
 from memwell.embed.minilm import MiniLM
 from memwell.embed.sentence_transformers import SentenceTransformers
 from memwell.embed.static import Static
+from memwell.errors import BatchRefused, ProviderUnavailable
 from tests.support import local_models
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import onnxruntime
 import pytest
 
 from memwell.embed import minilm
-from memwell.embed.base import ProviderUnavailable
 from memwell.embed.minilm import WINDOW, MiniLM
 from memwell.embed.onnx_format import MICROSOFT, Graph, read_weights
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.errors import ProviderUnavailable
 from tests.conftest import EXAMPLES
 
 TEXTS = [

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory
-from memwell.errors import HomeError, MemwellError, NotFoundError
+from memwell.errors import HomeError, MemwellError, NotFoundError, RefusedError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.facts.service import FactService, NewFact, RefusedError, normalised
+from memwell.facts.service import FactService, NewFact, normalised
 from memwell.model import Fact, Viewer
 from memwell.store.sqlite import facts as facts_module
 from memwell.store.sqlite.backup import create_backup, restore

@@ -17,18 +17,16 @@ from typing import Any
 import pytest
 
 from memwell.embed.batch import RetryPolicy
-from memwell.errors import MemwellError
-from memwell.facts.service import CATEGORIES
-from memwell.llm.base import (
-    Answer,
+from memwell.errors import (
     BudgetSpent,
-    Chat,
     LlmError,
     LlmFailing,
     LlmRefused,
     LlmUnavailable,
-    Timeouts,
+    MemwellError,
 )
+from memwell.facts.service import CATEGORIES
+from memwell.llm.base import Answer, Chat, Timeouts
 from memwell.llm.budget import Budget, Exchange
 from memwell.llm.gemini import GeminiChat
 from memwell.llm.log import budget_of

@@ -17,8 +17,13 @@ import apsw
 import pytest
 
 from memwell import Memory
-from memwell.embed.base import ProviderFailing, ProviderUnavailable
-from memwell.errors import ConfigError, MemwellError, NotFoundError
+from memwell.errors import (
+    ConfigError,
+    MemwellError,
+    NotFoundError,
+    ProviderFailing,
+    ProviderUnavailable,
+)
 from memwell.model import Leg, SearchResult
 from memwell.store.sqlite.index import Index
 from tests.conftest import REPOSITORY, Write

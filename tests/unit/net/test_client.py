@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from memwell.embed.base import (
+from memwell.embed.base import Embedder
+from memwell.embed.batch import PROBE_TEXT, RefusedText, RetryPolicy, embed_batch
+from memwell.embed.gemini import Gemini
+from memwell.embed.openai import OpenAI
+from memwell.embed.windows import text_windows
+from memwell.errors import (
     BatchRefused,
-    Embedder,
     EmbeddingError,
     ProviderFailing,
     ProviderUnavailable,
     WrongAnswer,
 )
-from memwell.embed.batch import PROBE_TEXT, RefusedText, RetryPolicy, embed_batch
-from memwell.embed.gemini import Gemini
-from memwell.embed.openai import OpenAI
-from memwell.embed.windows import text_windows
 from memwell.net.client import JsonClient
 from memwell.net.responses import SettingNames
 from tests.support.servers import (

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.errors import UniqueViolation
 
-from memwell.errors import MemwellError, NotFoundError
+from memwell.errors import IdTakenError, MemwellError, NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTakenError
 from memwell.store.postgres.index import Index, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values

@@ -18,10 +18,15 @@ from typing import Any, TypeVar
 
 import apsw
 
-from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
+from memwell.errors import (
+    CorruptIndexError,
+    HomeError,
+    IdTakenError,
+    NewerIndexError,
+    NotFoundError,
+)
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract.facts import IdTakenError
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import Index

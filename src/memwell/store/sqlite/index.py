@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from memwell.errors import MemwellError
+from memwell.errors import MemwellError, VectorSearchUnavailable
 from memwell.model import Context, Hit, Viewer
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
 from memwell.store.rows import surface_form
@@ -25,7 +25,7 @@ from memwell.store.sqlite.fts import KeywordSearchUnavailable
 from memwell.store.sqlite.index_file import IndexFile
 from memwell.store.sqlite.notes import Notes
 from memwell.store.sqlite.vocabulary import Vocabulary
-from memwell.store.vectors.backend import Allowed, BackendSetting, Stored, VectorSearchUnavailable
+from memwell.store.vectors.backend import Allowed, BackendSetting, Stored
 from memwell.store.vectors.backends import VectorBackends
 from memwell.store.words.query import unknown_words
 

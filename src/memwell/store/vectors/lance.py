@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from memwell.errors import VectorSearchUnavailable
 from memwell.store.contract.query import Filters, Match
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import Space, Spaces, encode
-from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable, sort_matches
+from memwell.store.vectors.backend import Allowed, Stored, sort_matches
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ def capture(
 def _remember(
     memory: Memory, fact: _FoundFact, event: Event, scope: str | None, done: CaptureReport
 ) -> None:
-    from memwell.facts.service import RefusedError
+    from memwell.errors import RefusedError
 
     lasting = "user" if memory.viewer.user else "agent"
     try:
@@ -121,8 +121,8 @@ def _by_model(
     memory: Memory, said: Sequence[Message], seconds: float, done: CaptureReport
 ) -> list[_FoundFact] | None:
     """Return what the language model finds; None where the rules have to do."""
+    from memwell.errors import LlmUnavailable
     from memwell.extract.extractor import FactExtractor
-    from memwell.llm.base import LlmUnavailable
     from memwell.llm.budget import Budget
     from memwell.llm.registry import model_for
 
