@@ -1,6 +1,7 @@
-"""A file in which the owner can read what language models were sent, and what they answered.
+"""The file ``llm.log``: every request to a language model, and its answer.
 
-One JSON object a line. Keys are in none: neither those of the settings, nor any header.
+Each line is a JSON object. It never holds a key: those of the settings are masked, and headers are
+not logged.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
 
 
-def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget:
-    """Return what the settings allow a command; what it asks is written to ``llm.log``."""
-    log = _file(values, say) if values["llm.log"] else None
+def budget_of(values: Mapping[str, Any], warn: Callable[[str], object]) -> Budget:
+    """Return the budget that the settings give a command; it logs calls to ``llm.log``."""
+    log = _log_to_file(values, warn) if values["llm.log"] else None
     return Budget(values["llm.max_calls"], values["llm.max_tokens"], log=log)
 
 
-def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
-    """Return what appends to the file, and says once if it cannot."""
+def _log_to_file(values: Mapping[str, Any], warn: Callable[[str], object]) -> Log:
+    """Return a function that appends to the file, and warns once if it cannot."""
     path = Path(values["llm.log"]).expanduser()
     keys = [ApiKey(value) for name, value in values.items() if name.endswith(".key")]
     failed = False
@@ -39,14 +40,14 @@ def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
                 os.close(file)
         except OSError as error:
             if not failed:
-                say(f"llm.log = {values['llm.log']!r} cannot be written: {error.strerror}")
+                warn(f"llm.log = {values['llm.log']!r} cannot be written: {error.strerror}")
             failed = True
 
     return write
 
 
 def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
-    def blotted(text: str) -> str:
+    def mask(text: str) -> str:
         for key in keys:
             text = key.mask(text)
         return text
@@ -58,11 +59,11 @@ def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
         "model": exchange.model,
         "address": exchange.address,
         "messages": [
-            {"role": role, "content": blotted(text)}
+            {"role": role, "content": mask(text)}
             for role, text in (("system", exchange.system), ("user", exchange.user))
         ],
-        "answer": blotted(answer.text) if answer else None,
+        "answer": mask(answer.text) if answer else None,
         "input_tokens": answer.input_tokens if answer else None,
         "output_tokens": answer.output_tokens if answer else None,
-        "error": blotted(exchange.error),
+        "error": mask(exchange.error),
     }

@@ -402,7 +402,7 @@ class Without:
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
 from memwell.embed.{kind.imported} as Provider
-from memwell.embed.base import ProviderUnavailable
+from memwell.errors import ProviderUnavailable
 try:
     Provider("/nowhere")
 except ProviderUnavailable as error:

@@ -596,7 +596,7 @@ def test_a_name_that_nobody_offers_is_said(
     with Memory() as opened:
         opened.index(notes)
         (status,) = opened.status().providers
-    assert "nobody is no embedding provider" in status.detail
+    assert "nobody is not an embedding provider" in status.detail
     assert "minilm" in status.detail
 
 
@@ -609,4 +609,4 @@ def test_without_a_provider_only_what_no_space_holds_is_waiting(
     with Memory() as memory:
         report = memory.fill()
     assert (report.provider, report.left) == ("", 0)
-    assert "minlm is no embedding provider" in report.notes[0]
+    assert "minlm is not an embedding provider" in report.notes[0]
