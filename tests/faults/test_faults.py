@@ -363,7 +363,7 @@ def test_an_unsafe_home_is_named_in_status_and_works_without_the_log(
 SYNCING = """
 import sys, time
 from memwell import Memory
-from memwell.store.sqlite import Database
+from memwell.store.sqlite.database import Database
 
 marker = open(sys.argv[2], "ab", buffering=0)
 inside = Database.writing

@@ -96,7 +96,7 @@ def test_another_machine_finds_what_one_has_indexed(
     with Memory(tmp_path / "two") as two:
         result = two.search("cat")
         assert [hit.path for hit in result.hits] == ["cat.md"]
-        assert "searched as it was last seen" in result.freshness.note
+        assert "its last indexed state is searched" in result.freshness.note
         assert two.search("dog").hits[0].kind == "fact"
 
 
@@ -143,8 +143,8 @@ def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
     with Memory() as memory:
         index_three(memory, workspace, write)
         memory.remember("The dog is named Rex.", scope="global")
-        memory.store_index.delete()
-        with memory.store_index.reading() as reader:
+        memory._index.delete()
+        with memory._index.reading() as reader:
             assert reader.total == 0
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
         assert memory.search("dog", kind="fact").hits
@@ -173,7 +173,7 @@ def test_every_statement_goes_through_what_names_the_tenant() -> None:
     for file in Path(postgres.__file__).parent.glob("*.py"):
         text = file.read_text(encoding="utf-8").replace('execute("SET LOCAL', "")
         text = re.sub(r'execute\(f"(DROP|ALTER) INDEX', "", text)  # their names say whose
-        assert file.name in ("connect.py", "migrating.py") or ".execute(" not in text, file
+        assert file.name in ("server.py", "migrate.py") or ".execute(" not in text, file
 
 
 def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:

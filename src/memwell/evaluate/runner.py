@@ -19,23 +19,24 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from memwell.config.load import Config, setting_named
+from memwell.config.settings import Settings, setting_named
 from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
-from memwell.evaluate.tune import Settings
+from memwell.evaluate.tune import Overrides
+from memwell.facts.guard import redact
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
 from memwell.ingest.sync import Progress, no_progress
 from memwell.llm.log import budget_of
+from memwell.memory import Memory
 from memwell.memory.vectors import VectorIndex
 from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
 from memwell.reports import FillReport
+from memwell.search import hyde
 from memwell.search.fuse import WORDS
-from memwell.search.hyde import MemoryPort, describe_model, search_with_hyde
 from memwell.search.options import search_options
 from memwell.search.pipeline import Options, rank, read_text
 from memwell.store.contract import index as contract
@@ -49,7 +50,7 @@ _PER_DOCUMENT = 5
 
 def evaluate_memory(
     dataset: Dataset,
-    settings: Config,
+    settings: Settings,
     mode: str,
     cache: Path,
     progress: Progress = no_progress,
@@ -63,18 +64,20 @@ def evaluate_memory(
 
     With an `index`, an empty one, it is indexed there.
     """
-    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = index or Index(Path(folder) / "index.db")
         meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
-            options = search_options(settings, mode=mode)
+            options = search_options(settings.search, mode=mode)
             asked = CorpusSearch(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
                 _check_settings(meaning.fill(embedding))
-            agent = cache.parent / "agents" / settings["agent"]
+            agent = cache.parent / "agents" / settings.agent
             with closing(Index(agent / "index.db")) as kept:
-                search = RecallSearch(asked, settings, recalling, kept) if recalling else asked
+                search = (
+                    RecallSearch(asked, settings, recalling, agent, kept) if recalling else asked
+                )
                 return evaluate(dataset, search, progress, k=k)
         finally:
             meaning.close()
@@ -178,21 +181,29 @@ def _note_text(document: Document) -> str:
 
 
 class RecallSettings:
-    """Searches as `recall` does, plainly and by hypothetical answers, within one budget."""
+    """The language model and budget that all recalls of an evaluation share."""
 
-    def __init__(self, settings: Config) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.notices: list[str] = []
-        self.model = describe_model(settings.values)
-        self.budget = budget_of(settings.values, self.notices.append)
+        self.model = hyde.describe_model(settings)
+        self.budget = budget_of(settings, self.notices.append)
         self.answered: set[str] = set()
-        """Queries that a hypothetical answer was had for."""
+        """Queries for which a hypothetical answer was found."""
 
-    def __call__(self, query: str, memory: MemoryPort, folder: Path) -> SearchResult:
-        """Search for a query in one of the `WAYS`, as the memory's settings have it."""
-        result = search_with_hyde(query, memory, folder, self.budget)
+    def search(self, query: str, memory: Memory) -> SearchResult:
+        """Search a memory as `recall` does."""
+        return self.count(query, memory.search_for_recall(query, budget=self.budget))
+
+    def count(self, query: str, result: SearchResult) -> SearchResult:
+        """Record whether a hypothetical answer took part in a result, and return the result."""
         if any(leg.detail == HYPOTHETICAL for leg in result.legs):
             self.answered.add(query)
         return result
+
+    def notify(self, notice: str) -> None:
+        """Keep a sentence for the user, once."""
+        if notice not in self.notices:
+            self.notices.append(notice)
 
 
 WAYS: Mapping[str, Mapping[str, str]] = {
@@ -204,38 +215,52 @@ WAYS: Mapping[str, Mapping[str, str]] = {
 
 
 class RecallSearch:
-    """A search over the documents of a set, with what HyDE needs of a memory."""
+    """A search over the documents of a set as `recall` does it."""
 
     def __init__(
-        self, asked: CorpusSearch, settings: Config, recalling: RecallSettings, kept: Index
+        self,
+        search: CorpusSearch,
+        settings: Settings,
+        recalling: RecallSettings,
+        folder: Path,
+        index: contract.Index,
     ) -> None:
-        self._asked = asked
+        self._search = search
+        self._settings = settings
         self._recalling = recalling
-        self.store_index = kept
-        self._question = Question("", "")
-        self.settings = settings
-        self.notices = recalling.notices
+        self._folder = folder
+        self._index = index
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        self._question = question
-        result = self._recalling(question.text, self, self.store_index.path.parent)
+        """Return the documents found; their number is ``recall.k``, as in a recall."""
+        settings, passage = self._settings, ""
+        if hyde.is_enabled(settings):
+            passage = hyde.find_hypothetical_answer(
+                redact(question.text),
+                settings,
+                self._folder,
+                self._index,
+                self._recalling.notify,
+                self._recalling.budget,
+            )
+        plan = hyde.plan_searches(passage, self._settings.search.hyde_mode)
+        results = [self._run(question, search) for search in plan]
+        result = self._recalling.count(question.text, hyde.merge_results(results))
         return [(hit.path, hit.score) for hit in result.hits]
 
-    def search(
-        self, query: str, *, k: int | None = None, passage: str = "", **wanted: Any
-    ) -> SearchResult:
+    def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
         """Return documents as hits: each is a place and a text of its own."""
-        options = search_options(self.settings, k=k, **wanted)
-        ranking, legs = self._asked.document_ids(self._question, options, passage)
+        options = search_options(self._settings.search, k=self._settings.recall.k, mode=search.mode)
+        ranking, legs = self._search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
-        return SearchResult(query, tuple(hits), legs, Freshness(checked=True))
+        return SearchResult(question.text, tuple(hits), legs, Freshness(checked=True))
 
 
 # -- a user's own cases ----------------------------------------------------------------------------
 
 SearchMemory = Callable[[str, int], SearchResult]
 """Asks a memory a query for so many passages."""
-SearchEach = Callable[[str, int, Sequence[Settings]], Sequence[SearchResult]]
+SearchEach = Callable[[str, int, Sequence[Overrides]], Sequence[SearchResult]]
 """The same once with each of several settings."""
 
 _LISTED = 100_000
@@ -277,7 +302,7 @@ class NoteSearchEach:
         self.caveats: Counter[str] = Counter()
         """What kept answers from being complete, and of how many questions."""
 
-    def __call__(self, question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
+    def __call__(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
         """Ask for `k` passages in each way, and return the notes they are of."""
         results = self._search(question.text, k, ways)
         self.caveats.update({caveat for result in results for caveat in _caveats(result)})

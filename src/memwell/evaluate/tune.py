@@ -17,9 +17,9 @@ from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
-Settings = Mapping[str, str | float]
+Overrides = Mapping[str, str | float]
 """Values of some settings, by their names."""
-SearchEach = Callable[[Question, int, Sequence[Settings]], Sequence[Ranking]]
+SearchEach = Callable[[Question, int, Sequence[Overrides]], Sequence[Ranking]]
 """The notes that a question finds with each of several settings."""
 
 FEWEST_CASES, FEWEST_NOTES = 10, 4
@@ -43,9 +43,9 @@ _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 # -- what is tried ---------------------------------------------------------------------------------
 
 
-def grid() -> list[Settings]:
+def grid() -> list[Overrides]:
     """Return the settings to try: few, since the best of many is the luckiest."""
-    tried: list[Settings] = [
+    tried: list[Overrides] = [
         {FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)
     ]
     weights = [{VECTOR_WEIGHT: meaning, TEXT_WEIGHT: words} for meaning, words in _WEIGHTS]
@@ -54,7 +54,7 @@ def grid() -> list[Settings]:
     return tried
 
 
-def candidates(held: Callable[[str], str | float]) -> list[Settings]:
+def candidates(held: Callable[[str], str | float]) -> list[Overrides]:
     """Return what holds now, then the others; `held` gives the present value of a setting."""
     method = held(FUSION)
     present = {FUSION: method} | {name: held(name) for name in _TAKES[str(method)]}
@@ -126,7 +126,7 @@ def _shuffle(path: str) -> bytes:
 class Tuning:
     """What was tried, which was best, and what the cases held back say of it."""
 
-    tried: Sequence[tuple[Settings, Evaluation]]
+    tried: Sequence[tuple[Overrides, Evaluation]]
     """Each with its figures on the cases to fit; the present settings first."""
     best: int
     """Which of them was best."""
@@ -140,7 +140,7 @@ class Tuning:
         return f"mrr@{self.before.k}"
 
     @property
-    def chosen(self) -> Settings:
+    def chosen(self) -> Overrides:
         """The settings that were best on the cases to fit."""
         return self.tried[self.best][0]
 
@@ -158,7 +158,7 @@ class Tuning:
 def tune(
     fitting: Dataset,
     held_back: Dataset,
-    ways: Sequence[Settings],
+    ways: Sequence[Overrides],
     ask: SearchEach,
     progress: Callable[[int, int], None] = lambda done, total: None,
     k: int = FIRST,
@@ -174,7 +174,11 @@ def tune(
 
 
 def _measure(
-    dataset: Dataset, ways: Sequence[Settings], ask: SearchEach, told: Callable[[int], None], k: int
+    dataset: Dataset,
+    ways: Sequence[Overrides],
+    ask: SearchEach,
+    told: Callable[[int], None],
+    k: int,
 ) -> list[Evaluation]:
     """Ask each question in every way at once, since embedding it is what takes long."""
     found: dict[str, Sequence[Ranking]] = {}

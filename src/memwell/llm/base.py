@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from memwell.config.providers import LlmSettings
 from memwell.errors import (
     BatchRefused,
     LlmFailing,
@@ -62,7 +63,7 @@ class Chat(Protocol):
 class Timeouts:
     """How long memwell waits for an answer, and how often it repeats the request."""
 
-    timeout: float = 30.0
+    timeout: float = LlmSettings.timeout
     """Seconds for one request."""
     total: float | None = None
     """Seconds for all attempts and the pauses between them; by default three times `timeout`."""

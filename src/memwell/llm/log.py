@@ -9,24 +9,25 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from memwell.config.settings import Settings
 from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
 
 
-def budget_of(values: Mapping[str, Any], warn: Callable[[str], object]) -> Budget:
+def budget_of(settings: Settings, warn: Callable[[str], object]) -> Budget:
     """Return the budget that the settings give a command; it logs calls to ``llm.log``."""
-    log = _log_to_file(values, warn) if values["llm.log"] else None
-    return Budget(values["llm.max_calls"], values["llm.max_tokens"], log=log)
+    llm = settings.llm
+    log = _log_to_file(llm.log, settings.api_keys, warn) if llm.log else None
+    return Budget(llm.max_calls, llm.max_tokens, log=log)
 
 
-def _log_to_file(values: Mapping[str, Any], warn: Callable[[str], object]) -> Log:
+def _log_to_file(name: str, api_keys: Iterable[str], warn: Callable[[str], object]) -> Log:
     """Return a function that appends to the file, and warns once if it cannot."""
-    path = Path(values["llm.log"]).expanduser()
-    keys = [ApiKey(value) for name, value in values.items() if name.endswith(".key")]
+    path = Path(name).expanduser()
+    keys = [ApiKey(key) for key in api_keys]
     failed = False
 
     def write(exchange: Exchange) -> None:
@@ -40,7 +41,7 @@ def _log_to_file(values: Mapping[str, Any], warn: Callable[[str], object]) -> Lo
                 os.close(file)
         except OSError as error:
             if not failed:
-                warn(f"llm.log = {values['llm.log']!r} cannot be written: {error.strerror}")
+                warn(f"llm.log = {name!r} cannot be written: {error.strerror}")
             failed = True
 
     return write

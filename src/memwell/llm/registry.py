@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Protocol
 
+from memwell.config.providers import LlmSettings
 from memwell.errors import LlmUnavailable
 from memwell.llm.base import Chat, Timeouts
 
@@ -13,46 +12,45 @@ PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
 """The modules of this package that hold a provider, with their classes."""
 
 
-class Settings(Protocol):
-    """The effective settings."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The value of each setting, by name."""
-
-
-def create_chat(name: str, settings: Mapping[str, Any], *, setting: str = "llm.default") -> Chat:
+def create_chat(
+    name: str,
+    settings: LlmSettings,
+    *,
+    setting: str = "llm.default",
+    seconds: float | None = None,
+) -> Chat:
     """Create a model from a name such as ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``.
 
-    `settings` are those below ``llm.``. It uses ``timeout``, ``total`` and the provider's
-    ``base_url`` and ``key``, if they are there. Messages mention `setting`, which holds the name.
+    `setting` is the setting that holds the name, for messages. `seconds` limit each request and
+    all retries together; without them ``llm.timeout`` limits each request.
     """
     provider, _, model = (part.strip() for part in name.partition(":"))
     if provider not in PROVIDERS or not model:
-        known = " or ".join(f"{name}:MODEL" for name in PROVIDERS)
+        known = " or ".join(f"{known}:MODEL" for known in PROVIDERS)
         hint = ", where openai is any server that speaks its protocol (llm.openai.base_url)"
         raise LlmUnavailable(
             f"{setting} = {name!r} does not name a language model", f"Use {known}{hint}"
         )
-    server = {name: settings.get(f"{provider}.{name}") for name in ("base_url", "key")}
-    times = {name: settings.get(name) for name in ("timeout", "total")}
-    create: Callable[..., Chat] = getattr(
-        import_module(f"memwell.llm.{provider}"), PROVIDERS[provider]
+    server = getattr(settings, provider)
+    chat: Chat = getattr(import_module(f"memwell.llm.{provider}"), PROVIDERS[provider])(
+        model,
+        timeouts=Timeouts(seconds or settings.timeout, seconds),
+        setting=setting,
+        base_url=server.base_url,
+        key=server.key,
     )
-    return create(model, timeouts=Timeouts(**_given(times)), setting=setting, **_given(server))
+    return chat
 
 
-def model_for(values: Mapping[str, Any], setting: str, **overrides: Any) -> Chat | None:
-    """Create the model that a setting names, or else `llm.default`; None if both are empty.
+def model_for(
+    settings: LlmSettings, name: str = "", setting: str = "", *, seconds: float | None = None
+) -> Chat | None:
+    """Create the model called `name`, or else ``llm.default``; None if neither names one.
 
-    `values` are all settings; `overrides` replace some of those below ``llm.``.
+    `setting` is the setting that holds `name`.
     """
-    names = (name for name in (setting, "llm.default") if values[name].strip())
-    if (named := next(names, None)) is None:
+    if not name.strip():
+        name, setting = settings.default, "llm.default"
+    if not name.strip():
         return None
-    settings = {name[4:]: value for name, value in values.items() if name.startswith("llm.")}
-    return create_chat(values[named], settings | overrides, setting=named)
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value}
+    return create_chat(name, settings, setting=setting, seconds=seconds)

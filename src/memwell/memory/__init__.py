@@ -1,7 +1,7 @@
-"""`Memory`: the one door to everything memwell does.
+"""`Memory`: the facade that the command line and every server call.
 
-The command line and every server call this class, so that they cannot disagree. It is
-synchronous and may be shared between threads.
+Each method resolves a `Scope` once (settings, workspaces, viewer, time) and hands it down. The
+class is synchronous and may be shared between threads.
 """
 
 from __future__ import annotations
@@ -10,52 +10,155 @@ import datetime as dt
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
 
 from memwell import config
-from memwell.config.settings import Value
-from memwell.errors import MemwellError, NotFoundError
+from memwell.config.fields import Value
+from memwell.config.settings import Settings
+from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, no_progress
-from memwell.memory.opened import Opened
-from memwell.memory.searcher import SearchTarget
-from memwell.model import Excerpt, IndexReport, SearchResult
+from memwell.memory.refresh import WorkspaceSync, watch_workspaces
+from memwell.memory.scope import Scope
+from memwell.memory.searcher import FACT, Searcher, SearchTarget
+from memwell.memory.workspaces import Workspaces, find_around
+from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.search.options import search_options
+from memwell.store.factory import Stores, open_postgres, open_sqlite
+from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from memwell.embed.providers import Factory
+    from memwell.extract.files import IngestReport
     from memwell.facts.erase import EraseReport
     from memwell.facts.recall import Recall
-    from memwell.facts.service import FactService, RememberResult
+    from memwell.facts.service import FactService, NewFact, RememberResult
+    from memwell.llm.budget import Budget
+    from memwell.memory.vectors import VectorIndex
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
     from memwell.store.browse import NoteBrowser
+    from memwell.store.sqlite.workspace_list import Workspace
+
+T = TypeVar("T")
 
 
-class Memory(Opened):
+class Memory:
     """An agent's memory.
 
     Args:
-        home: where the data lives; default ``MEMWELL_HOME``, else the platform's data folder.
-        workspace: the folder (or one inside it) that searches are about; None is all the
-            agent's workspaces together.
-        near: the same, but where no workspace is there, all of them are meant.
-        agent: whose memory; default the setting ``agent``.
-        user, session: whose facts are seen besides those of the agent and those that are global.
-        embedders: providers of vectors of your own, by the name ``embedding.chain`` gives them.
-        settings: values that go before those of files and the environment.
+        home: the folder of the data; default ``MEMWELL_HOME``, else the platform's data folder.
+        workspace: the folder (or one inside it) that searches cover; None covers all workspaces
+            of the agent.
+        fallback_workspace: the same, but if no workspace is there, all of them are covered.
+        agent: the agent whose memory this is; default the setting ``agent``.
+        user, session: whose facts are visible besides those of the agent and global ones.
+        embedders: your own embedding providers, by the name ``embedding.chain`` gives them.
+        settings: values that override files and the environment.
+        clock: returns the present time; default `config.now`.
 
     """
+
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        workspace: str | Path | None = None,
+        fallback_workspace: str | Path | None = None,
+        agent: str | None = None,
+        user: str = "",
+        session: str = "",
+        embedders: Mapping[str, Factory] | None = None,
+        settings: Mapping[str, Value] | None = None,
+        clock: Callable[[], dt.datetime] = config.now,
+    ) -> None:
+        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
+        folder = workspace or fallback_workspace
+        self._folder = Path(folder).expanduser().resolve() if folder else None
+        self._workspace_required = workspace is not None
+        if self._folder and not self._folder.is_dir():
+            raise NotFoundError(
+                f"The workspace {self._folder} does not exist", "Name an existing folder"
+            )
+        self._overrides = settings or {}
+        self._clock = clock
+        opened_with = self._load(find_workspace(self._folder) if self._folder else None)
+        self.agent = agent or opened_with.agent
+        config.check_agent(self.agent)
+        stores = _open_stores(opened_with, self.home, self.agent)
+        self._index, self._fact_store = stores.index, stores.facts
+        self._workspaces = Workspaces(stores.registry, stores.index)
+        self._embedders = embedders
+        self._shared = _Shared()
+        self.viewer = Viewer(user, self.agent, session)
+        self.notices: list[str] = []
+        """Sentences about what happened on the way, for the user."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; the next call opens new ones."""
+        self._index.close()
+        self._fact_store.close()
+        if self._shared.vectors:
+            self._shared.vectors.close()
+
+    @property
+    def workspace(self) -> Path | None:
+        """The folder of the workspace that searches cover, if they cover one."""
+        workspace = self._scope().workspace
+        return workspace.path if workspace else None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._scope().settings
+
+    def as_viewer(self, user: str = "", session: str = "") -> Self:
+        """Return the same memory for another viewer; it shares the connections."""
+        other = copy(self)
+        other.viewer, other.notices = Viewer(user, self.agent, session), []
+        return other
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return the existing folders of the workspaces that searches cover."""
+        workspaces = self._target_scope().workspaces
+        return tuple(workspace.path for workspace in workspaces if workspace.path.is_dir())
+
+    # -- indexing ----------------------------------------------------------------------------------
 
     def index(
         self, *paths: str | Path, embed: bool = True, progress: Progress = no_progress
     ) -> tuple[IndexReport, ...]:
-        """Make or refresh the index of folders and single files; of the workspace if none is named.
+        """Create or refresh the index of folders and single files; by default of the workspace.
 
-        A named folder is taken whole. Without a name, what agents keep by convention is taken
-        (MEMORY.md, memory/ and so on) and what ``scan.extra`` adds. Unless `embed` is False the
-        vectors follow (see `fill`, which tells more about them).
+        A named folder is indexed whole. Without a name, the files that agents keep by convention
+        (MEMORY.md, memory/ and so on) and those of ``scan.extra`` are indexed. Unless `embed` is
+        False, new passages are embedded, too (see `fill`, which reports more about them).
         """
-        reports = self._with_repair(lambda: self._index_paths(paths, progress))
+        resolved = [Path(path).expanduser().resolve() for path in paths]
+
+        def run() -> tuple[IndexReport, ...]:
+            scope = self._scope()
+            sync = WorkspaceSync(self._index, scope.settings_for)
+            workspaces = self._workspaces.register_all(resolved, self._folder)
+            return tuple(sync.sync(workspace, progress) for workspace in workspaces)
+
+        reports = self._with_repair(run)
         if embed:
             self.notices += self.fill().notes
         return reports
@@ -63,20 +166,47 @@ class Memory(Opened):
     def fill(
         self, progress: Progress = no_progress, stop: threading.Event | None = None
     ) -> FillReport:
-        """Embed the passages that have no vector yet; what was done stays, whatever happens."""
-        return self._with_repair(lambda: self._fill(progress, stop, again=True))
+        """Embed the passages that have no vector yet; finished ones are kept, whatever happens."""
+        return self._fill(progress, stop, again=True)
 
-    def spaces(self) -> tuple[SpaceStatus, ...]:
-        """Return the vector spaces, the one that answers first."""
-        return self._with_repair(self._vectors.spaces)
+    def watch(
+        self,
+        report: Callable[[IndexReport | str], None],
+        stop: threading.Event | None = None,
+        something_new: threading.Event | None = None,
+    ) -> None:
+        """Sync the workspaces with their files until `stop` is set.
 
-    def switch_space(self, number: int) -> SpaceStatus:
-        """Let another space answer, until ``embedding.chain`` is changed."""
-        return self._vectors.switch(number)
+        `report` receives each sync that changed something, and sentences about events. Set
+        `something_new` to embed facts immediately that were written elsewhere.
+        """
+        stop = stop or threading.Event()
+        workspaces = self._target_scope(register=True).workspaces
+        if not workspaces:
+            raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
 
-    def drop_space(self, number: int) -> None:
-        """Delete a space that does not answer."""
-        self._vectors.drop(number)
+        def sync() -> WorkspaceSync:
+            return WorkspaceSync(self._index, self._scope().settings_for)
+
+        watch_workspaces(
+            workspaces,
+            lambda workspace: self._with_repair(lambda: sync().sync(workspace)),
+            lambda workspace: sync().folders(workspace),
+            lambda: self._fill(no_progress, stop),
+            report,
+            stop,
+            something_new or threading.Event(),
+        )
+
+    def reset(self, workspace: str | Path | None = None) -> None:
+        """Delete the index, which is rebuilt on demand, or forget one workspace; notes stay."""
+        if workspace is None:
+            self._index.delete()
+            return
+        root = Path(workspace).expanduser().absolute()
+        self._with_repair(lambda: self._workspaces.forget(root))
+
+    # -- searching ---------------------------------------------------------------------------------
 
     def search(
         self,
@@ -99,17 +229,28 @@ class Memory(Opened):
     ) -> SearchResult:
         """Find the passages that answer `query`, best first.
 
-        `mode` is "hybrid" (words and meaning), "words" or "meaning"; default ``search.mode``.
-        `fusion` is "standard", "rrf" or "weighted"; default ``search.fusion``. `diversity` is
-        "off", "mmr" or "cluster"; default ``search.diversity``. `context` "neighbours" or "section"
-        gives hits what stands around them. `kind` "note" or "fact" leaves the others out. Facts
-        that were superseded are found only if `include_superseded`, or as of a time `as_of` at
-        which they held. Of notes only `paths` are searched, if any are named. The meaning of a
-        `passage` is searched in place of the query's, if one is given. With `explain` hits say how
-        their scores came about. `today` is what notes are old by; default the clock.
+        Args:
+            query: words, phrases, operators and filters.
+            k: the number of hits; default ``search.k``.
+            min_score: the lowest relevance of a hit; default ``search.min_score``.
+            mode: "hybrid", "words" (keyword search) or "meaning" (vector search); default
+                ``search.mode``.
+            fusion: "standard", "rrf" or "weighted"; default ``search.fusion``.
+            diversity: "off", "mmr" or "cluster"; default ``search.diversity``.
+            context: "neighbours" or "section" adds the text around each hit.
+            kind: "note" or "fact" excludes the other.
+            include_superseded: whether superseded facts are found, too.
+            as_of: a time; facts that were valid then are found.
+            paths: only these notes are searched.
+            passage: the vector search uses its embedding instead of the query's.
+            explain: hits get a trace of how their scores came about.
+            today: the day by which notes are old; default the clock's.
+            progress: is called while new notes are indexed.
+
         """
+        scope = self._target_scope(register=True)
         options = search_options(
-            self.settings,
+            scope.settings.search,
             k=k,
             min_score=min_score,
             mode=mode,
@@ -117,69 +258,39 @@ class Memory(Opened):
             diversity=diversity,
             context=context,
             explain=explain,
-            today=today or config.today(),
+            today=today or scope.today,
         )
-        only = None if paths is None else frozenset(paths)
-        wanted = SearchTarget(kind, include_superseded, as_of, only)
-        asking, entries = self._searcher(passage), self._target_workspaces(remember=True)
-        return self._with_repair(lambda: asking.search(query, options, entries, progress, wanted))
+        exact_paths = None if paths is None else frozenset(paths)
+        target = SearchTarget(kind, include_superseded, as_of, exact_paths)
+        searcher = self._searcher(scope)
+        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
     ) -> tuple[SearchResult, ...]:
-        """Search as if other settings held, once for each of `changes`: for less than as many."""
-        held, today = self.settings, config.today()
+        """Search once with each of several changes of the settings; the query is embedded once."""
+        scope = self._target_scope(register=True)
         many = [
-            search_options(held.with_overrides(changed), k=k, today=today) for changed in changes
+            search_options(scope.settings.with_overrides(changed).search, k=k, today=scope.today)
+            for changed in changes
         ]
-        asking, entries = self._searcher(), self._target_workspaces(remember=True)
-        return self._with_repair(lambda: asking.search_each(query, many, entries))
+        searcher = self._searcher(scope)
+        return self._with_repair(lambda: searcher.search_each(query, many))
 
-    def why(self, query: str, path: str, **asked: Any) -> Why:
-        """Say at which place a note is among the hits of a query, or why it is not.
-
-        What else is asked for (`k`, `mode`, `today`) is as for `search`.
-        """
-        options = search_options(self.settings, **{"today": config.today(), **asked})
-        asking, entries = self._searcher(), self._target_workspaces(remember=True)
-        return self._with_repair(lambda: asking.why(query, path, options, entries))
-
-    @property
-    def facts(self) -> FactService:
-        """What was remembered, as the viewer sees it, and all that can be done with it."""
-        from memwell.facts.lifetimes import parse_lifetimes
-        from memwell.facts.service import FactService
-
-        lifetimes = parse_lifetimes(self.settings["facts.lifetimes"])
-        return FactService(self._store, self.viewer, config.now(), lifetimes)
-
-    def remember(self, text: str, **details: Any) -> RememberResult:
-        """Keep a fact, or reinforce the one that says the same; `details` are `Telling`'s."""
-        from memwell.facts.service import NewFact
-
-        telling = NewFact(text, **details)
-        if near := self._with_repair(lambda: self._searcher().find_near_fact(telling)):
-            return self.facts.reinforce(near)
-        return self._publish_fact(self.facts.remember(telling))
-
-    def supersede(self, old: str, text: str, **details: Any) -> RememberResult:
-        """Keep a fact in place of the one with the id `old`, which is no longer held true."""
-        from memwell.facts.service import NewFact
-
-        return self._publish_fact(self.facts.supersede(old, NewFact(text, **details)))
-
-    def _publish_fact(self, told: RememberResult) -> RememberResult:
-        """Take what was told into an index that others read, of whom some cannot write it."""
-        if self._index.shared:
-            with suppress(MemwellError):  # then the next search does
-                self._searcher().sync_facts()
-        return told
-
-    def forget(self, *ids: str) -> EraseReport:
-        """Remove facts, and their texts from every file of the home."""
-        from memwell.facts.erase import forget
-
-        return forget(ids, self.facts)
+    def why(
+        self,
+        query: str,
+        path: str,
+        *,
+        k: int | None = None,
+        mode: str | None = None,
+        today: dt.date | None = None,
+    ) -> Why:
+        """Explain at which rank a note is among the hits of a query, or why it is not."""
+        scope = self._target_scope(register=True)
+        options = search_options(scope.settings.search, k=k, mode=mode, today=today or scope.today)
+        searcher = self._searcher(scope)
+        return self._with_repair(lambda: searcher.why(query, path, options))
 
     def recall(
         self,
@@ -189,127 +300,409 @@ class Memory(Opened):
         include_superseded: bool = False,
         as_of: str | None = None,
     ) -> Recall:
-        """Return what is remembered of a message, as a block for an agent's prompt.
+        """Return the memories that fit a message, as a block for an agent's prompt.
 
-        A session is not told again what it was told shortly before.
+        A session does not get the same memory again shortly after it got it.
         """
-        from memwell.facts.recall import recall
-
-        wanted = {"include_superseded": include_superseded, "as_of": as_of}
-        found = recall(message, self, self._index.path.parent, budget, **wanted)
-        self.facts.renew_on_read([hit.path for hit in found.hits if hit.kind == "fact"])
-        return found
-
-    def reset_recall_history(self) -> None:
-        """Let the session be told again what it was told: its context was emptied, say."""
+        from memwell.facts.recall import recall_block
         from memwell.facts.recall_history import RecallHistory
 
-        minutes = self.settings["recall.again_after"]
-        RecallHistory(self._index.path.parent, self.viewer.session, minutes).clear()
+        settings = self.settings
+        minutes = settings.recall.again_after
+        history = RecallHistory(self._agent_folder, self.viewer.session, minutes)
+        result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
+        limit = settings.recall.budget if budget is None else budget
+        recalled = recall_block(history.unseen(result.hits), limit)
+        history.record(recalled.hits)
+        self.facts.renew_on_read([hit.path for hit in recalled.hits if hit.kind == FACT])
+        return recalled
+
+    def search_for_recall(
+        self,
+        message: str,
+        *,
+        include_superseded: bool = False,
+        as_of: str | None = None,
+        budget: Budget | None = None,
+    ) -> SearchResult:
+        """Search as `recall` does: also by a hypothetical answer, if the settings ask for it.
+
+        A `budget` for the language model may be shared by several searches.
+        """
+        from memwell.search import hyde
+
+        settings, passage = self.settings, ""
+        if hyde.is_enabled(settings):
+            from memwell.facts.guard import redact
+
+            passage = hyde.find_hypothetical_answer(
+                redact(message),
+                settings,
+                self._agent_folder,
+                self._index,
+                self._notify_once,
+                budget,
+            )
+        return hyde.merge_results(
+            [
+                self.search(
+                    message,
+                    k=settings.recall.k,
+                    mode=search.mode,
+                    passage=search.passage,
+                    include_superseded=include_superseded,
+                    as_of=as_of,
+                )
+                for search in hyde.plan_searches(passage, settings.search.hyde_mode)
+            ]
+        )
+
+    def reset_recall_history(self) -> None:
+        """Let the session get every memory again, for example after its context was emptied."""
+        from memwell.facts.recall_history import RecallHistory
+
+        minutes = self.settings.recall.again_after
+        RecallHistory(self._agent_folder, self.viewer.session, minutes).clear()
+
+    # -- notes -------------------------------------------------------------------------------------
 
     @property
     def contents(self) -> NoteBrowser:
-        """What there is to find, listed, as the viewer sees it."""
+        """The notes and facts that the viewer can find, as lists."""
         from memwell.store.browse import NoteBrowser
         from memwell.store.fact_notes import scope_workspace
 
-        roots = [entry.root for entry in self._target_workspaces()]
-        index = self._index.for_viewer(self.viewer)
-        return NoteBrowser(index, [*roots, *(scope_workspace(*one) for one in self.viewer.scopes)])
+        roots = [workspace.root for workspace in self._target_scope().workspaces]
+        roots += [scope_workspace(*scope) for scope in self.viewer.scopes]
+        return NoteBrowser(self._index.for_viewer(self.viewer), roots)
 
     def get(self, reference: str) -> Excerpt:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
         from memwell.memory.note_files import read_excerpt
 
-        return read_excerpt(reference, [entry.path for entry in self._target_workspaces()])
+        workspaces = self._target_scope().workspaces
+        return read_excerpt(reference, [workspace.path for workspace in workspaces])
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
-        """Append `text` to today's log of the workspace and take it into the index."""
+        """Append `text` to today's log of the workspace and index it."""
         from memwell.memory.note_files import append_note
 
-        entry = self._current_workspace()
-        if entry is None:
+        scope = self._scope()
+        if scope.workspace is None:
             raise NotFoundError(
                 "There is no workspace here to keep the note in",
                 "Name one with --workspace, or run `memwell index .` to make this folder one",
             )
+        workspace = scope.workspace
         now = now or dt.datetime.now().astimezone()
-        passage = append_note(text, entry.path, self.settings["note.folder"], now)
+        excerpt = append_note(text, workspace.path, scope.settings.note.folder, now)
+        sync = WorkspaceSync(self._index, scope.settings_for)
         try:
-            self._with_repair(
-                lambda: self._workspaces.sync(self._workspaces.ensure_registered(entry))
-            )
+            self._with_repair(lambda: sync.sync(self._workspaces.ensure_registered(workspace)))
         except MemwellError as error:
-            self.notices.append(f"The note is written; the index will follow ({error.what})")
-        return passage
+            self.notices.append(f"The note is written, but not indexed yet ({error.what})")
+        return excerpt
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> FactService:
+        """The facts as the viewer sees them now."""
+        from memwell.facts.lifetimes import parse_lifetimes
+        from memwell.facts.service import FactService
+
+        lifetimes = parse_lifetimes(self.settings.facts.lifetimes)
+        return FactService(self._fact_store, self.viewer, self._clock(), lifetimes)
+
+    def remember(
+        self,
+        text: str,
+        *,
+        category: str = "fact",
+        tags: Sequence[str] = (),
+        source: str = "cli",
+        origin: str = "",
+        importance: float = 0.5,
+        confidence: float = 1.0,
+        decay_class: str = "permanent",
+        scope: str | None = None,
+        valid_from: str | None = None,
+        secrets: str = "refuse",
+    ) -> RememberResult:
+        """Store a fact, or reinforce the one that says the same.
+
+        Args:
+            text: the fact.
+            category: one of `CATEGORIES`: preference, fact, decision, entity, rule and so on.
+            tags: labels to filter by.
+            source: the program that stores the fact.
+            origin: where the fact comes from, such as a file and its lines.
+            importance: from 0 to 1.
+            confidence: from 0 to 1; it decays unless the fact is confirmed.
+            decay_class: how long the fact lives; one of ``facts.lifetimes``.
+            scope: "global", "agent", "user" or "session"; default the viewer's narrowest.
+            valid_from: the time since which the fact is true; default now.
+            secrets: "refuse", "redact" or "allow" a text that contains a secret.
+
+        """
+        from memwell.facts.service import NewFact
+
+        return self._remember(
+            NewFact(
+                text,
+                category,
+                tuple(tags),
+                source,
+                origin,
+                importance,
+                confidence,
+                decay_class,
+                scope,
+                valid_from,
+                secrets,
+            )
+        )
+
+    def supersede(
+        self,
+        old: str,
+        text: str,
+        *,
+        category: str = "fact",
+        tags: Sequence[str] = (),
+        source: str = "cli",
+        origin: str = "",
+        importance: float = 0.5,
+        confidence: float = 1.0,
+        decay_class: str = "permanent",
+        scope: str | None = None,
+        valid_from: str | None = None,
+        secrets: str = "refuse",
+    ) -> RememberResult:
+        """Store a fact in place of the one with the id `old`, which is then superseded.
+
+        The other arguments are those of `remember`.
+        """
+        from memwell.facts.service import NewFact
+
+        fact = NewFact(
+            text,
+            category,
+            tuple(tags),
+            source,
+            origin,
+            importance,
+            confidence,
+            decay_class,
+            scope,
+            valid_from,
+            secrets,
+        )
+        return self._publish_fact(self.facts.supersede(old, fact))
+
+    def forget(self, *ids: str) -> EraseReport:
+        """Remove facts, and their texts from every file of the home."""
+        from memwell.facts.erase import forget
+
+        return forget(ids, self.facts)
+
+    def ingest_files(
+        self,
+        root: str | Path,
+        *,
+        paths: Sequence[str] = (),
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> IngestReport:
+        """Store the facts in the files of a folder that `paths` (else ``ingest.paths``) name.
+
+        A dry run only reports the changes.
+        """
+        from memwell.errors import LlmUnavailable
+        from memwell.extract.extractor import FactExtractor, model_name
+        from memwell.extract.files import IngestReport, IngestRun
+        from memwell.extract.progress import IngestProgress
+        from memwell.extract.source_files import find_files
+        from memwell.llm.log import budget_of
+        from memwell.llm.registry import model_for
+        from memwell.memory.ingest_files import FactChanges
+
+        settings, root = self.settings, Path(root).resolve()
+        names, problems = find_files(root, paths or settings.ingest.paths)
+        budget, chat = budget_of(settings, self.notices.append), None
+        try:
+            if model := model_for(settings.llm, settings.llm.ingest, "llm.ingest"):
+                chat = budget.wrap(model)
+        except LlmUnavailable as error:
+            self.notices.append(f"Facts are extracted by rules: {error}")
+        extractor = FactExtractor(settings.ingest.chunk_size, settings.ingest.overlap, chat)
+        report = IngestReport(str(root), dry_run, model_name(chat), failures=[*problems])
+        record = IngestProgress.read(self._agent_folder / "ingested.json", self.facts)
+        most_bytes = int(settings.scan.max_file_mb * 1e6)
+        run = IngestRun(root, extractor, record, self.facts, report, most_bytes)
+        changes = FactChanges(lambda: self.facts, self._remember, report)
+        for done, name in enumerate(names):
+            progress(done, len(names))
+            if plan := run.plan_file(name):
+                run.finish(plan, changes.apply(plan))
+        progress(len(names), len(names))
+        for plan in run.plan_missing():
+            run.finish(plan, changes.apply(plan))
+        report.pieces, report.calls, report.tokens = extractor.pieces, budget.calls, budget.tokens
+        report.failures += extractor.failures
+        self.notices += extractor.notices
+        return report
+
+    # -- vector spaces, status ---------------------------------------------------------------------
+
+    def spaces(self) -> tuple[SpaceStatus, ...]:
+        """Return the vector spaces, the one that answers first."""
+        return self._with_repair(self._vectors(self.settings).spaces)
+
+    def switch_space(self, number: int) -> SpaceStatus:
+        """Let another space answer, until ``embedding.chain`` is changed."""
+        return self._vectors(self.settings).switch(number)
+
+    def drop_space(self, number: int) -> None:
+        """Delete a space that does not answer."""
+        self._vectors(self.settings).drop(number)
 
     def status(self, *, deep: bool = False) -> Status:
-        """Return what the index holds; `deep` also checks every page of it."""
-        from memwell.memory import status
+        """Return the state of the index; `deep` also checks every page of it."""
+        from memwell.memory.status import read_status
 
+        vectors, registry = self._vectors(self.settings), self._workspaces.registry
         return self._with_repair(
-            lambda: status.status(
-                self.home,
-                self.agent,
-                self._index,
-                self._workspaces.registry,
-                self._vectors,
-                deep=deep,
-            )
+            lambda: read_status(self.home, self.agent, self._index, registry, vectors, deep=deep)
         )
 
     def doctor(self) -> list[Check]:
-        """Look for anything that is wrong or will go wrong, each with its remedy."""
-        from memwell.memory import status
+        """Check everything that can be wrong; each finding comes with its remedy."""
+        from memwell.memory.status import run_checks
 
         registry = self._workspaces.registry
-        return status.run_checks(
-            self.home, self._index, registry, lambda: self._vectors, self._place
+        return run_checks(
+            self.home, self._index, registry, lambda: self._vectors(self.settings), self._folder
         )
 
-    def reset(self, workspace: str | Path | None = None) -> None:
-        """Delete the index, which comes back by itself, or forget one workspace; no note goes."""
-        if workspace is not None:
-            root = Path(workspace).expanduser().absolute()
-            self._with_repair(lambda: self._workspaces.forget(root))
-            return
-        self._index.delete()
+    # -- how they do it ----------------------------------------------------------------------------
 
-    def watch(
-        self,
-        report: Callable[[IndexReport | str], None],
-        stop: threading.Event | None = None,
-        something_new: threading.Event | None = None,
-    ) -> None:
-        """Keep the workspaces in step with their files until `stop` is set.
+    def _load(self, workspace: Path | None) -> Settings:
+        return config.load(workspace).with_overrides(self._overrides)
 
-        `report` is given each sync that changed something, and sentences about what happens. Set
-        `something_new` to have embedded at once what was written otherwise: facts.
-        """
-        stop = stop or threading.Event()
-        entries = self._target_workspaces(remember=True)
-        if not entries:
-            raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
-        self._workspaces.watch(
-            entries,
-            lambda entry: self._with_repair(lambda: self._workspaces.sync(entry)),
-            lambda: self._with_repair(lambda: self._fill(stop=stop)),
-            report,
-            stop,
-            something_new or threading.Event(),
+    def _scope(self) -> Scope:
+        """Resolve what a call is about."""
+        return self._resolve(self._workspaces.registry.list_all())
+
+    def _target_scope(self, *, register: bool = False) -> Scope:
+        """Resolve the scope of a search; with `register` its workspace is put on the list."""
+        registered = self._workspaces.registry.list_all()
+        scope = self._resolve(registered)
+        if scope.workspace is None and self._workspace_required:
+            raise NotFoundError(
+                f"{self._folder} is not in any workspace",
+                f"Run `memwell index {self._folder}` first",
+            )
+        if scope.workspace and register:
+            self._workspaces.ensure_registered(scope.workspace, registered)
+        return scope
+
+    def _resolve(self, registered: Sequence[Workspace]) -> Scope:
+        workspace = find_around(self._folder, registered) if self._folder else None
+        return Scope(
+            self._load(workspace.path if workspace else None),
+            workspace,
+            (workspace,) if workspace else tuple(registered),
+            self.viewer,
+            self._clock(),
+            self._overrides,
         )
 
-    # -- how they do it ------------------------------------------------------------------------
+    @property
+    def _agent_folder(self) -> Path:
+        return self.home / "agents" / self.agent
 
-    def _index_paths(
-        self, paths: Sequence[str | Path], progress: Progress
-    ) -> tuple[IndexReport, ...]:
-        resolved = [Path(path).expanduser().resolve() for path in paths]
-        entries = self._workspaces.register_all(resolved, self._place)
-        return tuple(self._workspaces.sync(entry, progress) for entry in entries)
+    def _vectors(self, settings: Settings) -> VectorIndex:
+        """Return the vector index, created at its first use and shared by all viewers."""
+        from memwell.memory.vectors import VectorIndex  # a keyword search goes without
+
+        with self._shared.lock:
+            if self._shared.vectors is None:
+                self._shared.vectors = VectorIndex(
+                    self._index, self.home, settings, self._embedders
+                )
+            return self._shared.vectors
+
+    def _searcher(self, scope: Scope) -> Searcher:
+        self._finish_pending_erasure()
+        return Searcher(
+            self._index.for_viewer(scope.viewer),
+            self._fact_store,
+            lambda: self._vectors(scope.settings),
+            scope,
+            self.notices.append,
+        )
+
+    def _finish_pending_erasure(self) -> None:
+        """Finish erasures that an open reader blocked earlier; looked for once."""
+        if not self._shared.erasures_checked:
+            if self._fact_store.pending_erasures():
+                from memwell.facts.erase import finish_erasures
+
+                finish_erasures(self._fact_store)
+            self._shared.erasures_checked = True
+
+    def _remember(self, fact: NewFact) -> RememberResult:
+        searcher = self._searcher(self._scope())
+        if near := self._with_repair(lambda: searcher.find_near_fact(fact)):
+            return self.facts.reinforce(near)
+        return self._publish_fact(self.facts.remember(fact))
+
+    def _publish_fact(self, result: RememberResult) -> RememberResult:
+        """On a shared store, index the fact now: a read replica cannot do it when it searches."""
+        if self._index.shared:
+            with suppress(MemwellError):  # the next search does it
+                self._searcher(self._scope()).sync_facts()
+        return result
 
     def _fill(
-        self, progress: Progress = no_progress, stop: threading.Event | None = None, **how: bool
+        self, progress: Progress, stop: threading.Event | None, *, again: bool = False
     ) -> FillReport:
-        self._searcher().sync_facts()
-        return self._vectors.fill(progress, stop, **how)
+        def run() -> FillReport:
+            scope = self._scope()
+            self._searcher(scope).sync_facts()
+            return self._vectors(scope.settings).fill(progress, stop, again=again)
+
+        return self._with_repair(run)
+
+    def _notify_once(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    def _with_repair(self, operation: Callable[[], T]) -> T:
+        """Run an operation; if the index is damaged, quarantine it, rebuild it and run again."""
+        try:
+            return self._index.retrying(operation)
+        except CorruptIndexError as error:
+            file = self._index.quarantine()
+            where = f"; the damaged file is kept as {file}" if file else ""
+            self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
+            sync = WorkspaceSync(self._index, self._scope().settings_for)
+            sync.sync_all(self._workspaces.registry.list_all())
+            return operation()
+
+
+class _Shared:
+    """State that all viewers of one memory share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.vectors: VectorIndex | None = None
+        self.erasures_checked = False
+
+
+def _open_stores(settings: Settings, home: Path, agent: str) -> Stores:
+    if settings.store.url:
+        return open_postgres(settings.store.url, settings.store.tenant, home, agent)
+    backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
+    return open_sqlite(home, agent, backend)

@@ -1,20 +1,19 @@
-"""Searching a memory: what has to be fresh is refreshed, what is broken is mended, then asked."""
+"""Searching a memory: refresh what is cheap to refresh, then search one state of the index."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from memwell.config.load import Config, now
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.ingest.sync import Progress, no_progress
-from memwell.memory.workspaces import RefreshedWorkspaces, Workspaces
-from memwell.model import SearchResult, Viewer
+from memwell.memory.refresh import Refresh, WorkspaceSync
+from memwell.memory.scope import Scope
+from memwell.model import Freshness, SearchResult
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
@@ -22,7 +21,7 @@ from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.fact_notes import scope_workspace, sync_facts
+from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
 from memwell.store.sqlite.workspace_list import Workspace
 
 if TYPE_CHECKING:
@@ -31,224 +30,251 @@ if TYPE_CHECKING:
     from memwell.search.why import Why
 
 
+T = TypeVar("T")
 NOTE, FACT = "note", "fact"
 _NEAREST_FACTS = 5
-"""Facts that are looked at: the nearest may be of another scope."""
+"""Facts that are compared with a new one: the nearest may be of another scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """What may be found: all of the viewer's, unless it says otherwise."""
+    """A restriction of what a search may find; the default allows all that the viewer sees."""
 
     kind: str | None = None
-    """NOTE or FACT; None is both."""
+    """NOTE or FACT; None allows both."""
     superseded: bool = False
-    """Whether facts that are no longer held true may be found, too."""
+    """Whether superseded facts may be found, too."""
     as_of: str | None = None
-    """A time: of facts, those that were held true then."""
+    """A time: facts that were valid then."""
     paths: frozenset[str] | None = None
-    """Only these notes, as hits name them; None is any."""
+    """Only these notes, as hits name them; None allows any."""
 
     def __post_init__(self) -> None:
         if self.kind not in (None, NOTE, FACT):
-            raise MemwellError(f"{self.kind!r} is no kind of hit", f"Use {NOTE} or {FACT}")
+            raise MemwellError(f"{self.kind!r} is not a kind of hit", f"Use {NOTE} or {FACT}")
 
 
 ANY_TARGET = SearchTarget()
 
 
+@dataclass(frozen=True, slots=True)
+class _Refreshed:
+    """How fresh the index is when a search begins."""
+
+    workspaces: Refresh
+    unembedded: int
+    problem: str = ""
+    """Why the facts could not be synced, if they could not."""
+
+    def freshness(self, reader: Reader) -> Freshness:
+        """Return how fresh the state is that a reader sees."""
+        freshness = self.workspaces.freshness(reader)
+        notes = [freshness.note] if freshness.note else []
+        if self.problem and self.problem not in freshness.note:
+            notes.append(self.problem)
+        return replace(freshness, unembedded=self.unembedded, note="; ".join(notes))
+
+
 class Searcher:
-    """Asks an index, in step with the files of its workspaces.
+    """Searches an index that it first brings in step with its workspaces and facts.
 
     Args:
-        meaning: makes the vectors' half, which a search by words goes without.
-        say: is told what happened on the way that the user should hear of.
-        passage: what is searched by its meaning in place of the query.
+        index: the index as the viewer of the scope reads it.
+        facts: the facts, which the index follows.
+        vectors: makes the vector index; a keyword search goes without.
+        notify: takes sentences that the user should read.
 
     """
 
     def __init__(
         self,
         index: Index,
-        workspaces: Workspaces,
-        meaning: Callable[[], VectorIndex],
-        settings: Config,
-        say: Callable[[str], None],
-        store: FactStore,
-        viewer: Viewer,
-        passage: str = "",
+        facts: FactStore,
+        vectors: Callable[[], VectorIndex],
+        scope: Scope,
+        notify: Callable[[str], None],
     ) -> None:
-        self.index = index
-        self._workspaces = workspaces
-        self._meaning = meaning
-        self._settings = settings
-        self._say = say
-        self._store = store
-        self._viewer = viewer
-        self._passage = passage
+        self._index = index
+        self._facts = facts
+        self._vectors = vectors
+        self._scope = scope
+        self._notify = notify
+        self._sync = WorkspaceSync(index, scope.settings_for)
 
     def search(
         self,
         query: str,
         options: Options,
-        entries: Sequence[Workspace],
-        progress: Progress,
-        wanted: SearchTarget = ANY_TARGET,
+        target: SearchTarget = ANY_TARGET,
+        passage: str = "",
+        progress: Progress = no_progress,
     ) -> SearchResult:
-        """Find the passages of some workspaces, and the facts, that answer a query."""
-        scope = self._refresh(options, entries, progress)
-        result = self._search_index(query, options, scope, wanted)
-        broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
-        if broken and self._rebuild_keyword_index() and not result.hits:
-            return self._search_index(query, options, scope, wanted)
-        return result
+        """Find the passages and facts that answer a query.
 
-    def search_each(
-        self, query: str, many: Sequence[Options], entries: Sequence[Workspace]
-    ) -> tuple[SearchResult, ...]:
-        """Find them in several ways; the query is embedded once."""
-        if not many:
-            return ()
-        most = next((one for one in many if one.mode != WORDS), many[0])
-        scope = self._refresh(most, entries, no_progress)
-        ask = _embed_once(self._query_embedder(most))
-        with self.index.reading() as reader:
-            within = self._filters(reader, scope.ids, ANY_TARGET)
-            return tuple(search(query, one, reader, scope.freshness, within, ask) for one in many)
+        With a `passage`, the vector search looks for its embedding instead of the query's.
+        """
 
-    def why(self, query: str, path: str, options: Options, entries: Sequence[Workspace]) -> Why:
-        """Say at which place a note is among the hits of a query, or why it is not."""
-        from memwell.search.why import NOT_INDEXED, Why, why
-
-        scope = self._workspaces.refresh(entries, no_progress)
-        self.index.ensure_keyword_index()
-        with self.index.reading() as reader:
-            for key, root, _, _ in reader.notes.workspaces():
-                inside = _path_in_workspace(path, Path(root))
-                note = reader.notes.note_id(key, inside)
-                if note is not None and (scope.ids is None or key in scope.ids):
-                    chunks = reader.notes.chunk_ids(note)
-                    asked = (
-                        options,
-                        reader,
-                        Filters(workspaces=scope.ids),
-                        self._query_embedder(options),
-                    )
-                    return why(query, inside, chunks, *asked)
-        return Why(query, path, NOT_INDEXED, *_explain_missing(path, entries))
-
-    def _refresh(
-        self, options: Options, entries: Sequence[Workspace], progress: Progress
-    ) -> RefreshedWorkspaces:
-        """Bring the index in step; return how fresh it is, and which workspaces are searched."""
-        behind = self._sync_facts()
-        scope = self._workspaces.refresh(entries, progress)
-        freshness = scope.freshness
-        if behind and behind not in freshness.note:
-            note = "; ".join(filter(None, (freshness.note, behind)))
-            freshness = replace(freshness, note=note)
-        self.index.ensure_keyword_index()
-        if options.mode != WORDS and self._meaning().chain:
-            left = self._meaning().catch_up(self._settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        return replace(scope, freshness=freshness)
-
-    def _sync_facts(self) -> str:
-        """Bring the facts up to date; return why that cannot be, where nothing can be written."""
-        try:
-            self.sync_facts()
-        except UNWRITABLE as error:  # the search answers from what it has
-            return error.what
-        return ""
-
-    def sync_facts(self) -> None:
-        """Bring the facts that the viewer sees up to date in the index."""
-        if self._store.exists:
-            at = now().astimezone(dt.UTC).isoformat(timespec="milliseconds")
-            sync_facts(self.index, self._store, self._viewer, at)
-
-    def find_near_fact(self, telling: NewFact) -> str | None:
-        """Return the fact of the same scope that says nearly the same as a text, by its vector."""
-        from memwell.facts.service import says_the_same
-
-        meaning, least = self._meaning(), self._settings["facts.duplicate_similarity"]
-        if not meaning.chain or not self._store.exists or least > 1:
-            return None
-        self.sync_facts()
-        meaning.catch_up(self._settings["embedding.on_search"])
-        scope = telling.scope or self._viewer.narrowest
-        root = scope_workspace(scope, dict(self._viewer.scopes).get(scope, ""))
-        with self.index.reading() as reader:
-            asked = meaning.embed_passage(telling.text, reader)
-            if asked is None or root not in reader.notes.fact_workspaces():
-                return None
-            anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
-            for match in reader.nearest(asked.space, asked.vector, anything, _NEAREST_FACTS):
-                (hit,) = reader.hits([(match.chunk_id, 0.0)])
-                same = match.score >= least and says_the_same(telling.text, hit.text)
-                if same and reader.notes.workspace_root(match.chunk_id) == root:
-                    return hit.path
-        return None
-
-    def _filters(
-        self, reader: Reader, notes: tuple[int, ...] | None, wanted: SearchTarget
-    ) -> Filters:
-        """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        held_at = _parse_as_of(wanted.as_of) if wanted.as_of else None
-        everywhere = Filters(exact_paths=wanted.paths, valid_at=held_at)
-        known = reader.notes.fact_workspaces()
-        of_notes = [key for key, *_ in reader.notes.workspaces()]
-        if wanted.kind == NOTE or (wanted.kind is None and not known):
-            return replace(everywhere, workspaces=notes)
-        roots = [scope_workspace(*scope) for scope in self._viewer.scopes]
-        if wanted.superseded or held_at:
-            roots += [scope_workspace(*scope, former=True) for scope in self._viewer.scopes]
-        facts = tuple(known[root] for root in roots if root in known)
-        chosen = facts if wanted.kind == FACT else (*(notes or ()), *facts)
-        if {*chosen} == {*of_notes, *known.values()}:
-            return everywhere  # all there is need not be told apart from the rest
-        return replace(everywhere, workspaces=chosen)
-
-    def _search_index(
-        self, query: str, options: Options, scope: RefreshedWorkspaces, wanted: SearchTarget
-    ) -> SearchResult:
-        with self.index.reading() as reader:
+        def run(reader: Reader, refreshed: _Refreshed) -> SearchResult:
             return search(
                 query,
                 options,
                 reader,
-                scope.freshness,
-                self._filters(reader, scope.ids, wanted),
-                self._query_embedder(options),
-                self._remote_search(wanted),
+                refreshed.freshness(reader),
+                self._filters(reader, refreshed.workspaces, target),
+                self._query_embedder(options, passage),
+                self._remote_search(target),
             )
 
-    def _query_embedder(self, options: Options) -> EmbedQuery:
+        result = self._refresh_and(run, options, progress)
+        broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
+        if broken and self._rebuild_keyword_index() and not result.hits:
+            return self._refresh_and(run, options, progress)
+        return result
+
+    def search_each(self, query: str, many: Sequence[Options]) -> tuple[SearchResult, ...]:
+        """Search with each of several options; the query is embedded once."""
+        if not many:
+            return ()
+        first = next((options for options in many if options.mode != WORDS), many[0])
+        embed = _embed_once(self._query_embedder(first))
+
+        def run(reader: Reader, refreshed: _Refreshed) -> tuple[SearchResult, ...]:
+            freshness = refreshed.freshness(reader)
+            filters = self._filters(reader, refreshed.workspaces, ANY_TARGET)
+            return tuple(
+                search(query, options, reader, freshness, filters, embed) for options in many
+            )
+
+        return self._refresh_and(run, first, no_progress)
+
+    def why(self, query: str, path: str, options: Options) -> Why:
+        """Explain at which rank a note is among the hits of a query, or why it is not."""
+        from memwell.search.why import NOT_INDEXED, Why, why
+
+        def run(reader: Reader, refreshed: _Refreshed) -> Why:
+            ids = refreshed.workspaces.workspace_ids(reader)
+            for key, root, _, _ in reader.notes.workspaces():
+                inside = _path_in_workspace(path, Path(root))
+                note = reader.notes.note_id(key, inside)
+                if note is not None and (ids is None or key in ids):
+                    chunks = reader.notes.chunk_ids(note)
+                    embed = self._query_embedder(options)
+                    filters = Filters(workspaces=ids)
+                    return why(query, inside, chunks, options, reader, filters, embed)
+            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
+
+        return self._refresh_and(run, options, no_progress)
+
+    def sync_facts(self) -> None:
+        """Bring the facts that the viewer sees up to date in the index."""
+        if self._facts.exists:
+            sync_facts(self._index, self._facts, self._scope.viewer, self._scope.timestamp)
+
+    def find_near_fact(self, fact: NewFact) -> str | None:
+        """Return the id of a fact of the same scope that says nearly the same, by its vector."""
+        from memwell.facts.service import says_the_same
+
+        least = self._scope.settings.facts.duplicate_similarity
+        if not self._facts.exists or least > 1 or not self._vectors().chain:
+            return None
+        self.sync_facts()
+        vectors, viewer = self._vectors(), self._scope.viewer
+        vectors.catch_up(self._scope.settings.embedding.on_search)
+        scope = fact.scope or viewer.narrowest
+        root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
+        with self._index.reading() as reader:
+            embedded = vectors.embed_passage(fact.text, reader)
+            if embedded is None or root not in reader.notes.fact_workspaces():
+                return None
+            anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
+            for match in reader.nearest(embedded.space, embedded.vector, anything, _NEAREST_FACTS):
+                (hit,) = reader.hits([(match.chunk_id, 0.0)])
+                same = match.score >= least and says_the_same(fact.text, hit.text)
+                if same and reader.notes.workspace_root(match.chunk_id) == root:
+                    return hit.path
+        return None
+
+    # -- before the search -------------------------------------------------------------------------
+
+    def _refresh_and(
+        self, run: Callable[[Reader, _Refreshed], T], options: Options, progress: Progress
+    ) -> T:
+        """Bring the index in step, then run a search in one read transaction.
+
+        If there is nothing to do, the transaction that found this out also serves the search.
+        """
+        self._index.ensure_keyword_index()
+        viewer, now = self._scope.viewer, self._scope.timestamp
+        facts = read_fact_state(self._facts, viewer, now)
+        with self._index.reading() as reader:
+            workspaces = self._sync.plan_refresh(self._scope.workspaces, reader)
+            vectors = self._vectors() if options.mode != WORDS else None
+            unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
+            facts_synced = facts.is_synced(reader.notes, viewer)
+            cheap = unembedded <= self._scope.settings.embedding.on_search
+            if facts_synced and not workspaces.is_needed and not (unembedded and cheap):
+                return run(reader, _Refreshed(workspaces, unembedded))
+        problem = "" if facts_synced else self._try_sync_facts()
+        workspaces = self._sync.refresh(workspaces, progress)
+        self._index.ensure_keyword_index()
+        if vectors and vectors.chain:
+            unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
+        with self._index.reading() as reader:
+            return run(reader, _Refreshed(workspaces, unembedded, problem))
+
+    def _try_sync_facts(self) -> str:
+        """Sync the facts; return why that failed where nothing can be written."""
+        try:
+            self.sync_facts()
+        except UNWRITABLE as error:  # the search answers from the index as it is
+            return error.what
+        return ""
+
+    def _rebuild_keyword_index(self) -> bool:
+        """Build the keyword index again; return whether it can be searched now."""
+        try:
+            self._index.rebuild_keyword_index()
+            with self._index.reading() as reader:
+                return not reader.keyword_problem()
+        except MemwellError as error:
+            self._notify(f"The keyword index could not be rebuilt: {error}")
+            return False
+
+    # -- the search --------------------------------------------------------------------------------
+
+    def _filters(self, reader: Reader, workspaces: Refresh | None, target: SearchTarget) -> Filters:
+        """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
+        notes = workspaces.workspace_ids(reader) if workspaces else None
+        valid_at = _parse_as_of(target.as_of) if target.as_of else None
+        everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
+        known = reader.notes.fact_workspaces()
+        if target.kind == NOTE or (target.kind is None and not known):
+            return replace(everywhere, workspaces=notes)
+        scopes = self._scope.viewer.scopes
+        roots = [scope_workspace(*scope) for scope in scopes]
+        if target.superseded or valid_at:
+            roots += [scope_workspace(*scope, former=True) for scope in scopes]
+        facts = tuple(known[root] for root in roots if root in known)
+        chosen = facts if target.kind == FACT else (*(notes or ()), *facts)
+        if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
+            return everywhere  # no filter is needed when every workspace is searched
+        return replace(everywhere, workspaces=chosen)
+
+    def _query_embedder(self, options: Options, passage: str = "") -> EmbedQuery:
         if options.mode == WORDS:
             return no_vectors
-        meaning = self._meaning()
-        return (
-            partial(meaning.embed_query_as, self._passage) if self._passage else meaning.embed_query
-        )
+        vectors = self._vectors()
+        return partial(vectors.embed_query_as, passage) if passage else vectors.embed_query
 
-    def _remote_search(self, wanted: SearchTarget) -> RemoteSearch:
-        """Return how another store is asked, where the settings name one and it can tell."""
-        if not self._settings["remote.base_url"] or wanted.kind == FACT or wanted.paths is not None:
+    def _remote_search(self, target: SearchTarget) -> RemoteSearch:
+        """Return how the remote store is searched, if the settings name one and it can filter."""
+        settings = self._scope.settings
+        if not settings.remote.base_url or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store
 
-        store = remote_store(self._settings)
+        store = remote_store(settings.remote)
         return store.begin if store else no_remote
-
-    def _rebuild_keyword_index(self) -> bool:
-        """Build the keyword index anew; True if that can be had."""
-        try:
-            self.index.rebuild_keyword_index()
-            with self.index.reading() as reader:
-                return not reader.keyword_problem()
-        except MemwellError as error:
-            self._say(f"The keyword index could not be rebuilt: {error}")
-            return False
 
 
 def _parse_as_of(as_of: str) -> str:
@@ -257,35 +283,35 @@ def _parse_as_of(as_of: str) -> str:
     return parse_time("as_of", as_of)
 
 
-def _embed_once(ask: EmbedQuery) -> EmbedQuery:
-    """Return an `Ask` that embeds a text once, however often it is asked."""
+def _embed_once(embed: EmbedQuery) -> EmbedQuery:
+    """Return an `EmbedQuery` that embeds each text once, however often it is called."""
     begun: dict[str, Callable[[], QueryEmbedding]] = {}
 
-    def asked(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
+    def embed_text(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
         if text not in begun:
-            begun[text] = cache(ask(text, reader))
+            begun[text] = cache(embed(text, reader))
         return begun[text]
 
-    return asked
+    return embed_text
 
 
 def _path_in_workspace(path: str, root: Path) -> str:
-    """Return a path as the index has it, whether it was named from the workspace or in full."""
+    """Return a path as the index has it, whether it is relative to the workspace or absolute."""
     named = Path(path).expanduser()
     if named.is_absolute():
         return named.relative_to(root).as_posix() if root in named.parents else ""
     return Path(path).as_posix()
 
 
-def _explain_missing(path: str, entries: Sequence[Workspace]) -> tuple[str, str]:
-    """Say why a note is not in the index, and what to do."""
-    places = [entry.path / Path(path).expanduser() for entry in entries]
-    file = next((place for place in places if os.path.isfile(place)), None)  # also too long a name
+def _explain_missing(path: str, workspaces: Sequence[Workspace]) -> tuple[str, str]:
+    """Return why a note is not in the index, and the remedy."""
+    files = [workspace.path / Path(path).expanduser() for workspace in workspaces]
+    file = next((file for file in files if os.path.isfile(file)), None)  # also too long a name
     if file is None:
-        where = ", ".join(str(entry.path) for entry in entries) or "no workspace"
-        return f"there is no such file in {where}", "Name it as `memwell search` shows it"
+        where = ", ".join(workspace.root for workspace in workspaces) or "any workspace"
+        return f"there is no such file in {where}", "Use a path as `memwell search` shows it"
     return (
-        "the file is there, but not among the notes: it is ignored, hidden, empty, too large, has"
-        " another ending, or lies outside of the folders that are taken",
+        "the file exists, but is not a note of this workspace: it is ignored, hidden, empty, too"
+        " large, has another suffix, or lies outside the folders that are indexed",
         f"memwell index {file}",
     )

@@ -14,7 +14,7 @@ from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
 
 
-def status(
+def read_status(
     home: Path,
     agent: str,
     index: Index,

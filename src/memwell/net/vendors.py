@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memwell.config.providers import GEMINI_URL, OPENAI_URL
+
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
@@ -17,7 +19,5 @@ class Vendor:
     """The header's value begins with it; the key follows."""
 
 
-OPENAI = Vendor("https://api.openai.com/v1", "OPENAI_API_KEY", "Authorization", "Bearer ")
-GEMINI = Vendor(
-    "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", "x-goog-api-key"
-)
+OPENAI = Vendor(OPENAI_URL, "OPENAI_API_KEY", "Authorization", "Bearer ")
+GEMINI = Vendor(GEMINI_URL, "GEMINI_API_KEY", "x-goog-api-key")

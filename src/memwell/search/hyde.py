@@ -1,10 +1,9 @@
-"""HyDE: a search by the answer that a language model makes up for a message.
+"""HyDE: search by the hypothetical answer that a language model writes for a message.
 
-What people ask and what stands in their notes are often worded differently; an answer, though
-made up, is worded like the notes. What it finds is added behind what the message itself finds,
-or takes its place in the meaning leg (``search.hyde_mode``). Whatever goes wrong, the message
-is searched for as it is. Answers are kept, so that none is asked for twice; a model that fails
-is left alone for a while, so that its silence is waited for once and not each time.
+Questions and notes are often worded differently. A hypothetical answer is worded like the notes.
+Its hits follow those of the message itself, or its embedding replaces the message's in the vector
+search (``search.hyde_mode``). If anything fails, only the message is searched. Answers are cached,
+and a model that fails gets a cooldown, so that its time-out is waited for only once.
 
 https://arxiv.org/abs/2212.10496
 """
@@ -13,105 +12,96 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2s
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
 from memwell.model import HYPOTHETICAL, Hit, SearchResult
+from memwell.search.fuse import MEANING, WORDS
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Settings
     from memwell.llm.base import Chat
     from memwell.llm.budget import Budget
-    from memwell.llm.registry import Settings
     from memwell.store.contract.index import Index
 
 ANSWERS = "hyde.json"
 """The file of answers, in an agent's folder."""
 LONGEST_WAIT = 8.0
-"""Seconds: somebody waits for what is recalled."""
+"""Seconds: a person waits for the recall."""
 MOST_TOKENS = 600
 _MOST_ANSWERS = 1000
 _LOCK_MS = 100
-"""Somebody waits: what cannot be noted within that time is not."""
+"""A person waits: a cooldown that cannot be recorded within this time is not recorded."""
 REPLACE = "replace"
 
 
-class MemoryPort(Protocol):
-    """What of a memory is needed."""
+@dataclass(frozen=True, slots=True)
+class HydeSearch:
+    """One search of those that answer a message: plain, or by the embedding of a passage."""
 
-    notices: list[str]
-
-    @property
-    def settings(self) -> Settings:
-        """The settings that hold."""
-
-    @property
-    def store_index(self) -> Index:
-        """Where providers that failed are noted."""
-
-    @property
-    def search(self) -> Callable[..., SearchResult]:
-        """Search for a query, in a `mode` and by the meaning of a `passage` if they are given."""
+    passage: str = ""
+    mode: str | None = None
 
 
-def search_with_hyde(
-    message: str, memory: MemoryPort, folder: Path, budget: Budget | None = None, **wanted: Any
-) -> SearchResult:
-    """Search for a message, and by an answer to it where the settings say so.
-
-    Answers are kept in `folder`, an agent's. A `budget` is that of several searches together.
-    What is `wanted` besides goes to the search as it is.
-    """
-    values = memory.settings.values
-    k = values["recall.k"]
-    on = values["search.hyde_enabled"] and _has_vectors(values)
-    passage = _passage(message, memory, folder, budget) if on else ""
-    if passage and values["search.hyde_mode"] == REPLACE:
-        return memory.search(message, k=k, passage=passage, **wanted)
-    plain = memory.search(message, k=k, **wanted)
+def plan_searches(passage: str, hyde_mode: str) -> tuple[HydeSearch, ...]:
+    """Return the searches to run for a message; `passage` is its hypothetical answer, or ""."""
     if not passage:
-        return plain
-    more = memory.search(message, k=k, mode="meaning", passage=passage, **wanted)
-    legs = [leg for leg in more.legs if leg.answered and leg.detail == HYPOTHETICAL]
-    if not legs:
-        return plain
-    hits = (*plain.hits, *_other_chats(more.hits, plain.hits))
-    return replace(plain, hits=hits, legs=(*plain.legs, *legs))
+        return (HydeSearch(),)
+    if hyde_mode == REPLACE:
+        return (HydeSearch(passage),)
+    return (HydeSearch(), HydeSearch(passage, MEANING))
 
 
-def describe_model(values: Mapping[str, Any]) -> str:
-    """Return the name of the model that makes answers up, or say what is missing for them."""
-    if not _has_vectors(values):
+def merge_results(results: Sequence[SearchResult]) -> SearchResult:
+    """Merge the results of the planned searches: hits of the second follow those of the first."""
+    plain, *others = results
+    for more in others:
+        legs = [leg for leg in more.legs if leg.answered and leg.detail == HYPOTHETICAL]
+        if legs:
+            hits = (*plain.hits, *_new_hits(more.hits, plain.hits))
+            plain = replace(plain, hits=hits, legs=(*plain.legs, *legs))
+    return plain
+
+
+def describe_model(settings: Settings) -> str:
+    """Return the name of the model that writes answers; an error says what is missing."""
+    if not _has_vectors(settings):
         raise MemwellError(
-            "A hypothetical answer is searched by its vector, and none is made here",
+            "HyDE searches by embedding, and embeddings are switched off",
             "Set embedding.chain to minilm and search.mode to hybrid",
         )
-    chat = _chat(values)
+    chat = _chat(settings)
     if chat is None:
         raise MemwellError(
-            "No language model is named that could make up an answer",
+            "No language model is named that could write a hypothetical answer",
             "Set llm.default, or search.hyde_model, to openai:MODEL or gemini:MODEL",
         )
     return f"{chat.name}:{chat.model}"
 
 
-def _has_vectors(values: Mapping[str, Any]) -> bool:
-    return bool(values["embedding.chain"] and values["search.mode"] != "words")
+def is_enabled(settings: Settings) -> bool:
+    """Whether the settings ask for hypothetical answers and vectors can be searched by them."""
+    return bool(settings.search.hyde_enabled and _has_vectors(settings))
 
 
-def _chat(values: Mapping[str, Any]) -> Chat | None:
+def _has_vectors(settings: Settings) -> bool:
+    return bool(settings.embedding.chain and settings.search.mode != WORDS)
+
+
+def _chat(settings: Settings) -> Chat | None:
     from memwell.llm.registry import model_for
 
-    wait = min(values["llm.timeout"], LONGEST_WAIT)
-    return model_for(values, "search.hyde_model", timeout=wait, total=wait)
+    wait = min(settings.llm.timeout, LONGEST_WAIT)
+    return model_for(settings.llm, settings.search.hyde_model, "search.hyde_model", seconds=wait)
 
 
-def _other_chats(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
-    """Return the hits that show other lines than those that are known."""
+def _new_hits(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
+    """Return the hits that show other lines than the known ones."""
     shown = [*known]
     texts = {hit.text for hit in shown}
     return [
@@ -126,64 +116,68 @@ def _overlap(one: Hit, other: Hit) -> bool:
     return same and one.start_line <= other.end_line and other.start_line <= one.end_line
 
 
-def _passage(message: str, memory: MemoryPort, folder: Path, budget: Budget | None) -> str:
-    """Return an answer to a message, kept or new; "" if there is none to be had."""
+def find_hypothetical_answer(
+    message: str,
+    settings: Settings,
+    folder: Path,
+    index: Index,
+    notify: Callable[[str], None],
+    budget: Budget | None = None,
+) -> str:
+    """Return an answer to a message without secrets, from the cache or new; "" if there is none.
+
+    Answers are cached in `folder`, an agent's; `index` records models that fail. A `budget` is
+    shared by several searches.
+    """
     from memwell.errors import LlmError
     from memwell.llm.log import budget_of
 
-    def say(notice: str) -> None:
-        if notice not in memory.notices:
-            memory.notices.append(notice)
-
-    values = memory.settings.values
     try:
-        if chat := _chat(values):
-            within = budget or budget_of(values, say)
-            return _ask_model(message, within.wrap(chat), folder, memory.store_index)
-        say("search.hyde_enabled is on, but no language model is named: set llm.default")
+        if chat := _chat(settings):
+            budget = budget or budget_of(settings, notify)
+            return _ask_model(message, budget.wrap(chat), folder, index)
+        notify("search.hyde_enabled is on, but no language model is named: set llm.default")
     except LlmError as error:
-        say(f"Searched without a hypothetical answer: {error}")
+        notify(f"Searched without a hypothetical answer: {error}")
     return ""
 
 
 def _ask_model(message: str, chat: Chat, folder: Path, index: Index) -> str:
-    from memwell.facts.guard import redact
     from memwell.state_files import read_scratch, write_scratch
 
-    message = redact(message)  # a key is nothing to search by
-    asked = json.dumps([chat.name, chat.model, message]).encode()
-    key = blake2s(asked, digest_size=16).hexdigest()
-    kept = read_scratch(folder / ANSWERS)
-    if isinstance(answer := kept.get(key), str):
+    identity = json.dumps([chat.name, chat.model, message]).encode()
+    key = blake2s(identity, digest_size=16).hexdigest()
+    cached = read_scratch(folder / ANSWERS)
+    if isinstance(answer := cached.get(key), str):
         return answer
-    answer = _hypothetical_answer(message, chat, index)
+    answer = _complete(message, chat, index)
     if answer:
-        write_scratch(folder / ANSWERS, dict([*kept.items(), (key, answer)][-_MOST_ANSWERS:]))
+        write_scratch(folder / ANSWERS, dict([*cached.items(), (key, answer)][-_MOST_ANSWERS:]))
     return answer
 
 
-def _hypothetical_answer(message: str, chat: Chat, index: Index) -> str:
-    """Ask a model that is not left alone; one that fails will be, by every process."""
+def _complete(message: str, chat: Chat, index: Index) -> str:
+    """Ask a model that is not in its cooldown; a failure starts one, for every process."""
     from memwell.errors import BudgetSpent, LlmError, LlmFailing, LlmRefused
     from memwell.llm.prompts import hyde_prompt
 
-    name, rest = f"{chat.name}:{chat.model} at {chat.address}", None
+    name, cooldown = f"{chat.name}:{chat.model} at {chat.address}", None
     with suppress(MemwellError), index.reading() as reader:
-        rest = reader.cooldowns.get(name)
-    if rest and rest.is_active(time.time()):
-        resting = f"{name} is left alone for now: {rest.reason}"
-        raise LlmFailing(resting, "`memwell index` has it asked again at once")
+        cooldown = reader.cooldowns.get(name)
+    if cooldown and cooldown.is_active(time.time()):
+        raise LlmFailing(
+            f"{name} is in its cooldown: {cooldown.reason}", "`memwell index` ends the cooldown"
+        )
     try:
         answer = chat.complete(*hyde_prompt(message), max_tokens=MOST_TOKENS).text.strip()
-    except (BudgetSpent, LlmRefused):  # which is not to say that it is down
+    except (BudgetSpent, LlmRefused):  # the model itself is up
         raise
     except LlmError as error:
-        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as rests:
-            asked = getattr(error, "retry_after", None) or 0.0
-            rests.record_failure(name, error.what, time.time(), at_least=asked)
-        alone = f"{error.what}; it is left alone for a while"
-        raise LlmFailing(alone, error.remedy) from None
-    if rest:
-        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as rests:
-            rests.clear(name)
+        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as cooldowns:
+            retry_after = getattr(error, "retry_after", None) or 0.0
+            cooldowns.record_failure(name, error.what, time.time(), at_least=retry_after)
+        raise LlmFailing(f"{error.what}; a cooldown begins", error.remedy) from None
+    if cooldown:
+        with suppress(MemwellError), index.writing_cooldowns(_LOCK_MS) as cooldowns:
+            cooldowns.clear(name)
     return answer

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 from urllib.parse import quote
 
-from memwell.config.load import Config
+from memwell.config.providers import RemoteSettings
 from memwell.errors import EmbeddingError
 from memwell.model import Hit, Leg
 from memwell.net.client import JsonClient
@@ -27,12 +27,11 @@ _MAX_HITS = 50
 _MAX_BYTES = 16 * 1024 * 1024
 
 
-def remote_store(settings: Config) -> RemoteStore | None:
+def remote_store(settings: RemoteSettings) -> RemoteStore | None:
     """Return the store that the settings name, or None."""
-    base_url, store = settings["remote.base_url"], settings["remote.vector_store"]
-    if not (base_url and store):
+    if not (settings.base_url and settings.vector_store):
         return None
-    return RemoteStore(base_url, store, settings["remote.key"], settings["remote.timeout"])
+    return RemoteStore(settings.base_url, settings.vector_store, settings.key, settings.timeout)
 
 
 class RemoteStore:

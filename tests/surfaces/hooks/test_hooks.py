@@ -414,8 +414,8 @@ def test_a_second_server_leaves_the_door_to_the_first(
 
 def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home: Path) -> None:
     code = (
-        "import sys, time\nfrom memwell import Memory\nfrom memwell.surfaces.socket import Door\n"
-        f"with Memory(near={str(workspace)!r}) as memory, Door(memory):\n"
+        "import sys, time\nfrom memwell import Memory\nfrom memwell.surfaces.hook_socket import HookServer\n"
+        f"with Memory(fallback_workspace={str(workspace)!r}) as memory, HookServer(memory):\n"
         "    print('open', flush=True); time.sleep(60)"
     )
     server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

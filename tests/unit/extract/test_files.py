@@ -15,7 +15,7 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
-from memwell.extract.files import IngestReport, ingest_files
+from memwell.extract.files import IngestReport
 from memwell.extract.source_files import split_file
 from memwell.model import Fact
 from memwell.store.sqlite.facts import FactFilter
@@ -62,7 +62,7 @@ def server(provider: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def ingest(root: Path, *paths: str, dry_run: bool = False) -> IngestReport:
     with Memory(fallback_workspace=root) as memory:
-        report = ingest_files(memory, root, paths=paths, dry_run=dry_run)
+        report = memory.ingest_files(root, paths=paths, dry_run=dry_run)
         report.failures += memory.notices
         return report
 
@@ -236,7 +236,7 @@ def test_globs_name_files_inside_of_the_workspace(workspace: Path, write: Write)
     (workspace / "docs" / "binary.md").write_bytes(bytes(range(256)) * 4 + bytes(1000))
     assert ingest(workspace).files == 1
     report = ingest(workspace, "docs/*.md", "docs/api.md", "nothing/*.md")
-    assert (report.files, report.failures) == (2, ["docs/binary.md: no text"])
+    assert (report.files, report.failures) == (2, ["docs/binary.md: not a text file"])
 
 
 @pytest.mark.parametrize("pattern", ["../x.md", "a/../../x.md", "/etc/passwd", "~/x.md", "C:\\x"])
@@ -538,5 +538,5 @@ def test_a_workspace_cannot_have_notes_sent_away(workspace: Path, write: Write) 
         "search.hyde_enabled = true",
     ):
         write("memwell.toml", line + "\n")
-        with pytest.raises(ConfigError, match="holds for all workspaces"):
+        with pytest.raises(ConfigError, match="applies to all workspaces"):
             ingest(workspace)

@@ -308,7 +308,7 @@ def test_facts_and_notes_come_back_together(memory: Memory, notes: Path) -> None
     assert {hit.kind for hit in memory.search("called", kind="note").hits} == {"note"}
     assert {hit.kind for hit in memory.search("called", kind="fact").hits} == {"fact"}
     assert [hit.path for hit in memory.search("tag:pets").hits] == [fact.id]
-    with pytest.raises(MemwellError, match="'rumour' is no kind of hit"):
+    with pytest.raises(MemwellError, match="'rumour' is not a kind of hit"):
         memory.search("called", kind="rumour")
 
 
@@ -440,7 +440,7 @@ def test_recall_is_a_block_with_citations_within_a_budget(memory: Memory, notes:
     told = memory.recall("what does the heron eat", budget=200)
     assert "The heron eats." in told.block  # of a long passage the lines that matched
     assert "The heron is grey." in told.block
-    with pytest.raises(MemwellError, match="budget = 0 leaves room for nothing"):
+    with pytest.raises(MemwellError, match="budget = 0 is too small"):
         memory.recall("hamster", budget=0)
 
 

@@ -259,7 +259,7 @@ def test_a_workspace_that_is_away_keeps_its_notes(
     workspace.rename(away)
     result = memory.search("apple")
     assert not result.hits
-    assert "is not there now" in result.freshness.note
+    assert "is missing" in result.freshness.note
     with pytest.raises(NotFoundError, match="does not exist"):
         memory.index(workspace)
     away.rename(workspace)

@@ -79,7 +79,7 @@ def test_a_note_that_is_restored_is_not_embedded_again(
     (workspace / "one.md").unlink()
     filled.index(workspace)
     (workspace / "back.md").write_text(text)
-    assert filled._vectors.fill().embedded == 0
+    assert filled._vectors(filled.settings).fill().embedded == 0
     filled.index(workspace)
     assert len(provider.texts) == 3
 

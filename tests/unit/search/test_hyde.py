@@ -128,8 +128,8 @@ def test_a_model_that_fails_is_waited_for_once_by_all_processes(
     server.usually = act
     first, second = (run("recall", QUESTION, cwd=notes) for _ in range(2))
     assert first.stderr.count("\n") == second.stderr.count("\n") == 1
-    assert "it is left alone for a while" in first.stderr
-    assert f"a-model at {server.url.split('/')[2]} is left alone for now: " in second.stderr
+    assert "a cooldown begins" in first.stderr
+    assert f"a-model at {server.url.split('/')[2]} is in its cooldown: " in second.stderr
     asked = len(server.requests)
     with Memory(fallback_workspace=notes) as memory:
         for word in ("bread", "oven", "bread"):
@@ -318,7 +318,7 @@ def test_eval_says_what_hyde_lacks(labelled: Path, server: Server, setting: Set)
     status, said = told("--compare", "search.hyde_enabled=true")
     assert (status, "changes no figure" in said) == (2, True)
     status, said = told("--mode", "words")
-    assert (status, "searched by its vector" in said) == (3, True)
+    assert (status, "HyDE searches by embedding" in said) == (3, True)
     setting(llm_default="")
     status, said = told()
     assert (status, "Set llm.default" in said, server.requests) == (3, True, [])

@@ -79,7 +79,7 @@ def test_what_is_below_the_threshold_says_which_would_do(
 def test_a_file_that_is_not_taken(pets: Memory, workspace: Path) -> None:
     (workspace / "picture.png").write_bytes(b"cat")
     found = pets.why("cat", "picture.png")
-    assert "the file is there, but not among the notes" in found.reason
+    assert "the file exists, but is not a note of this workspace" in found.reason
 
 
 def test_why_on_the_command_line(pets: Memory, workspace: Path) -> None:

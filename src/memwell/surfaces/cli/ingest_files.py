@@ -46,16 +46,14 @@ def ingest_files_command(
 
     Exit status: 0 files were read, 1 there are none.
     """
-    from memwell.extract.files import ingest_files
-
     root = _root(workspace)
     named = [part for part in (paths or "").split(",") if part.strip()]
     if paths is not None and not named:
         raise click.UsageError("--paths names no file")
     with open_memory(str(root), agent, user=user, session=session) as memory:
         with progress_bar("Reading") as progress:
-            report = ingest_files(memory, root, paths=named, dry_run=dry_run, progress=progress)
-        wanted = ", ".join(named or memory.settings["ingest.paths"])
+            report = memory.ingest_files(root, paths=named, dry_run=dry_run, progress=progress)
+        wanted = ", ".join(named or memory.settings.ingest.paths)
     if as_json:
         print_json(report)
     else:
