@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Faulty(WordCounts):
-    """Counts words until told to fail, and counts what it is asked for: notes and searches."""
+    """Counts words until `fault` is set, and records the texts and queries that it gets."""
 
     def __init__(
         self,

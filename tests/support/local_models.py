@@ -1,7 +1,7 @@
 """Small real models for the providers that read one from a folder.
 
-There is no model hub to take them from. MiniLM is on every machine that memwell is on, so its
-weights are written out again in the formats that the other providers read.
+Tests cannot download models. memwell installs MiniLM with itself, so these functions write its
+weights in the formats that the other providers read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def minilm_gguf(folder: Path, name: str = "minilm.gguf") -> Path:
 def gguf_header(
     file: Path, architecture: str, *, pooling: int | None, vocabulary_last: bool = True
 ) -> Path:
-    """Write a GGUF without weights: what it says of itself, and a vocabulary."""
+    """Write a GGUF without weights: the header and a vocabulary."""
     import gguf
 
     writer = gguf.GGUFWriter(file, architecture)

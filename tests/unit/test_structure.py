@@ -109,7 +109,7 @@ def test_a_search_loads_nothing_heavy() -> None:
         "import sys; sys.argv = ['memwell', 'search', 'x']\n"
         "from memwell.surfaces.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'watchfiles', 'numpy', 'onnxruntime', 'yaml', 'anyio', 'mcp', 'pydantic', 'fastapi', 'starlette', 'uvicorn', 'jinja2'}))"
+        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'watchfiles', 'numpy', 'onnxruntime', 'yaml', 'anyio', 'httpx2', 'mcp', 'pydantic', 'fastapi', 'starlette', 'uvicorn', 'jinja2'}))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""

@@ -46,7 +46,7 @@ def test_a_failing_provider_is_tried_again(server: Server, kind: Kind) -> None:
 
 
 def rows_of(outcomes: list[Matrix | RefusedText]) -> list[Any]:
-    """Each text's rows as lists, rounded like the expected ones; a refusal as itself."""
+    """Return the rows of each text as lists, rounded like the expected ones."""
     return [
         outcome
         if isinstance(outcome, RefusedText)
@@ -56,7 +56,7 @@ def rows_of(outcomes: list[Matrix | RefusedText]) -> list[Any]:
 
 
 def unit_like(row: list[float]) -> list[float]:
-    """The exact unit vector that a row stands for, where it is one of the server's."""
+    """Return the exact unit vector of the server that a row stands for."""
     length = round(-row[1] / row[3])
     assert np.allclose(row, unit("x" * length), atol=1e-6)
     return unit("x" * length)
@@ -118,7 +118,7 @@ def test_an_unavailable_provider_is_not_tried_again(server: Server, kind: Kind, 
     assert len(server.requests) == 1
 
 
-def test_nothing_is_asked_about_nothing(server: Server, kind: Kind) -> None:
+def test_an_empty_batch_sends_no_request(server: Server, kind: Kind) -> None:
     assert embed_batch(kind.at(server.url), []) == []
     assert not server.requests
 

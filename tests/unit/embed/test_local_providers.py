@@ -336,7 +336,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     ):
         Static(str(tmp_path))
     for name in (str(tmp_path / "none"), "sentence-transformers/all-MiniLM-L6-v2"):
-        with pytest.raises(ProviderUnavailable, match="nothing is downloaded"):
+        with pytest.raises(ProviderUnavailable, match="does not download models"):
             SentenceTransformers(name)
 
 

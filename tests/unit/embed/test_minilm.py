@@ -29,7 +29,9 @@ def model() -> MiniLM:
 
 
 def test_the_fused_graph_gives_the_vectors_of_the_packaged_one(model: MiniLM) -> None:
-    packaged = onnxruntime.InferenceSession(minilm._packaged(), providers=["CPUExecutionProvider"])
+    packaged = onnxruntime.InferenceSession(
+        minilm._packaged_model(), providers=["CPUExecutionProvider"]
+    )
     for text in TEXTS:
         pieces = np.array([[BEGIN, *encode(text)[:WINDOW], END]])
         inputs = {
@@ -82,7 +84,7 @@ def test_the_file_is_made_once_and_used_again(tmp_path: Path) -> None:
 
 def test_another_model_than_the_packaged_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "SHA256", "0" * 64)
-    with pytest.raises(ProviderUnavailable, match="not the model that it should be"):
+    with pytest.raises(ProviderUnavailable, match="its digest is not the expected one"):
         MiniLM().embed_query("a cat")
 
 
