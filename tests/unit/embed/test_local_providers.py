@@ -81,7 +81,7 @@ def torch_model(torch_folder: Path) -> SentenceTransformers:
 
 
 PROVIDERS = {"minilm": 384, "gguf": 384, "static": 16, "torch_model": 384}
-"""The fixture of each, and the length of its vectors."""
+"""The fixture of each provider, and the length of its vectors."""
 
 
 @pytest.fixture(params=PROVIDERS)
@@ -92,7 +92,7 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
 
 @pytest.fixture(params=["minilm", "gguf", "torch_model"])
 def windowed(request: pytest.FixtureRequest) -> Embedder:
-    """One that reads so much at a time and no more."""
+    """A provider with a small window."""
     found: Embedder = request.getfixturevalue(request.param)
     return found
 
@@ -351,7 +351,7 @@ def test_folders_with_damaged_models(tmp_path: Path) -> None:
 
 
 class Kind(NamedTuple):
-    """What a process of its own needs to know of a provider."""
+    """A provider, as a script in another process imports it."""
 
     imported: str
     package: str
@@ -380,7 +380,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def path(kind: Kind, request: pytest.FixtureRequest) -> Path:
-    """Where the model of each kind lies."""
+    """The path of the model of each kind."""
     found: Path = request.getfixturevalue(kind.fixture)
     return found
 
@@ -424,7 +424,7 @@ print([name for name in {HEAVY} if name in sys.modules])
 
 
 def test_using_one_prints_nothing_and_asks_nobody(kind: Kind, path: Path) -> None:
-    """At the level of file descriptors, so what libraries print themselves counts too."""
+    """Checks the file descriptors, so that output of libraries counts too."""
     script = f"""
 import sys
 from memwell.embed.{kind.imported} as Provider

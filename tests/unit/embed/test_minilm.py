@@ -1,4 +1,4 @@
-"""The default model: what is run gives the vectors of the packaged model, whatever stands beside."""
+"""The default model: the fused graph gives the vectors of the packaged one."""
 
 from __future__ import annotations
 

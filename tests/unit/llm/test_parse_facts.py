@@ -1,4 +1,4 @@
-"""Facts out of whatever a model wraps them in."""
+"""The facts in a model's answer, whatever surrounds them."""
 
 from __future__ import annotations
 

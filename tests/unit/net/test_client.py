@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import shutil
 import socket
 import ssl
 import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 from memwell.errors import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
+from memwell.net import client
 from memwell.net.client import JsonClient
 from memwell.net.responses import SettingNames
 from memwell.net.vendors import GEMINI, OPENAI
@@ -279,8 +282,9 @@ def test_an_endless_answer_is_not_read(server: Server) -> None:
 
     def read(limit: int) -> Any:
         settings = SettingNames("embedding.openai", "OPENAI_API_KEY")
-        client = JsonClient(server.url, KEY, OPENAI, settings, timeout=5, max_bytes=limit)
-        return client.post("", {})
+        return JsonClient(server.url, KEY, OPENAI, settings, timeout=5, max_bytes=limit).post(
+            "", {}
+        )
 
     assert len(read(2_003)) == 1_001
     with pytest.raises(WrongAnswer, match="over 2002 bytes"):
@@ -321,32 +325,47 @@ def test_an_invalid_proxy_is_not_shown(kind: Kind, monkeypatch: pytest.MonkeyPat
     fails(kind.at("http://embeddings.invalid/v1"), ProviderFailing, "embeddings.invalid")
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="makes a certificate with openssl")
-def test_a_certificate_is_verified(kind: Kind, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for this machine, with its key in the same file."""
+    if not shutil.which("openssl"):
+        pytest.skip("makes a certificate with openssl")
+    file, curve = tmp_path / "certificate.pem", "ec_paramgen_curve:prime256v1"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", curve, "-nodes"]
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-keyout",
-            key,
-            "-out",
-            certificate,
-            "-subj",
-            "/CN=127.0.0.1",
-        ],
+        [*command, *names, "-keyout", file, "-out", tmp_path / "public.pem"],
         check=True,
         capture_output=True,
     )
+    file.write_bytes(file.read_bytes() + (tmp_path / "public.pem").read_bytes())
+    return file
+
+
+@contextlib.contextmanager
+def serving_tls(certificate: Path) -> Iterator[tuple[Server, str]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(certificate)
     with serving(context) as server:
-        url = server.url.replace("http:", "https:")
+        yield server, server.url.replace("http:", "https:")
+
+
+def test_an_unknown_certificate_is_refused(kind: Kind, certificate: Path) -> None:
+    with serving_tls(certificate) as (server, url):
         fails(kind.at(url), ProviderUnavailable, "certificate", f"{kind.section}.base_url")
         assert not server.requests
+
+
+def test_a_trusted_certificate_is_accepted(
+    kind: Kind, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    client._tls_context.cache_clear()
+    try:
+        with serving_tls(certificate) as (server, url):
+            assert kind.at(url).embed_query("a").shape == (1, 4)
+            server.usually = dripping(b"HTTP/1.1 200 OK\r\nX: ")
+            fails(kind.at(url, timeout=0.3), ProviderFailing, "within 0.3 seconds")
+            assert server.client_left.wait(60), "the connection is still open"
+    finally:
+        client._tls_context.cache_clear()

@@ -81,5 +81,5 @@ def test_no_pause_lasts_until_the_deadline() -> None:
 def test_a_sleep_that_returns_true_stops_the_work() -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(ProviderFailing, match="Stopped before another attempt: busy. Wait"):
+    with pytest.raises(ProviderFailing, match=r"Stopped before another attempt: busy\. Wait"):
         RetryPolicy().run(failing(WrongAnswer("busy", "Wait")), sleep=stop.wait)
