@@ -20,6 +20,7 @@ from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
 from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import Write
+from tests.support.cli import run
 from tests.support.postgres import (
     USER,
     app_url,
@@ -29,7 +30,6 @@ from tests.support.postgres import (
     new_tenant,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
 
 EVERYBODYS = "{*}"
 ANNAS = "{global:,user:anna}"

@@ -24,6 +24,7 @@ from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
 from memwell.store.postgres.server import Server, Session
 from tests.conftest import Write
+from tests.support.cli import run
 from tests.support.postgres import (
     Cluster,
     app_url,
@@ -33,7 +34,6 @@ from tests.support.postgres import (
     server,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
 
 ANNA = Viewer("anna", "main")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.extract.chat import facts_in_message, own_words
+from memwell.extract.chat import facts_in_message, typed_text
 from memwell.surfaces.hooks.cursor import open_cursor
 from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, HookTarget
 from memwell.surfaces.hooks.transcript import Mark, Message, messages
@@ -126,7 +126,7 @@ def _by_model(
     from memwell.llm.budget import Budget
     from memwell.llm.registry import model_for
 
-    text = "\n\n".join(filter(None, (own_words(message.text) for message in said)))
+    text = "\n\n".join(filter(None, (typed_text(message.text) for message in said)))
     if not text:
         return []
     if len(text) > _MOST_FOR_THE_MODEL:

@@ -349,7 +349,7 @@ def index(memory: ViewerMemory, request: Request) -> Any:
 @router.get("/verify", response_model=VerifyResponse)
 def verify(memory: ViewerMemory) -> Any:
     """Check all that was remembered; whose fact is not in order is not told from afar."""
-    from memwell.facts.service import normalised
+    from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
     file = memory.facts.store.database.path

@@ -48,7 +48,7 @@ def create_app(
     )
     files = file_routes.Files(memory.home)
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders)
+    indexer = Indexer(stores, embedders, memory.settings.store.url)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
