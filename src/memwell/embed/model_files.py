@@ -1,4 +1,4 @@
-"""Model files: what is in them, and writing one whole."""
+"""Model files: a fingerprint of their contents, and atomic writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MEGABYTE = 1 << 20
 
 
 def content_fingerprint(files: Iterable[Path]) -> str:
-    """Name the contents of files, of large ones by their length and both ends."""
+    """Return a digest of files; a large file counts with its length, its beginning and its end."""
     digest = hashlib.sha256()
     for file in files:
         size = file.stat().st_size
@@ -27,7 +27,7 @@ def content_fingerprint(files: Iterable[Path]) -> str:
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """Lend a name to write to; the file appears under its own only when it is finished."""
+    """Yield a temporary path to write to, and rename it to `file` when it is complete."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=file.suffix)
     os.close(handle)

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memwell.errors import BudgetSpent, LlmError, LlmRefused, LlmUnavailable
 from memwell.extract.markdown import extract_facts
 from memwell.extract.source_files import FilePart, split_text
 from memwell.facts.guard import redact
 from memwell.facts.service import CATEGORIES
-from memwell.llm.base import BudgetSpent, Chat, LlmError, LlmRefused, LlmUnavailable
+from memwell.llm.base import Chat
 from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from memwell.errors import MemwellError
+from memwell.errors import IdTakenError, MemwellError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, rejection_reason
 from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
-from memwell.store.contract.facts import Facts, IdTakenError
+from memwell.store.contract.facts import Facts
 from memwell.store.contract.values import FactFilter
 
 KIND = "fact"

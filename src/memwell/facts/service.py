@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memwell.errors import UNWRITABLE, MemwellError
+from memwell.errors import UNWRITABLE, MemwellError, RefusedError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, redact, rejection_reason
 from memwell.facts.ids import new_id
@@ -39,10 +39,6 @@ MAX_CHARACTERS = 1_000_000
 _MAX_LABEL_CHARACTERS = 60
 _MUCH_LEFT = 0.9
 """Reading renews a fact only if less than this share of its lifetime is left: it saves writes."""
-
-
-class RefusedError(MemwellError):
-    """The text must not be remembered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from memwell.errors import BinaryFileError
 from memwell.ingest.chunk import chunk
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.front_matter import split_front_matter
@@ -21,10 +22,6 @@ _WIKI_LINK = re.compile(r"\[\[([^\]\[|#\n]+)[^\]\[\n]*\]\]")
 _PATH_DATE = re.compile(r"(?<!\d)(\d{4})(?:([-_/.])(\d{2})\2(\d{2})|(\d{2})(\d{2}))(?!\d)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BINARY_SHARE = 0.1
-
-
-class BinaryFileError(ValueError):
-    """The file contains binary data."""
 
 
 def decode(data: bytes) -> tuple[str, str]:

@@ -180,7 +180,8 @@ class SyncRun:
         # Imported here, because most searches find nothing changed and need not wait for these.
         import hashlib
 
-        from memwell.ingest.parse_note import BinaryFileError, decode, parse_note
+        from memwell.errors import BinaryFileError
+        from memwell.ingest.parse_note import decode, parse_note
 
         read_ns = time.time_ns()
         try:

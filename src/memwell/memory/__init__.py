@@ -518,11 +518,11 @@ class Memory:
 
         A dry run only reports the changes.
         """
+        from memwell.errors import LlmUnavailable
         from memwell.extract.extractor import FactExtractor, model_name
         from memwell.extract.files import IngestReport, IngestRun
         from memwell.extract.progress import IngestProgress
         from memwell.extract.source_files import find_files
-        from memwell.llm.base import LlmUnavailable
         from memwell.llm.log import budget_of
         from memwell.llm.registry import model_for
         from memwell.memory.ingest_files import FactChanges

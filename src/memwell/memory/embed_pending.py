@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import Embedder, EmbeddingError, Limits
+from memwell.embed.base import Embedder, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
+from memwell.errors import EmbeddingError
 from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens

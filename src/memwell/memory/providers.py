@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from memwell.config.settings import Settings
-from memwell.embed.base import Embedder, ProviderUnavailable
+from memwell.embed.base import Embedder
 from memwell.embed.providers import Factory, create_embedder
+from memwell.errors import ProviderUnavailable
 from memwell.store.contract.values import Cooldown, Space
 from memwell.store.contract.vectors import Cooldowns
 

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.config.settings import Settings
-from memwell.embed.base import (
-    Embedder,
+from memwell.embed.base import Embedder
+from memwell.embed.providers import Factory
+from memwell.errors import (
     EmbeddingError,
+    MemwellError,
+    NotFoundError,
     ProviderFailing,
     ProviderUnavailable,
 )
-from memwell.embed.providers import Factory
-from memwell.errors import MemwellError, NotFoundError
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg
 from memwell.progress import Progress, no_progress

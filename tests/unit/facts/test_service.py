@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory
-from memwell.errors import HomeError, MemwellError, NotFoundError
+from memwell.errors import HomeError, MemwellError, NotFoundError, RefusedError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
 from memwell.facts.ids import new_id
-from memwell.facts.service import FactService, NewFact, RefusedError
+from memwell.facts.service import FactService, NewFact
 from memwell.model import Fact, Viewer
 from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite import facts as facts_module

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memwell.errors import BinaryFileError
 from memwell.ingest.chunk_settings import ChunkSettings
-from memwell.ingest.parse_note import BinaryFileError, date_in_path, decode, parse_note
+from memwell.ingest.parse_note import date_in_path, decode, parse_note
 
 
 def note(text: str, path: str = "a.md"):  # type: ignore[no-untyped-def]

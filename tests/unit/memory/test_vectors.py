@@ -17,8 +17,13 @@ import apsw
 import pytest
 
 from memwell import Memory
-from memwell.embed.base import ProviderFailing, ProviderUnavailable
-from memwell.errors import ConfigError, MemwellError, NotFoundError
+from memwell.errors import (
+    ConfigError,
+    MemwellError,
+    NotFoundError,
+    ProviderFailing,
+    ProviderUnavailable,
+)
 from memwell.model import Leg, SearchResult
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import REPOSITORY, Write
@@ -592,7 +597,7 @@ def test_a_name_that_nobody_offers_is_said(
     with Memory() as opened:
         opened.index(notes)
         (status,) = opened.status().providers
-    assert "nobody is no embedding provider" in status.detail
+    assert "nobody is not an embedding provider" in status.detail
     assert "minilm" in status.detail
 
 
@@ -605,4 +610,4 @@ def test_without_a_provider_only_what_no_space_holds_is_waiting(
     with Memory() as memory:
         report = memory.fill()
     assert (report.provider, report.left) == ("", 0)
-    assert "minlm is no embedding provider" in report.notes[0]
+    assert "minlm is not an embedding provider" in report.notes[0]

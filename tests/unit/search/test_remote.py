@@ -82,7 +82,7 @@ def test_it_is_not_asked_what_only_the_index_can_tell(
     ("setting", "value", "reason"),
     [
         ("VECTOR_STORE", "vs_none", "answered"),
-        ("BASE_URL", "http://127.0.0.1:9/v1", "Nothing answers at 127.0.0.1:9"),
+        ("BASE_URL", "http://127.0.0.1:9/v1", "No server answers at 127.0.0.1:9"),
         ("TIMEOUT", "0.1", "did not answer within 0.1 seconds"),
     ],
 )

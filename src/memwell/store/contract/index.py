@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memwell.errors import IndexDatabaseError
-
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
@@ -33,10 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WAIT_MS = 60_000
 """How long a writer waits for another; a batch of 200 notes takes well under a second."""
-
-
-class Interrupted(IndexDatabaseError):
-    """A server rolled back a transaction: the operation may be tried again."""
 
 
 class Vocabulary(Protocol):

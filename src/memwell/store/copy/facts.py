@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from memwell.errors import HomeError
+from memwell.errors import HomeError, IdTakenError
 from memwell.facts.comparison import normalised
 from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
 from memwell.model import GLOBAL
-from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.locations import AllScopes, Location
 

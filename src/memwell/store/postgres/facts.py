@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.errors import UniqueViolation
 
-from memwell.errors import NotFoundError
+from memwell.errors import IdTakenError, NotFoundError
 from memwell.hashing import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract import override
-from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session

@@ -27,8 +27,9 @@ from memwell.errors import (
     DiskFullError,
     IndexDatabaseError,
     ReadOnlyError,
+    TransactionEndedError,
 )
-from memwell.store.contract.index import WAIT_MS, Interrupted
+from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres.migrate import STATEMENT_MS, Connection, configure, migrate
 from memwell.store.postgres.schema import ALL_SCOPES
 
@@ -119,7 +120,7 @@ class Server:
         for is_last in _backoff():
             try:
                 return operation()
-            except Interrupted as error:
+            except TransactionEndedError as error:
                 if is_last or not self._was_there:
                     raise
                 _LOG.info("retrying: %s", error.what)
@@ -216,7 +217,7 @@ class Server:
             if mark is None or not connection.broken:
                 raise
             if not self._was_committed(*mark):
-                raise Interrupted(f"{self.location} ended a transaction") from error
+                raise TransactionEndedError(f"{self.location} ended a transaction") from error
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it and the transaction's number."""
@@ -249,7 +250,7 @@ class Server:
         try:
             yield
         except (errors.SerializationFailure, errors.DeadlockDetected) as error:
-            raise Interrupted(
+            raise TransactionEndedError(
                 f"{self.location} ended a transaction ({_server_message(error)})"
             ) from error
         except errors.LockNotAvailable as error:
@@ -282,7 +283,7 @@ class Server:
                 "Install pgvector on the server; `memwell doctor` shows what is missing",
             ) from error
         except (psycopg.OperationalError, PoolTimeout) as error:
-            raise Interrupted(
+            raise TransactionEndedError(
                 f"{self.location} cannot be reached ({_server_message(error)})",
                 "Check that the server is running, and check store.url",
             ) from error

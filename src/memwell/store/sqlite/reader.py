@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.errors import KeywordSearchUnavailable
+from memwell.errors import KeywordSearchUnavailable, VectorSearchUnavailable
 from memwell.store.contract import override
 from memwell.store.contract.index import Keywords, Reader, Vectors
 from memwell.store.contract.query import Filters, Match, Word, WordQuery
@@ -18,7 +18,7 @@ from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.notes import SqliteChunks, SqliteNotes
 from memwell.store.sqlite.vocabulary import SqliteVocabulary
-from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable
+from memwell.store.vectors.backend import Allowed, Stored
 from memwell.store.words.query import unknown_words
 from memwell.store.words.ranking import ideal_score
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import apsw
 
-from memwell.errors import MemwellError
 from memwell.store.contract.query import Filters, Match
 from memwell.store.sqlite.filters import filter_sql
 
@@ -26,10 +25,6 @@ SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 
 Stored: TypeAlias = bytes | int
 """A row's vector: little-endian float32, or the key by which another store has it."""
-
-
-class VectorSearchUnavailable(MemwellError):
-    """What keeps the vectors cannot be asked now; words still answer."""
 
 
 @dataclass(frozen=True, slots=True)

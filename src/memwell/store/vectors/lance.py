@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from memwell.errors import VectorSearchUnavailable
 from memwell.store.contract.query import Filters, Match
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
@@ -28,7 +29,7 @@ from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable, sort_matches
+from memwell.store.vectors.backend import Allowed, Stored, sort_matches
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:

@@ -87,7 +87,7 @@ def capture(
 def _remember(
     memory: Memory, fact: _CapturedFact, event: HookEvent, scope: str | None, report: CaptureReport
 ) -> None:
-    from memwell.facts.service import RefusedError
+    from memwell.errors import RefusedError
 
     default_scope = "user" if memory.viewer.user else "agent"
     try:
@@ -122,8 +122,8 @@ def _extract_by_model(
     memory: Memory, messages: Sequence[Message], seconds: float, report: CaptureReport
 ) -> list[_CapturedFact] | None:
     """Return the facts that the language model finds; None if the rules are to be used."""
+    from memwell.errors import LlmUnavailable
     from memwell.extract.extractor import FactExtractor
-    from memwell.llm.base import LlmUnavailable
     from memwell.llm.budget import Budget
     from memwell.llm.registry import model_for
 
