@@ -1,3 +1,5 @@
+"""The command line: output, exit status, terminals and signals."""
+
 from __future__ import annotations
 
 import json
@@ -99,7 +101,7 @@ def test_a_query_may_begin_with_a_minus(notes: Path) -> None:
 
 
 @pytest.mark.parametrize("k", ["0", "-3", "1000000"])
-def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> None:
+def test_an_invalid_number_of_hits_is_named(notes: Path, k: str) -> None:
     refused = run("search", "cat", "-k", k, cwd=notes)
     assert refused.returncode == 3
     assert (
@@ -107,7 +109,7 @@ def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> N
     )
 
 
-def test_a_threshold_that_is_none_is_named(notes: Path) -> None:
+def test_an_invalid_threshold_is_named(notes: Path) -> None:
     assert (
         "min_score = 1.5 is not between 0 and 1"
         in run("search", "cat", "--min-score", "1.5", cwd=notes).stderr
@@ -202,7 +204,7 @@ def test_reset_asks_and_touches_no_note(notes: Path, home: Path) -> None:
     assert (notes / "MEMORY.md").exists()
 
 
-def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Write) -> None:
+def test_bad_files_are_reported_and_the_others_are_indexed(workspace: Path, write: Write) -> None:
     write("good.md", "apple\n")
     write("folder.md/inner.md", "apple pie\n")
     (workspace / "latin.md").write_bytes(b"caf\xe9 apple\n")
@@ -221,7 +223,7 @@ def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Wr
     assert sorted(found) == ["folder.md/inner.md", "good.md", "latin.md"]
 
 
-def test_a_file_that_is_no_note_is_refused(workspace: Path, write: Write) -> None:
+def test_a_file_that_is_not_a_note_is_refused(workspace: Path, write: Write) -> None:
     write("paper.pdf", "x")
     refused = run("index", "paper.pdf", cwd=workspace)
     assert refused.returncode == 3
@@ -251,7 +253,7 @@ def test_colour_on_a_terminal(notes: Path) -> None:
     assert "«" not in shown
 
 
-def test_watch_tells_what_it_takes_in_and_stops_when_told(notes: Path, write: Write) -> None:
+def test_watch_reports_each_sync_and_stops_at_a_signal(notes: Path, write: Write) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "watch", "--json"],
         cwd=notes,
@@ -403,7 +405,7 @@ def test_spaces_are_listed_switched_and_dropped(
     assert run("spaces", "drop", cwd=embedded).returncode == 2
 
 
-def test_status_and_doctor_say_how_meaning_is(
+def test_status_and_doctor_report_the_providers(
     embedded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "meaning words (test), 100% of 3 passages" in run("status", cwd=embedded).stdout

@@ -1,3 +1,5 @@
+"""Evaluating datasets and own cases, and `memwell eval`."""
+
 from __future__ import annotations
 
 import json

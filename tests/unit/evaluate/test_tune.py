@@ -1,3 +1,5 @@
+"""Splitting cases, fitting settings, and `memwell tune`."""
+
 from __future__ import annotations
 
 import json

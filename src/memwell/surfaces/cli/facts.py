@@ -39,7 +39,7 @@ _DETAILS = (
         "--secrets",
         type=click.Choice(["refuse", "redact", "allow"]),
         default="refuse",
-        help="What to do with keys, tokens and card numbers.",
+        help="How to treat keys, tokens and card numbers in the text.",
     ),
 )
 

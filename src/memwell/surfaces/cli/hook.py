@@ -140,7 +140,7 @@ def config_command(
     if write:
         added = install(block, file)
         click.echo(
-            f"{file}: {', '.join(added) + ' added' if added else 'nothing to add, it already has them'}"
+            f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them"
         )
     else:
         click.echo(json.dumps(block, indent=2, ensure_ascii=False))
