@@ -22,7 +22,7 @@ from memwell.store.sqlite.facts import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
 from tests.support.postgres import app_url, new_tenant, shared
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")
@@ -281,7 +281,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     assert "--into-existing" in refused.stderr
     added = run("store", "copy", str(one), str(two), "--into-existing", cwd=tmp_path)
     assert added.returncode == 1
-    assert "The two differ." in added.stdout
+    assert "Source and target differ." in added.stdout
     assert f"the same is remembered already, as {theirs.id}" in added.stderr
     with opened(two) as memory:
         assert sorted(fact.text for fact in memory.facts.find(FactFilter())) == [

@@ -16,7 +16,7 @@ from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
 from memwell.store.sqlite.facts import FactFilter
 from tests.support.postgres import Cluster, cluster, new_role
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 
 class Pair:
@@ -85,7 +85,7 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
             with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
                 write()
 
-    done = run("--store", pair.url, "remember", "Nothing", cwd=tmp_path)
+    done = run("--store", pair.url, "remember", "Nothing is stored here.", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert "can only be read" in done.stderr
     checks = json.loads(run("--store", pair.url, "doctor", "--json", cwd=tmp_path).stdout)["checks"]

@@ -13,7 +13,7 @@ import pytest
 from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.schema import MIGRATIONS
 from tests.support.postgres import USER, app_url, new_database, new_role, new_tenant, shared
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import Space
 from tests.contract.test_stores import Indexed
 from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
 
 PASSAGES = 4_000
 PER_NOTE = 20
@@ -410,7 +410,7 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     assert build_own("mine", url) == BuildReport(wordless=["main"])
     monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
     done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
-    assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
+    assert "main: no index for words, because the database lacks pg_textsearch." in done.stdout
     assert chosen(indexed.index, "common zebra") == []
     assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
     stores.index.close()

@@ -29,7 +29,7 @@ from tests.support.postgres import (
     new_tenant,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 EVERYBODYS = "{*}"
 ANNAS = "{global:,user:anna}"

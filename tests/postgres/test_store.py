@@ -33,7 +33,7 @@ from tests.support.postgres import (
     server,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 ANNA = Viewer("anna", "main")
 

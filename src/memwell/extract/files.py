@@ -17,7 +17,8 @@ from pathlib import Path
 
 from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
 from memwell.extract.progress import FileRecord, IngestProgress
-from memwell.facts.service import FactService, NewFact, RefusedError, normalised
+from memwell.facts.comparison import normalised
+from memwell.facts.service import FactService, NewFact, RefusedError
 from memwell.ingest.parse_note import BinaryFileError, decode
 from memwell.model import Fact
 from memwell.store.sqlite.facts import FactFilter

@@ -20,12 +20,12 @@ from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
 from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
+from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 from memwell.store.factory import Stores, open_postgres, open_sqlite
 from memwell.store.vectors.backend import BackendSetting

@@ -148,7 +148,7 @@ def test_what_others_wrote_stays_in_its_order(user: Path, client: str) -> None:
     assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
     assert file.stat().st_mode & 0o777 == 0o600
     again = config(user, client, "--write", "--user", "anna")
-    assert again.stdout == f"{file} names it already\n"
+    assert again.stdout == f"{file} already has it\n"
     assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
 
 

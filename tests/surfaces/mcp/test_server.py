@@ -230,7 +230,7 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("memory_store", {"text": "thanks!"}, "Tell a fact in a sentence"),
+        ("memory_store", {"text": "thanks!"}, "Write the fact as a full sentence"),
         (
             "memory_store",
             {"text": "The key is sk-abcdefghijklmnopqrstuvwxyz123456."},

@@ -1,3 +1,5 @@
+"""Decoding files, and reading front matter, tags, links and dates."""
+
 from __future__ import annotations
 
 import codecs
@@ -33,7 +35,7 @@ def test_unicode_in_its_usual_forms(data: bytes) -> None:
 def test_broken_bytes_are_replaced_and_reported() -> None:
     text, wrong = decode(b"caf\xe9 au lait")
     assert text == "caf\ufffd au lait"
-    assert wrong == "not valid UTF-8 from byte 3 on, broken bytes replaced"
+    assert wrong == "not valid UTF-8 from byte 3 on, invalid bytes replaced"
 
 
 def test_nul_is_replaced_and_binary_refused() -> None:

@@ -223,11 +223,11 @@ def test_a_failing_provider_is_left_alone_by_every_search(chained: Chain, notes:
             result = memory.search("cat")
             assert result.hits
     assert provider.queries == 1
-    assert "left alone for now: it is down" in leg(result, "meaning").reason
+    assert "in its cooldown: it is down" in leg(result, "meaning").reason
     with chained(mine=provider) as memory:
         (status,) = memory.status().providers
         assert not status.usable
-        assert "left alone until 20" in status.detail
+        assert "in its cooldown until 20" in status.detail
         provider.fault = None
         memory.index(notes)  # the user asks: it is tried again
         assert leg(memory.search("cat"), "meaning").answered

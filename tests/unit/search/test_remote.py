@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory
 from memwell.model import Hit
-from memwell.search.remote_merge import candidates, interleave
+from memwell.search.remote_merge import interleave, to_candidates
 from memwell.search.retrieve import Candidate
 from tests.conftest import Write
 from tests.support.http_servers import Server, served
@@ -117,7 +117,7 @@ def test_neither_order_is_changed_and_the_more_relevant_comes_first(
 ) -> None:
     own = [Candidate(number, relevance) for number, relevance in enumerate(ours, 1)]
     hits = [Hit("a.md", "", 1, 1, score, score, "") for score in sorted(theirs, reverse=True)]
-    merged = interleave(own, candidates(hits))
+    merged = interleave(own, to_candidates(hits))
     assert [one for one in merged if one.chunk_id > 0] == own
     assert [one.chunk_id for one in merged if one.chunk_id < 0] == [
         -n - 1 for n in range(len(hits))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from memwell.errors import HomeError
-from memwell.facts.export_import import Told, latest, to_jsonl, to_plain
-from memwell.facts.service import normalised
+from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
+from memwell.facts.comparison import normalised
 from memwell.model import GLOBAL
 from memwell.store.contract.facts import Facts, FactStore, IdTakenError
 from memwell.store.locations import AllScopes, Location
@@ -26,7 +26,7 @@ _SCOPES_WRITTEN, _SCOPES_READ = 50, 10_000
 _NAMED = 5
 _NEWER = "what is there is another version, and as new or newer"
 
-AllFacts = dict[str, Told]
+AllFacts = dict[str, FactWithHistory]
 """Facts with their history, by id, in the order in which they last changed."""
 
 
@@ -68,7 +68,7 @@ def copy_facts(
 
 def checksum(facts: AllFacts) -> str:
     """Return a digest of facts as they are written out, whatever their order."""
-    text = to_jsonl(to_plain(*facts[key]) for key in sorted(facts))
+    text = to_jsonl(to_row(*facts[key]) for key in sorted(facts))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -90,10 +90,10 @@ def _all(place: Location) -> tuple[AllFacts, set[str]]:
 
 
 def _batches(
-    missing: Iterable[Told], held: AllFacts
-) -> Iterator[tuple[tuple[tuple[str, str], ...], list[Told]]]:
+    missing: Iterable[FactWithHistory], held: AllFacts
+) -> Iterator[tuple[tuple[tuple[str, str], ...], list[FactWithHistory]]]:
     """Divide facts into transactions, each with the scopes that its facts are or were of."""
-    batch: list[Told] = []
+    batch: list[FactWithHistory] = []
     scopes: set[tuple[str, str]] = set()
     for told in missing:
         before = held.get(told[0].id, told)
@@ -107,14 +107,14 @@ def _batches(
 
 
 def _put(
-    store: FactStore, viewer: AllScopes, batch: Sequence[Told], held: AllFacts
+    store: FactStore, viewer: AllScopes, batch: Sequence[FactWithHistory], held: AllFacts
 ) -> dict[str, str]:
     """Write facts, but none over one that is as new; return those that were not, and why."""
     conflicts = {}
     with store.change(viewer) as facts:
         for fact, events in batch:
             known = held.get(fact.id)
-            if known and latest(fact, events) <= latest(*known):
+            if known and last_change(fact, events) <= last_change(*known):
                 conflicts[fact.id] = _NEWER
                 continue
             try:
@@ -131,7 +131,7 @@ def _existing_ids(facts: Facts, text: str, scope: str, target: str) -> str:
     return "its id is taken"
 
 
-def _forget(store: FactStore, doomed: Sequence[Told]) -> None:
+def _forget(store: FactStore, doomed: Sequence[FactWithHistory]) -> None:
     """Forget what the source forgot since it was copied; the next who opens it sweeps up."""
     for fact, _ in doomed:
         with store.change(AllScopes(every=((fact.scope, fact.target),))) as facts:

@@ -8,12 +8,13 @@ their vectors; that they are shown as they are now is the projection's to see to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
+from memwell.progress import Progress
 from memwell.store.rows import FACT_WORKSPACE
 from memwell.store.sqlite.notes import SourceFile
 from memwell.store.sqlite.spaces import FILLING, RETIRED
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 200
 """Notes of a transaction."""
-Progress = Callable[[int, int], None]
-"""Told how much is done, and of how much."""
 _Pairs = Sequence[tuple["Space", "Space"]]
 
 

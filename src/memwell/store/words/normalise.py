@@ -15,26 +15,16 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
+from memwell.scripts import ALPHABETIC, IDEOGRAPHIC
+
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """How FTS5 splits text. Mn and Mc keep Hindi, Thai and vowelled Arabic in one piece."""
 
 WORDS_VERSION = 1
 """Raised whenever the functions below give other output; an older index is then rebuilt."""
 
-# Scripts whose text has no spaces between words. Korean has them, but its particles stick to
-# the noun (회의 + 를), so pairs find there what whole words miss.
-_IDEOGRAPHIC = (
-    "\u3005-\u3007\u3021-\u3029\u3041-\u3096\u3099-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
-    "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48c\uf900-\ufaff"
-    "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3\U00020000-\U0003ffff"
-)
-_ALPHABETIC = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u108f"
-    "\u1780-\u17d3\u1950-\u1974\u1980-\u19c9\u1a20-\u1a7c\u1b00-\u1b4b\ua980-\ua9c0\uaa60-\uaa7f"
-    "\uaa80-\uaadf"
-)
-_UNSPACED = re.compile(f"[{_IDEOGRAPHIC}]+|[{_ALPHABETIC}]+")
-_ALPHABETIC_RUN = re.compile(f"[{_ALPHABETIC}]")
+_UNSPACED = re.compile(f"[{IDEOGRAPHIC}]+|[{ALPHABETIC}]+")
+_ALPHABETIC_RUN = re.compile(f"[{ALPHABETIC}]")
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
 # Written so that the engine skips to the rare letters: these two run over all text there is.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.extract.chat import facts_in_message, own_words
+from memwell.extract.chat import facts_in_message, typed_text
 from memwell.surfaces.hooks.cursor import open_cursor
 from memwell.surfaces.hooks.events import SESSION_END, STOP, HookEvent, HookTarget
 from memwell.surfaces.hooks.transcript import Message, Position, read_messages
@@ -127,7 +127,7 @@ def _extract_by_model(
     from memwell.llm.budget import Budget
     from memwell.llm.registry import model_for
 
-    text = "\n\n".join(filter(None, (own_words(message.text) for message in messages)))
+    text = "\n\n".join(filter(None, (typed_text(message.text) for message in messages)))
     if not text:
         return []
     if len(text) > _MOST_MODEL_CHARACTERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class HookTarget:
     agent: str | None = None
     user: str = ""
     workspace: str | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict)
 
     def folder(self, event: HookEvent) -> tuple[Path, bool]:
         """Return the folder of an event, and whether it must be a workspace."""
@@ -66,7 +67,7 @@ class HookTarget:
             agent=self.agent,
             user=self.user,
             session=session,
-            settings=settings,
+            settings={**self.settings, **(settings or {})},
         )
 
 

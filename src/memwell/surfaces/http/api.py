@@ -349,7 +349,7 @@ def index(memory: ViewerMemory, request: Request) -> Any:
 @router.get("/verify", response_model=VerifyResponse)
 def verify(memory: ViewerMemory) -> Any:
     """Check every fact; the findings stay on the server, as they name facts of all users."""
-    from memwell.facts.service import normalised
+    from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
     file = memory.facts.store.database.path

@@ -52,7 +52,7 @@ def create_app(
     running = RunningRequests()
     files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders)
+    indexer = Indexer(stores, embedders, memory.settings.store.url)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

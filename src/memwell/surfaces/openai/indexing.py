@@ -38,9 +38,13 @@ class Indexer:
     """Keeps the indexes of vector stores in step while its `with` block runs."""
 
     def __init__(
-        self, stores: VectorStores, embedders: Mapping[str, Factory] | None = None
+        self,
+        stores: VectorStores,
+        embedders: Mapping[str, Factory] | None = None,
+        store_url: str | None = None,
     ) -> None:
         self._stores = stores
+        self._settings = _SETTINGS if store_url is None else {**_SETTINGS, "store.url": store_url}
         self._embedders = embedders
         self._memories: dict[str, Memory] = {}
         self._opening = threading.Lock()
@@ -78,7 +82,7 @@ class Indexer:
                     workspace=texts,
                     agent=store_id,
                     embedders=self._embedders,
-                    settings=_SETTINGS,
+                    settings=self._settings,
                 )
             return self._memories[store_id]
 
