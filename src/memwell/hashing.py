@@ -1,4 +1,4 @@
-"""A text by its digest: to find what belongs to it without keeping it."""
+"""Digests of texts: they identify a text without storing it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import hashlib
 
 
 def digest_of(text: str) -> bytes:
-    """Return 16 bytes that stand for a text."""
+    """Return the 16-byte BLAKE2b digest of a text."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

@@ -23,7 +23,7 @@ LAYERS = [
     {"embed"},
     {"net"},
     {"config"},
-    {"model", "reports", "token_estimate", "hashing", "state_files"},
+    {"model", "reports", "token_estimate", "hashing", "files"},
     {"errors"},
 ]
 """From the top down: a module imports from its own layer's package or from below, never up."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from memwell.config.load import FILE_NAME, load, setting_named, to_toml, user_config_folder
 from memwell.config.settings import Value
 from memwell.errors import ConfigError
+from memwell.files import atomic_write
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 """Nothing else ends a line: a comment may hold what Python, too, takes for an end."""
@@ -77,20 +76,10 @@ def _check(
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write a file under another name and give it its own when it is finished."""
     file = file.resolve()  # a link stays one
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        with suppress(FileNotFoundError):
-            shutil.copymode(file, temporary)
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(file, keep_permissions=True, durable=True) as part:
+        part.write_bytes(content)
 
 
 def _restore(file: Path, old: bytes | None) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits, ProviderUnavailable
-from memwell.embed.model_files import atomic_write
 from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.files import atomic_write, make_private_folder
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -103,6 +103,7 @@ class MiniLM:
             return fuse_graph(_packaged())
         file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
         if not file.exists():
+            make_private_folder(self._folder)
             with atomic_write(file) as unfinished:
                 unfinished.write_bytes(fuse_graph(_packaged()))
         return str(file)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memwell.facts.service import FactService
-from memwell.state_files import read_scratch, write_scratch
+from memwell.files import read_state, write_state
 
 
 @dataclass(slots=True)
@@ -31,17 +31,17 @@ class IngestProgress:
     def read(cls, file: Path, keeper: FactService) -> IngestProgress:
         """Read the ledger of the scope that a keeper writes to; an unreadable one is empty."""
         scope = ":".join(keeper.viewer.scopes[-1])
-        return cls(file, scope, _entries(read_scratch(file).get(scope)))
+        return cls(file, scope, _entries(read_state(file).get(scope)))
 
     def write(self, root: str) -> None:
         """Write what is known of one folder; what others wrote meanwhile stays.
 
         Should that fail, the next run reads the files again, and finds the facts known.
         """
-        all_of_it = read_scratch(self.file)
+        all_of_it = read_state(self.file)
         mine = {name: asdict(entry) for name, entry in self.roots.get(root, {}).items()}
         all_of_it[self.scope] = {**_object(all_of_it.get(self.scope)), root: mine}
-        write_scratch(self.file, all_of_it)
+        write_state(self.file, all_of_it)
 
     def supported_elsewhere(self, root: str, name: str) -> set[str]:
         """Return the facts that other files support."""

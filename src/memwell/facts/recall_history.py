@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from memwell.files import read_state, write_state
 from memwell.hashing import digest_of
 from memwell.model import Hit
-from memwell.state_files import read_scratch, write_scratch
 
 TOLD = "recalled.json"
 """The file, in an agent's folder."""
@@ -36,15 +36,15 @@ class RecallHistory:
         if told := {_digest(hit): time.time() for hit in hits if self._session}:
             sessions = self._sessions()
             sessions[self._session] = {**sessions.get(self._session, {}), **told}
-            write_scratch(self._file, sessions)
+            write_state(self._file, sessions)
 
     def clear(self) -> None:
         """Note that nothing of what was told is known any more."""
-        write_scratch(self._file, {**self._sessions(), self._session: {}})
+        write_state(self._file, {**self._sessions(), self._session: {}})
 
     def _sessions(self) -> dict[str, dict[str, float]]:
         """Return what was told to each session, without what is long ago."""
-        sessions: dict[str, Any] = read_scratch(self._file)
+        sessions: dict[str, Any] = read_state(self._file)
         try:
             lately = {
                 session: {one: at for one, at in told.items() if at > self._since}

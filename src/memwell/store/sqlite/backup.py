@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
+from memwell.files import atomic_write, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
 from memwell.store.sqlite.database import (
     Database,
@@ -26,7 +27,6 @@ from memwell.store.sqlite.database import (
 )
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
-from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
@@ -56,26 +56,10 @@ def create_backup(database: Database, target: Path, *, force: bool = False) -> B
     return BackupReport(str(target), facts, target.stat().st_size)
 
 
-@contextlib.contextmanager
-def private_file(target: Path) -> Iterator[Path]:
-    """Lend a name beside a file, to be written; then it takes the file's place, whole and 0600."""
-    with translated_errors(target):
-        number, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
-        os.close(number)
-        part = Path(name)
-        try:
-            yield part
-            _flush(part)
-            os.replace(part, target)
-            _flush(target.parent)
-        finally:
-            _remove(part)
-
-
 def _copy(source: apsw.Connection, target: Path) -> int:
     """Write a sound copy of what a connection sees; return how many facts are in it."""
     facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # from here on it stays so
-    with private_file(target) as part:
+    with translated_errors(target), _database_part(target) as part:
         _fill(source, part)
         connection = apsw.Connection(str(part), vfs=_checksum_vfs())
         try:
@@ -89,6 +73,17 @@ def _copy(source: apsw.Connection, target: Path) -> int:
         finally:
             connection.close()
     return int(facts)
+
+
+@contextlib.contextmanager
+def _database_part(target: Path) -> Iterator[Path]:
+    """Yield a path to write to, as `atomic_write` does; remove what SQLite leaves beside it."""
+    with atomic_write(target, durable=True) as part:
+        try:
+            yield part
+        finally:
+            for suffix in _BESIDE[1:]:
+                Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
 def _fill(source: apsw.Connection, file: Path) -> None:
@@ -269,16 +264,6 @@ def _free_name(memory: Path, now: dt.datetime) -> Path:
     while kept.exists():
         kept, number = memory.with_name(f"{name}-{number}"), number + 1
     return kept
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir() and os.name != "posix":
-        return
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _remove(file: Path) -> None:

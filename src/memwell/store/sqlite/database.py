@@ -22,8 +22,9 @@ from memwell.errors import (
     IndexDatabaseError,
     NewerIndexError,
 )
+from memwell.files import make_private_folder
 from memwell.store.contract.index import WAIT_MS
-from memwell.store.sqlite.filesystem import make_private_folder, unsafe_for_wal
+from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 
 BUSY_TIMEOUT_MS = WAIT_MS

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from memwell.files import hold_lock, make_private_folder
 from memwell.store.contract.query import Filters, Match
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable, sort_matches

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from memwell.errors import ConfigError
-from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.files import make_private_folder
 from memwell.store.vectors.backend import VectorSearchUnavailable
 
 if TYPE_CHECKING:

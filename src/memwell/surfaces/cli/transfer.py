@@ -49,7 +49,7 @@ def export_command(
     Those that were superseded are there, too. FILE is readable by you alone, and written over.
     """
     from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
-    from memwell.store.sqlite.backup import private_file
+    from memwell.files import private_file
 
     with open_memory(workspace, agent, user=user, session=session) as memory:
         found = export_facts(memory.facts)

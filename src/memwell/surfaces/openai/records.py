@@ -13,8 +13,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from memwell.errors import NotFoundError
-from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.files import make_private_folder, private_file
 from memwell.surfaces.openai.schemas import FileId, Owned, Page
 
 _ID = re.compile(r"[a-z]{2,4}[-_][0-9a-f]{28}")

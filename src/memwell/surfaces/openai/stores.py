@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memwell import config
-from memwell.store.sqlite.filesystem import hold_lock
+from memwell.files import hold_lock
 from memwell.surfaces.openai.files import Files
 from memwell.surfaces.openai.records import Records, new_id, now
 from memwell.surfaces.openai.schemas import (
