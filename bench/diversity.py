@@ -43,7 +43,7 @@ _Hits = Sequence[Sequence[str]]
 def run() -> list[Row]:
     """Ask every question once, and choose hits from the same order in each way."""
     dataset = data.labelled_set(SET)
-    options = search_options(default_settings(), k=_K)
+    options = search_options(default_settings().search, k=_K)
     measured: dict[str, list[dict[str, float]]] = {}
     with indexed(dataset) as notes:
         for question in dataset.questions:

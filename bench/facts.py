@@ -17,7 +17,7 @@ from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
 from bench.stand_in import WordSums
 from memwell import Memory
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.embed.minilm import MiniLM
 from memwell.facts.service import FactService, NewFact, normalised
 

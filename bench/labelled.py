@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.windows import CACHE
 from memwell import config
-from memwell.config.load import Config
+from memwell.config.settings import Settings
 from memwell.evaluate.dataset import Dataset
 from memwell.evaluate.runner import CorpusSearch, _check_settings
 from memwell.ingest.chunk_settings import ChunkSettings
@@ -24,7 +24,7 @@ from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.reader import SqliteReader
 
 
-def default_settings() -> Config:
+def default_settings() -> Settings:
     """Return the settings as they are by default, but for room to keep all vectors."""
     kept = {"MEMWELL_CONFIG": str(CACHE.parent), "MEMWELL_EMBEDDING_CACHE_MB": "2000"}
     return config.load(None, kept)
@@ -59,13 +59,13 @@ class Indexed:
 def indexed(dataset: Dataset) -> Iterator[Indexed]:
     """Index a set in a temporary place."""
     settings = default_settings()
-    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-labelled-") as folder:
         index = SqliteIndex(Path(folder) / "index.db")
         meaning = VectorIndex(index, CACHE.parent, settings, None, CACHE)
         try:
             asked = CorpusSearch(
-                index, meaning, search_options(settings), dataset.documents, recipe
+                index, meaning, search_options(settings.search), dataset.documents, recipe
             )
             _check_settings(meaning.fill())
             with index.reading() as reader:

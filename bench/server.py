@@ -30,7 +30,7 @@ from bench.results import Row, at_least
 from bench.sentences import Collection
 from bench.stand_in import WordSums
 from memwell import Memory
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.store.postgres.agent_indexes import SMALLEST
 from memwell.store.postgres.build_indexes import build
 from memwell.store.postgres.roles import role

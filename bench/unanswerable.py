@@ -113,8 +113,8 @@ def _rows(field: str, figures: Mapping[str, _Figures]) -> Iterator[Row]:
 def _figures(dataset: Dataset, asked: Mapping[str, Sequence[Question]]) -> _Figures:
     """Ask a set its own questions and those of the others."""
     settings = default_settings()
-    least, k = settings["search.min_score"], settings["search.k"]
-    options = search_options(settings, min_score=0.0)
+    least, k = settings.search.min_score, settings.search.k
+    options = search_options(settings.search, min_score=0.0)
     with indexed(dataset) as notes:
         own = [
             _Answer(

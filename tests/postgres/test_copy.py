@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memwell import Memory
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.facts.export_import import export_facts
 from memwell.facts.service import FactService, NewFact
 from memwell.store.contract.values import FactFilter

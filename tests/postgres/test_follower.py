@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
 from memwell.store.contract.values import FactFilter

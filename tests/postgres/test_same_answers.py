@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
+from memwell.config.fields import Value
 from memwell.config.load import load
-from memwell.config.settings import Value
 from memwell.evaluate.dataset import load as load_set
 from memwell.evaluate.runner import evaluate_memory
 from memwell.facts.service import NewFact

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memwell.config.load import to_toml
+from memwell.config.fields import to_toml
 from memwell.config.settings import SETTINGS
 from tests.support.llm_servers import chatting, says
 

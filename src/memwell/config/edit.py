@@ -1,24 +1,17 @@
-"""Writing settings into a ``memwell.toml``, where everything else stays as its owner wrote it."""
+"""Write settings to a ``memwell.toml``; comments, order and layout of the file stay."""
 
 from __future__ import annotations
 
 import os
-import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from memwell.config.load import FILE_NAME, load, setting_named, to_toml, user_config_folder
-from memwell.config.settings import Value
+from memwell.config.fields import Value, to_toml
+from memwell.config.load import FILE_NAME, load, user_config_folder
+from memwell.config.settings import setting_named
 from memwell.errors import ConfigError
 from memwell.files import atomic_write
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-"""Nothing else ends a line: a comment may hold what Python, too, takes for an end."""
-_HEADER = re.compile(r"""\s*\[\s*["']?([\w.-]+)["']?\s*\]\s*(?:#.*)?$""")
-_KEY = re.compile(r"""(\s*)((?:["']?[\w-]+["']?\s*\.\s*)*["']?[\w-]+["']?)(\s*=\s*)""")
-_SCALAR = re.compile(r""""[^"]*"|'[^']*'|[^#\s]+""")
 
 
 def settings_file(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Path:
@@ -28,7 +21,7 @@ def settings_file(workspace: Path | None, environment: Mapping[str, str] | None 
 
 
 def find_overrides(names: Mapping[str, Value], environment: Mapping[str, str]) -> list[str]:
-    """Return the variables of the environment that are stronger than what a file says."""
+    """Return the environment variables that override these settings."""
     variables = [setting_named(name).variable for name in names]
     return [variable for variable in variables if variable in environment]
 
@@ -38,7 +31,7 @@ def write_settings(
     values: Mapping[str, Value],
     environment: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write values to the file of a workspace, or of the user, whole or not at all."""
+    """Write values to the file of a workspace, or of the user: all of them or none."""
     environment = os.environ if environment is None else environment
     file = settings_file(workspace, environment)
     try:
@@ -55,23 +48,20 @@ def write_settings(
     return file
 
 
-class _CannotEdit(ValueError):
-    """A file is written in a way that only its owner can change."""
-
-
 def _check(
     workspace: Path | None, values: Mapping[str, Value], environment: Mapping[str, str]
 ) -> None:
-    """Raise an error unless the values hold now, or would but for the environment."""
+    """Raise an error unless the values are now in effect, apart from environment variables."""
     hidden = {setting_named(name).variable for name in values}
     rest = {name: value for name, value in environment.items() if name not in hidden}
-    held = load(workspace, rest)
+    settings = load(workspace, rest)
     for name, value in values.items():
-        if held[name] != value:
+        current = setting_named(name).get(settings)
+        if current != value:
             raise ConfigError(
-                f"{name} is {to_toml(held[name])} ({held.origins[name]}) after {to_toml(value)} was"
-                " written, which was taken back",
-                f"Look whether another program writes {FILE_NAME}",
+                f"{name} is {to_toml(current)} ({settings.origin(name)}) although {to_toml(value)}"
+                " was written; the file is as it was before",
+                f"Check whether another program writes {FILE_NAME}",
             )
 
 
@@ -89,71 +79,38 @@ def _restore(file: Path, old: bytes | None) -> None:
         _replace(file, old)
 
 
-# -- the text --------------------------------------------------------------------------------------
-
-
 def edit(text: str, values: Mapping[str, Value]) -> str:
-    """Return TOML with values set; a name is ``table.key``. Comments and order stay."""
-    before = tomllib.loads(text)
-    for name, value in values.items():
-        text = _set_value(text, name, to_toml(value))
+    """Return TOML with values set, by the names of their settings; all else stays as it was."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     try:
-        done = tomllib.loads(text) == _merge(before, values)
-    except tomllib.TOMLDecodeError:
-        done = False
-    if not done:
-        tables = " and ".join(sorted({f"[{name.partition('.')[0]}]" for name in values}))
-        raise _CannotEdit(f"it does not write {tables} as a table of plain lines")
-    return text
-
-
-def _merge(tables: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
-    merged = {**tables}
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:  # of which not all are a ValueError
+        raise ValueError(str(error)) from error
     for name, value in values.items():
-        table, _, key = name.partition(".")
-        merged[table] = {**merged.get(table, {}), key: value}
-    return merged
+        *sections, key = name.split(".")
+        table: Any = document
+        for section in sections:
+            table = table.setdefault(section, tomlkit.table())
+            if not isinstance(table, MutableMapping):
+                raise ValueError(f"{section} is not a table")
+        _set_value(table, key, list(value) if isinstance(value, tuple) else value)
+    edited = tomlkit.dumps(document)
+    if "\r\n" in text:
+        edited = edited.replace("\r\n", "\n").replace("\n", "\r\n")
+    return edited
 
 
-def _set_value(text: str, name: str, value: str) -> str:
-    """Return TOML with one value set: in its line, beside others of its table, or at the end."""
-    lines = _LINE.findall(text)
-    end = "\r\n" if "\r\n" in text else "\n"
-    table, _, key = name.partition(".")
-    header = first_dotted = None
-    for number, inside, keys in _places(lines):
-        if not keys:
-            header = number if inside == table and header is None else header
-        elif ".".join(filter(None, (inside, keys))) == name:
-            lines[number] = _changed_keys(lines[number], value)
-            return "".join(lines)
-        elif not inside and keys.startswith(f"{table}.") and first_dotted is None:
-            first_dotted = number
-    if header is not None:
-        complete = "" if lines[header].endswith("\n") else end
-        lines.insert(header + 1, f"{complete}{key} = {value}{end}")
-    elif first_dotted is not None:
-        lines.insert(first_dotted, f"{name} = {value}{end}")
+def _set_value(table: Any, key: str, value: object) -> None:
+    """Set a value; a new one comes first in its table.
+
+    The lines at the end of a table are often a comment on the next one. tomlkit would append the
+    value behind that comment, and has no public way to insert it elsewhere.
+    """
+    from tomlkit.items import Table
+
+    if key not in table and isinstance(table, Table) and table.value.body:
+        table.value._insert_at(0, key, value)
     else:
-        complete = "" if text.endswith("\n") or not text else end
-        blank = end if text else ""
-        lines.append(f"{complete}{blank}[{table}]{end}{key} = {value}{end}")
-    return "".join(lines)
-
-
-def _places(lines: list[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield the headers (no key) and the keys: the line, the table it is in, the key."""
-    table = ""
-    for number, line in enumerate(lines):
-        if header := _HEADER.match(line):
-            table = header[1]
-            yield number, table, ""
-        elif key := _KEY.match(line):
-            yield number, table, re.sub(r"[\s\"']", "", key[2])
-
-
-def _changed_keys(line: str, value: str) -> str:
-    """Return a line with another value; a comment behind it stays."""
-    start = _KEY.match(line)
-    assert start is not None
-    return line[: start.end()] + _SCALAR.sub(lambda _: value, line[start.end() :], count=1)
+        table[key] = value

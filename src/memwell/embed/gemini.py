@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from memwell.config.providers import GEMINI_URL, GeminiEmbeddingSettings
 from memwell.embed.base import Limits
 from memwell.embed.windows import split_rows
 from memwell.net.client import JsonClient
@@ -20,7 +21,6 @@ from memwell.net.responses import (
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-ADDRESS = "https://generativelanguage.googleapis.com/v1beta"
 WINDOW = 1_800
 """Estimated tokens; the model takes 2,048 of its own and ignores the rest without a word."""
 MOST = 100
@@ -40,9 +40,9 @@ class Gemini:
     def __init__(
         self,
         *,
-        model: str = "gemini-embedding-001",
-        dimensions: int = 768,
-        base_url: str = ADDRESS,
+        model: str = GeminiEmbeddingSettings.model,
+        dimensions: int = GeminiEmbeddingSettings.dimensions,
+        base_url: str = GEMINI_URL,
         key: str = "",
         timeout: float = 60.0,
     ) -> None:
@@ -51,7 +51,7 @@ class Gemini:
         self._service = JsonClient(
             base_url,
             key,
-            vendor=ADDRESS,
+            vendor=GEMINI_URL,
             header="x-goog-api-key",
             settings=SettingNames("embedding.gemini", "GEMINI_API_KEY"),
             timeout=timeout,

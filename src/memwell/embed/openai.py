@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from memwell.config.providers import OPENAI_URL, OpenAIEmbeddingSettings
 from memwell.embed.base import Limits
 from memwell.embed.windows import split_rows
 from memwell.net.client import JsonClient
@@ -22,7 +23,6 @@ from memwell.net.responses import (
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-ADDRESS = "https://api.openai.com/v1"
 WINDOW = 6_000
 """Estimated tokens; the model takes 8,191 of its own, which are shorter in code and in tables."""
 _SHORTENED = "text-embedding-3-"
@@ -40,9 +40,9 @@ class OpenAI:
     def __init__(
         self,
         *,
-        model: str = "text-embedding-3-small",
-        dimensions: int = 1536,
-        base_url: str = ADDRESS,
+        model: str = OpenAIEmbeddingSettings.model,
+        dimensions: int = OpenAIEmbeddingSettings.dimensions,
+        base_url: str = OPENAI_URL,
         key: str = "",
         timeout: float = 60.0,
     ) -> None:
@@ -51,7 +51,7 @@ class OpenAI:
         self._service = JsonClient(
             base_url,
             key,
-            vendor=ADDRESS,
+            vendor=OPENAI_URL,
             header="Authorization",
             scheme="Bearer ",
             settings=SettingNames("embedding.openai", "OPENAI_API_KEY"),

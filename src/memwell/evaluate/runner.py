@@ -20,12 +20,12 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from memwell.config.load import Config, setting_named
+from memwell.config.settings import Settings, setting_named
 from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, MemwellError
 from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
-from memwell.evaluate.tune import Settings
+from memwell.evaluate.tune import Overrides
 from memwell.facts.guard import redact
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
@@ -50,7 +50,7 @@ _PER_DOCUMENT = 5
 
 def evaluate_memory(
     dataset: Dataset,
-    settings: Config,
+    settings: Settings,
     mode: str,
     cache: Path,
     progress: Progress = no_progress,
@@ -64,16 +64,16 @@ def evaluate_memory(
 
     With an `index`, an empty one, it is indexed there.
     """
-    recipe = ChunkSettings(settings["chunk.size"], settings["chunk.overlap"])
+    recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = index or SqliteIndex(Path(folder) / "index.db")
         meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
-            options = search_options(settings, mode=mode)
+            options = search_options(settings.search, mode=mode)
             asked = CorpusSearch(index, meaning, options, dataset.documents, recipe)
             if mode != WORDS:
                 _check_settings(meaning.fill(embedding))
-            agent = cache.parent / "agents" / settings["agent"]
+            agent = cache.parent / "agents" / settings.agent
             with closing(SqliteIndex(agent / "index.db")) as kept:
                 search = (
                     RecallSearch(asked, settings, recalling, agent, kept) if recalling else asked
@@ -183,10 +183,10 @@ def _note_text(document: Document) -> str:
 class RecallSettings:
     """The language model and budget that all recalls of an evaluation share."""
 
-    def __init__(self, settings: Config) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.notices: list[str] = []
-        self.model = hyde.describe_model(settings.values)
-        self.budget = budget_of(settings.values, self.notices.append)
+        self.model = hyde.describe_model(settings)
+        self.budget = budget_of(settings, self.notices.append)
         self.answered: set[str] = set()
         """Queries for which a hypothetical answer was found."""
 
@@ -220,7 +220,7 @@ class RecallSearch:
     def __init__(
         self,
         search: CorpusSearch,
-        settings: Config,
+        settings: Settings,
         recalling: RecallSettings,
         folder: Path,
         index: contract.Index,
@@ -233,24 +233,24 @@ class RecallSearch:
 
     def __call__(self, question: Question, k: int) -> Ranking:
         """Return the documents found; their number is ``recall.k``, as in a recall."""
-        values, passage = self._settings.values, ""
-        if hyde.is_enabled(values):
+        settings, passage = self._settings, ""
+        if hyde.is_enabled(settings):
             passage = hyde.find_hypothetical_answer(
                 redact(question.text),
-                values,
+                settings,
                 self._folder,
                 self._index,
                 self._recalling.notify,
                 self._recalling.budget,
             )
-        plan = hyde.plan_searches(passage, self._settings["search.hyde_mode"])
+        plan = hyde.plan_searches(passage, self._settings.search.hyde_mode)
         results = [self._run(question, search) for search in plan]
         result = self._recalling.count(question.text, hyde.merge_results(results))
         return [(hit.path, hit.score) for hit in result.hits]
 
     def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
         """Return documents as hits: each is a place and a text of its own."""
-        options = search_options(self._settings, k=self._settings["recall.k"], mode=search.mode)
+        options = search_options(self._settings.search, k=self._settings.recall.k, mode=search.mode)
         ranking, legs = self._search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
         return SearchResult(question.text, tuple(hits), legs, Freshness(checked=True))
@@ -260,7 +260,7 @@ class RecallSearch:
 
 SearchMemory = Callable[[str, int], SearchResult]
 """Asks a memory a query for so many passages."""
-SearchEach = Callable[[str, int, Sequence[Settings]], Sequence[SearchResult]]
+SearchEach = Callable[[str, int, Sequence[Overrides]], Sequence[SearchResult]]
 """The same once with each of several settings."""
 
 _LISTED = 100_000
@@ -302,7 +302,7 @@ class NoteSearchEach:
         self.caveats: Counter[str] = Counter()
         """What kept answers from being complete, and of how many questions."""
 
-    def __call__(self, question: Question, k: int, ways: Sequence[Settings]) -> list[Ranking]:
+    def __call__(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
         """Ask for `k` passages in each way, and return the notes they are of."""
         results = self._search(question.text, k, ways)
         self.caveats.update({caveat for result in results for caveat in _caveats(result)})

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
+from memwell.config.fields import Value
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case
 from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 
-Settings = Mapping[str, str | float]
+Overrides = Mapping[str, Value]
 """Values of some settings, by their names."""
-SearchEach = Callable[[Question, int, Sequence[Settings]], Sequence[Ranking]]
+SearchEach = Callable[[Question, int, Sequence[Overrides]], Sequence[Ranking]]
 """The notes that a question finds with each of several settings."""
 
 FEWEST_CASES, FEWEST_NOTES = 10, 4
@@ -43,9 +44,9 @@ _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 # -- what is tried ---------------------------------------------------------------------------------
 
 
-def grid() -> list[Settings]:
+def grid() -> list[Overrides]:
     """Return the settings to try: few, since the best of many is the luckiest."""
-    tried: list[Settings] = [
+    tried: list[Overrides] = [
         {FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)
     ]
     weights = [{VECTOR_WEIGHT: meaning, TEXT_WEIGHT: words} for meaning, words in _WEIGHTS]
@@ -54,7 +55,7 @@ def grid() -> list[Settings]:
     return tried
 
 
-def candidates(held: Callable[[str], str | float]) -> list[Settings]:
+def candidates(held: Callable[[str], Value]) -> list[Overrides]:
     """Return what holds now, then the others; `held` gives the present value of a setting."""
     method = held(FUSION)
     present = {FUSION: method} | {name: held(name) for name in _TAKES[str(method)]}
@@ -126,7 +127,7 @@ def _shuffle(path: str) -> bytes:
 class Tuning:
     """What was tried, which was best, and what the cases held back say of it."""
 
-    tried: Sequence[tuple[Settings, Evaluation]]
+    tried: Sequence[tuple[Overrides, Evaluation]]
     """Each with its figures on the cases to fit; the present settings first."""
     best: int
     """Which of them was best."""
@@ -140,7 +141,7 @@ class Tuning:
         return f"mrr@{self.before.k}"
 
     @property
-    def chosen(self) -> Settings:
+    def chosen(self) -> Overrides:
         """The settings that were best on the cases to fit."""
         return self.tried[self.best][0]
 
@@ -158,7 +159,7 @@ class Tuning:
 def tune(
     fitting: Dataset,
     held_back: Dataset,
-    ways: Sequence[Settings],
+    ways: Sequence[Overrides],
     ask: SearchEach,
     progress: Callable[[int, int], None] = lambda done, total: None,
     k: int = FIRST,
@@ -174,7 +175,11 @@ def tune(
 
 
 def _measure(
-    dataset: Dataset, ways: Sequence[Settings], ask: SearchEach, told: Callable[[int], None], k: int
+    dataset: Dataset,
+    ways: Sequence[Overrides],
+    ask: SearchEach,
+    told: Callable[[int], None],
+    k: int,
 ) -> list[Evaluation]:
     """Ask each question in every way at once, since embedding it is what takes long."""
     found: dict[str, Sequence[Ranking]] = {}

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from memwell.config.sections import ChunkingSettings
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
 from memwell.token_estimate import CHARACTERS_PER_TOKEN, quarter_tokens
@@ -32,7 +33,12 @@ _FINER = (
 
 
 def chunk(
-    text: str, *, size: int = 400, overlap: int = 80, first_line: int = 1, rst: bool = False
+    text: str,
+    *,
+    size: int = ChunkingSettings.size,
+    overlap: int = ChunkingSettings.overlap,
+    first_line: int = 1,
+    rst: bool = False,
 ) -> list[Chunk]:
     """Cut `text` into chunks of about `size` tokens; `first_line` is the number of its first."""
     lines = text.split("\n")

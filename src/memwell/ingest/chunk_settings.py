@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memwell.config.sections import ChunkingSettings
+
 CHUNKER_VERSION = 1
 """Raised whenever the same text gives other chunks; notes are then chunked again."""
 
@@ -12,8 +14,8 @@ CHUNKER_VERSION = 1
 class ChunkSettings:
     """How notes are cut; a note cut by another recipe is read again."""
 
-    chunk_size: int = 400
-    chunk_overlap: int = 80
+    chunk_size: int = ChunkingSettings.size
+    chunk_overlap: int = ChunkingSettings.overlap
 
     def __str__(self) -> str:
         return f"chunker {CHUNKER_VERSION}, {self.chunk_size}/{self.chunk_overlap}"

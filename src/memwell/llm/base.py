@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from memwell.config.providers import LlmSettings
 from memwell.embed.base import BatchRefused, ProviderFailing, ProviderUnavailable, WrongAnswer
 from memwell.embed.batch import RetryPolicy, Sleep
 from memwell.errors import MemwellError
@@ -88,7 +89,7 @@ class BudgetSpent(LlmError):
 class Timeouts:
     """How long an answer is waited for, and how often it is asked for again."""
 
-    timeout: float = 30.0
+    timeout: float = LlmSettings.timeout
     """Seconds a request."""
     total: float | None = None
     """Seconds for all tries and the pauses between; by default those of three requests."""

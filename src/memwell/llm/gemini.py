@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from memwell.config.providers import GEMINI_URL
 from memwell.llm.http_chat import HttpChat, get_member, join_texts
 from memwell.net.responses import entries
 
@@ -17,7 +18,7 @@ class GeminiChat(HttpChat):
     """A model behind ``:generateContent``."""
 
     name = "gemini"
-    vendor = "https://generativelanguage.googleapis.com/v1beta"
+    vendor = GEMINI_URL
     variable = "GEMINI_API_KEY"
     header = "x-goog-api-key"
 

@@ -8,24 +8,25 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from memwell.config.settings import Settings
 from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
 
 
-def budget_of(values: Mapping[str, Any], say: Callable[[str], object]) -> Budget:
+def budget_of(settings: Settings, say: Callable[[str], object]) -> Budget:
     """Return what the settings allow a command; what it asks is written to ``llm.log``."""
-    log = _file(values, say) if values["llm.log"] else None
-    return Budget(values["llm.max_calls"], values["llm.max_tokens"], log=log)
+    llm = settings.llm
+    log = _file(llm.log, settings.api_keys, say) if llm.log else None
+    return Budget(llm.max_calls, llm.max_tokens, log=log)
 
 
-def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
+def _file(name: str, api_keys: Iterable[str], say: Callable[[str], object]) -> Log:
     """Return what appends to the file, and says once if it cannot."""
-    path = Path(values["llm.log"]).expanduser()
-    keys = [ApiKey(value) for name, value in values.items() if name.endswith(".key")]
+    path = Path(name).expanduser()
+    keys = [ApiKey(key) for key in api_keys]
     failed = False
 
     def write(exchange: Exchange) -> None:
@@ -39,7 +40,7 @@ def _file(values: Mapping[str, Any], say: Callable[[str], object]) -> Log:
                 os.close(file)
         except OSError as error:
             if not failed:
-                say(f"llm.log = {values['llm.log']!r} cannot be written: {error.strerror}")
+                say(f"llm.log = {name!r} cannot be written: {error.strerror}")
             failed = True
 
     return write

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from memwell.config.providers import OPENAI_URL
 from memwell.embed.base import BatchRefused, EmbeddingError
 from memwell.llm.http_chat import HttpChat, get_member, join_texts
 from memwell.net.responses import Reply, ServerName, entries
@@ -31,7 +32,7 @@ class OpenAIChat(HttpChat):
     """A model behind ``/chat/completions``."""
 
     name = "openai"
-    vendor = "https://api.openai.com/v1"
+    vendor = OPENAI_URL
     variable = "OPENAI_API_KEY"
     header = "Authorization"
     scheme = "Bearer "

@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell import config
-from memwell.config.settings import Value
+from memwell.config.fields import Value
+from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
 from memwell.ingest.sync import Progress, no_progress
@@ -87,7 +88,7 @@ class Memory:
         self._overrides = settings or {}
         self._clock = clock
         opened_with = self._load(find_workspace(self._folder) if self._folder else None)
-        self.agent = agent or opened_with["agent"]
+        self.agent = agent or opened_with.agent
         config.check_agent(self.agent)
         stores = _open_stores(opened_with, self.home, self.agent)
         self._index, self._fact_store = stores.index, stores.facts
@@ -123,7 +124,7 @@ class Memory:
         return workspace.path if workspace else None
 
     @property
-    def settings(self) -> config.Config:
+    def settings(self) -> Settings:
         """The settings in force."""
         return self._scope().settings
 
@@ -249,7 +250,7 @@ class Memory:
         """
         scope = self._target_scope(register=True)
         options = search_options(
-            scope.settings,
+            scope.settings.search,
             k=k,
             min_score=min_score,
             mode=mode,
@@ -270,7 +271,7 @@ class Memory:
         """Search once with each of several changes of the settings; the query is embedded once."""
         scope = self._target_scope(register=True)
         many = [
-            search_options(scope.settings.with_overrides(changed), k=k, today=scope.today)
+            search_options(scope.settings.with_overrides(changed).search, k=k, today=scope.today)
             for changed in changes
         ]
         searcher = self._searcher(scope)
@@ -287,7 +288,7 @@ class Memory:
     ) -> Why:
         """Explain at which rank a note is among the hits of a query, or why it is not."""
         scope = self._target_scope(register=True)
-        options = search_options(scope.settings, k=k, mode=mode, today=today or scope.today)
+        options = search_options(scope.settings.search, k=k, mode=mode, today=today or scope.today)
         searcher = self._searcher(scope)
         return self._with_repair(lambda: searcher.why(query, path, options))
 
@@ -307,10 +308,10 @@ class Memory:
         from memwell.facts.recall_history import RecallHistory
 
         settings = self.settings
-        minutes = settings["recall.again_after"]
+        minutes = settings.recall.again_after
         history = RecallHistory(self._agent_folder, self.viewer.session, minutes)
         result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
-        limit = settings["recall.budget"] if budget is None else budget
+        limit = settings.recall.budget if budget is None else budget
         recalled = recall_block(history.unseen(result.hits), limit)
         history.record(recalled.hits)
         self.facts.renew_on_read([hit.path for hit in recalled.hits if hit.kind == FACT])
@@ -331,12 +332,12 @@ class Memory:
         from memwell.search import hyde
 
         settings, passage = self.settings, ""
-        if hyde.is_enabled(settings.values):
+        if hyde.is_enabled(settings):
             from memwell.facts.guard import redact
 
             passage = hyde.find_hypothetical_answer(
                 redact(message),
-                settings.values,
+                settings,
                 self._agent_folder,
                 self._index,
                 self._notify_once,
@@ -346,13 +347,13 @@ class Memory:
             [
                 self.search(
                     message,
-                    k=settings["recall.k"],
+                    k=settings.recall.k,
                     mode=search.mode,
                     passage=search.passage,
                     include_superseded=include_superseded,
                     as_of=as_of,
                 )
-                for search in hyde.plan_searches(passage, settings["search.hyde_mode"])
+                for search in hyde.plan_searches(passage, settings.search.hyde_mode)
             ]
         )
 
@@ -360,7 +361,7 @@ class Memory:
         """Let the session get every memory again, for example after its context was emptied."""
         from memwell.facts.recall_history import RecallHistory
 
-        minutes = self.settings["recall.again_after"]
+        minutes = self.settings.recall.again_after
         RecallHistory(self._agent_folder, self.viewer.session, minutes).clear()
 
     # -- notes -------------------------------------------------------------------------------------
@@ -394,7 +395,7 @@ class Memory:
             )
         workspace = scope.workspace
         now = now or dt.datetime.now().astimezone()
-        excerpt = append_note(text, workspace.path, scope.settings["note.folder"], now)
+        excerpt = append_note(text, workspace.path, scope.settings.note.folder, now)
         sync = WorkspaceSync(self._index, scope.settings_for)
         try:
             self._with_repair(lambda: sync.sync(self._workspaces.ensure_registered(workspace)))
@@ -410,7 +411,7 @@ class Memory:
         from memwell.facts.lifetimes import parse_lifetimes
         from memwell.facts.service import FactService
 
-        lifetimes = parse_lifetimes(self.settings["facts.lifetimes"])
+        lifetimes = parse_lifetimes(self.settings.facts.lifetimes)
         return FactService(self._fact_store, self.viewer, self._clock(), lifetimes)
 
     def remember(
@@ -527,17 +528,17 @@ class Memory:
         from memwell.memory.ingest_files import FactChanges
 
         settings, root = self.settings, Path(root).resolve()
-        names, problems = find_files(root, paths or settings["ingest.paths"])
-        budget, chat = budget_of(settings.values, self.notices.append), None
+        names, problems = find_files(root, paths or settings.ingest.paths)
+        budget, chat = budget_of(settings, self.notices.append), None
         try:
-            if model := model_for(settings.values, "llm.ingest"):
+            if model := model_for(settings.llm, settings.llm.ingest, "llm.ingest"):
                 chat = budget.wrap(model)
         except LlmUnavailable as error:
             self.notices.append(f"Facts are extracted by rules: {error}")
-        extractor = FactExtractor(settings["ingest.chunk_size"], settings["ingest.overlap"], chat)
+        extractor = FactExtractor(settings.ingest.chunk_size, settings.ingest.overlap, chat)
         report = IngestReport(str(root), dry_run, model_name(chat), failures=[*problems])
         record = IngestProgress.read(self._agent_folder / "ingested.json", self.facts)
-        most_bytes = int(settings["scan.max_file_mb"] * 1e6)
+        most_bytes = int(settings.scan.max_file_mb * 1e6)
         run = IngestRun(root, extractor, record, self.facts, report, most_bytes)
         changes = FactChanges(lambda: self.facts, self._remember, report)
         for done, name in enumerate(names):
@@ -586,7 +587,7 @@ class Memory:
 
     # -- how they do it ----------------------------------------------------------------------------
 
-    def _load(self, workspace: Path | None) -> config.Config:
+    def _load(self, workspace: Path | None) -> Settings:
         return config.load(workspace).with_overrides(self._overrides)
 
     def _scope(self) -> Scope:
@@ -621,7 +622,7 @@ class Memory:
     def _agent_folder(self) -> Path:
         return self.home / "agents" / self.agent
 
-    def _vectors(self, settings: config.Config) -> VectorIndex:
+    def _vectors(self, settings: Settings) -> VectorIndex:
         """Return the vector index, created at its first use and shared by all viewers."""
         from memwell.memory.vectors import VectorIndex  # a keyword search goes without
 
@@ -700,8 +701,8 @@ class _Shared:
         self.erasures_checked = False
 
 
-def _open_stores(settings: config.Config, home: Path, agent: str) -> Stores:
-    if settings["store.url"]:
-        return open_postgres(settings["store.url"], settings["store.tenant"], home, agent)
-    backend = BackendSetting(settings["vectors.backend"], settings["vectors.lance_uri"])
+def _open_stores(settings: Settings, home: Path, agent: str) -> Stores:
+    if settings.store.url:
+        return open_postgres(settings.store.url, settings.store.tenant, home, agent)
+    backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
     return open_sqlite(home, agent, backend)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memwell.config.load import Config
+from memwell.config.settings import Settings
 from memwell.embed.base import Embedder, ProviderUnavailable
 from memwell.embed.providers import Factory, create_embedder
 from memwell.store.contract.values import Cooldown, Space
@@ -42,20 +42,20 @@ class ProviderChain:
     """The setting ``embedding.chain``, and the providers made from it, each once."""
 
     def __init__(
-        self, settings: Config, home: Path, factories: Mapping[str, Factory] | None
+        self, settings: Settings, home: Path, factories: Mapping[str, Factory] | None
     ) -> None:
         self._settings = settings
         self._home = home
         self._factories = factories
         self._made: dict[str, Embedder] = {}
         self._making = threading.Lock()
-        self.specs = tuple(self._parse_spec(text) for text in settings["embedding.chain"])
+        self.specs = tuple(self._parse_spec(text) for text in settings.embedding.chain)
 
     def __bool__(self) -> bool:
         return bool(self.specs)
 
     def __str__(self) -> str:
-        return " ".join(self._settings["embedding.chain"])
+        return " ".join(self._settings.embedding.chain)
 
     def embedder(self, member: ProviderSpec) -> Embedder:
         """Return the provider of a member; `ProviderUnavailable` if it cannot be used."""

@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from memwell.config import Config
+from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection
@@ -28,7 +29,7 @@ _CHEAP_BYTES = 2_000_000
 class WorkspaceSync:
     """Brings the index in step with the files of workspaces."""
 
-    def __init__(self, index: Index, settings_for: Callable[[Workspace], Config]) -> None:
+    def __init__(self, index: Index, settings_for: Callable[[Workspace], Settings]) -> None:
         self._index = index
         self._settings_for = settings_for
 
@@ -51,51 +52,51 @@ class WorkspaceSync:
                 self.sync(workspace)
 
     def plan_refresh(self, workspaces: Sequence[Workspace], reader: Reader) -> Refresh:
-        """Read what a refresh of workspaces needs to know of the index."""
+        """Compare workspaces with the index, and decide what to sync before a search."""
         present = [workspace for workspace in workspaces if workspace.path.is_dir()]
-        jobs = [self._read_job(workspace, reader, before_search=True) for workspace in present]
-        return Refresh(tuple(workspaces), tuple(present), tuple(jobs))
-
-    def refresh(self, todo: Refresh, progress: Progress = no_progress) -> RefreshReport:
-        """Sync workspaces where that is cheap or was never done; report what was left."""
-        states = [self._refresh_one(job, progress) for job in todo.jobs]
         if self._index.shared:
-            searched, consequence = todo.workspaces, "its last indexed state is searched"
+            searched, consequence = [*workspaces], "its last indexed state is searched"
         else:
-            searched, consequence = todo.present, "its notes are not searched"
-        missing = [one for one in todo.workspaces if one not in todo.present]
-        notes = [f"The folder {one.root} is missing: {consequence}" for one in missing]
-        notes += [state.note for state in states if state.note]
-        return RefreshReport(
+            searched, consequence = present, "its notes are not searched"
+        missing = [workspace for workspace in workspaces if workspace not in present]
+        return Refresh(
             tuple(workspace.root for workspace in searched),
-            Freshness(
-                checked=bool(states) and all(state.checked for state in states),
-                pending=sum(state.pending for state in states),
-                note="; ".join(notes),
-            ),
+            tuple(f"The folder {one.root} is missing: {consequence}" for one in missing),
+            tuple(self._plan_one(self._read_job(one, reader, search=True)) for one in present),
         )
 
-    def _refresh_one(self, job: SyncJob, progress: Progress) -> Freshness:
-        """Sync one workspace if that is cheap or was never done; deletions are always applied."""
-        sync = job.settings
-        if not job.never_synced and (job.skipped or len(job.files) > sync["sync.cheap_files"]):
-            return Freshness(checked=False)
+    def _plan_one(self, job: SyncJob) -> RefreshStep:
+        """Sync a workspace if that is cheap or was never done; deletions are always applied."""
+        settings = job.settings
+        if not job.never_synced and (job.skipped or len(job.files) > settings.sync.cheap_files):
+            return RefreshStep(job, None, Freshness(checked=False))
         todo = job.plan()
-        cheap = todo.size <= sync["sync.cheap_notes"] and todo.bytes <= _CHEAP_BYTES
+        cheap = todo.size <= settings.sync.cheap_notes and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):
             pending = todo.size
             todo = todo.only_deletions()
             pending -= todo.size
-        if not (todo.size or todo.unsure or job.never_synced):
-            return Freshness(checked=True, pending=pending)
+        needed = todo.size or todo.unsure or job.never_synced
+        return RefreshStep(job, todo if needed else None, Freshness(checked=True, pending=pending))
+
+    def refresh(self, todo: Refresh, progress: Progress = no_progress) -> Refresh:
+        """Sync as planned; return the refresh with nothing left to sync."""
+        return replace(todo, steps=tuple(self._apply(step, progress) for step in todo.steps))
+
+    def _apply(self, step: RefreshStep, progress: Progress) -> RefreshStep:
+        if step.todo is None:
+            return step
+        freshness = step.freshness
         try:
-            job.apply(todo, lambda: self._index.writing(SEARCH_WAIT_MS), progress)
+            writing = partial(self._index.writing, SEARCH_WAIT_MS)
+            step.job.apply(step.todo, writing, progress)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from the index as it is
-            return Freshness(checked=True, pending=pending + todo.size, note=error.what)
-        return Freshness(checked=True, pending=pending)
+            pending = freshness.pending + step.todo.size
+            freshness = replace(freshness, pending=pending, note=error.what)
+        return replace(step, todo=None, freshness=freshness)
 
     def folders(self, workspace: Workspace) -> list[Path]:
         """Return the folders that hold notes of a workspace, or could."""
@@ -105,33 +106,37 @@ class WorkspaceSync:
         with self._index.reading() as reader:
             return self._read_job(workspace, reader)
 
-    def _read_job(
-        self, workspace: Workspace, reader: Reader, *, before_search: bool = False
-    ) -> SyncJob:
+    def _read_job(self, workspace: Workspace, reader: Reader, *, search: bool = False) -> SyncJob:
         settings = self._settings_for(workspace)
         rows = reader.notes.workspaces()
         row = next((row for row in rows if row[1] == workspace.root), None)
         never_synced = row is None or row[3] is None
-        skipped = before_search and not (never_synced or settings["sync.on_search"])
+        skipped = search and not (never_synced or settings.sync.on_search)
         files = reader.notes.indexed_files(row[0]) if row and not skipped else {}
         return SyncJob(workspace, settings, files, never_synced, skipped)
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
-    """A refresh to be done: the workspaces, those whose folders exist, and a job for each."""
+class RefreshStep:
+    """One workspace of a refresh: what is still to be synced, and how fresh it is afterwards."""
 
-    workspaces: tuple[Workspace, ...]
-    present: tuple[Workspace, ...]
-    jobs: tuple[SyncJob, ...]
+    job: SyncJob
+    todo: Plan | None
+    freshness: Freshness
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshReport:
-    """The workspaces that can be searched after a refresh, and how fresh they are."""
+class Refresh:
+    """The workspaces that a search covers, and what is to be synced before it."""
 
     roots: tuple[str, ...]
-    freshness: Freshness
+    notes: tuple[str, ...]
+    steps: tuple[RefreshStep, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is to be synced."""
+        return any(step.todo is not None for step in self.steps)
 
     def workspace_ids(self, reader: Reader) -> tuple[int, ...] | None:
         """Return the ids of the workspaces to search; None means everything."""
@@ -140,10 +145,16 @@ class RefreshReport:
         is_all = len(chosen) == len(indexed) and not reader.notes.fact_workspaces()
         return None if is_all else chosen
 
-    def freshness_in(self, reader: Reader) -> Freshness:
+    def freshness(self, reader: Reader) -> Freshness:
         """Return how fresh the state is that a reader sees."""
+        states = [step.freshness for step in self.steps]
         times = [at for _, root, _, at in reader.notes.workspaces() if root in self.roots and at]
-        return replace(self.freshness, synced_at=min(times, default=None))
+        return Freshness(
+            checked=bool(states) and all(state.checked for state in states),
+            pending=sum(state.pending for state in states),
+            synced_at=min(times, default=None),
+            note="; ".join([*self.notes, *(state.note for state in states if state.note)]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +162,7 @@ class SyncJob:
     """One sync of one workspace."""
 
     workspace: Workspace
-    settings: Config
+    settings: Settings
     files: dict[str, IndexedFile]
     never_synced: bool
     skipped: bool = False
@@ -160,16 +171,16 @@ class SyncJob:
     @property
     def chunk_settings(self) -> ChunkSettings:
         """How notes are cut into chunks."""
-        return ChunkSettings(self.settings["chunk.size"], self.settings["chunk.overlap"])
+        return ChunkSettings(self.settings.chunk.size, self.settings.chunk.overlap)
 
     def plan(self) -> Plan:
         """Compare the files with the index."""
-        extra = self.settings["scan.extra"] if self.workspace.conventional else ()
+        extra = self.settings.scan.extra if self.workspace.conventional else ()
         selection = Selection(
             self.workspace.path,
             conventional=self.workspace.conventional,
             include=(*self.workspace.include, *extra),
-            max_bytes=int(self.settings["scan.max_file_mb"] * 1e6),
+            max_bytes=int(self.settings.scan.max_file_mb * 1e6),
         )
         return plan(selection, self.files, self.chunk_settings)
 

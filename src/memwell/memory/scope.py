@@ -6,8 +6,9 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memwell.config import Config, load
-from memwell.config.settings import Value
+from memwell.config import load
+from memwell.config.fields import Value
+from memwell.config.settings import Settings
 from memwell.model import Viewer
 from memwell.store.contract.values import Workspace
 
@@ -16,7 +17,7 @@ from memwell.store.contract.values import Workspace
 class Scope:
     """The settings, workspaces, viewer and time that one call works with."""
 
-    settings: Config
+    settings: Settings
     workspace: Workspace | None
     """The workspace around the folder that the memory was opened in."""
     workspaces: tuple[Workspace, ...]
@@ -36,7 +37,7 @@ class Scope:
         """The time of the call as facts store it."""
         return self.now.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
-    def settings_for(self, workspace: Workspace) -> Config:
+    def settings_for(self, workspace: Workspace) -> Settings:
         """Return the settings of a workspace; only another one's are read from its file."""
         if workspace == self.workspace:
             return self.settings

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.ingest.sync import Progress, no_progress
-from memwell.memory.refresh import RefreshReport, WorkspaceSync
+from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
-from memwell.model import SearchResult
+from memwell.model import Freshness, SearchResult
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
@@ -22,7 +22,7 @@ from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import Workspace
-from memwell.store.fact_notes import find_facts_revision, scope_workspace, sync_facts
+from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
 
 if TYPE_CHECKING:
     from memwell.facts.service import NewFact
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memwell.search.why import Why
 
 
+T = TypeVar("T")
 NOTE, FACT = "note", "fact"
 _NEAREST_FACTS = 5
 """Facts that are compared with a new one: the nearest may be of another scope."""
@@ -54,6 +55,24 @@ class SearchTarget:
 
 
 ANY_TARGET = SearchTarget()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refreshed:
+    """How fresh the index is when a search begins."""
+
+    workspaces: Refresh
+    unembedded: int
+    problem: str = ""
+    """Why the facts could not be synced, if they could not."""
+
+    def freshness(self, reader: Reader) -> Freshness:
+        """Return how fresh the state is that a reader sees."""
+        freshness = self.workspaces.freshness(reader)
+        notes = [freshness.note] if freshness.note else []
+        if self.problem and self.problem not in freshness.note:
+            notes.append(self.problem)
+        return replace(freshness, unembedded=self.unembedded, note="; ".join(notes))
 
 
 class Searcher:
@@ -94,11 +113,22 @@ class Searcher:
 
         With a `passage`, the vector search looks for its embedding instead of the query's.
         """
-        refreshed = self._refresh(options, progress)
-        result = self._search_index(query, options, refreshed, target, passage)
+
+        def run(reader: Reader, refreshed: _Refreshed) -> SearchResult:
+            return search(
+                query,
+                options,
+                reader,
+                refreshed.freshness(reader),
+                self._filters(reader, refreshed.workspaces, target),
+                self._query_embedder(options, passage),
+                self._remote_search(target),
+            )
+
+        result = self._refresh_and(run, options, progress)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._rebuild_keyword_index() and not result.hits:
-            return self._search_index(query, options, refreshed, target, passage)
+            return self._refresh_and(run, options, progress)
         return result
 
     def search_each(self, query: str, many: Sequence[Options]) -> tuple[SearchResult, ...]:
@@ -106,25 +136,23 @@ class Searcher:
         if not many:
             return ()
         first = next((options for options in many if options.mode != WORDS), many[0])
-        refreshed = self._refresh(first, no_progress)
         embed = _embed_once(self._query_embedder(first))
-        with self._index.reading() as reader:
-            freshness = refreshed.freshness_in(reader)
-            filters = self._filters(reader, refreshed, ANY_TARGET)
+
+        def run(reader: Reader, refreshed: _Refreshed) -> tuple[SearchResult, ...]:
+            freshness = refreshed.freshness(reader)
+            filters = self._filters(reader, refreshed.workspaces, ANY_TARGET)
             return tuple(
                 search(query, options, reader, freshness, filters, embed) for options in many
             )
+
+        return self._refresh_and(run, first, no_progress)
 
     def why(self, query: str, path: str, options: Options) -> Why:
         """Explain at which rank a note is among the hits of a query, or why it is not."""
         from memwell.search.why import NOT_INDEXED, Why, why
 
-        with self._index.reading() as reader:
-            todo = self._sync.plan_refresh(self._scope.workspaces, reader)
-        refreshed = self._sync.refresh(todo)
-        self._index.ensure_keyword_index()
-        with self._index.reading() as reader:
-            ids = refreshed.workspace_ids(reader)
+        def run(reader: Reader, refreshed: _Refreshed) -> Why:
+            ids = refreshed.workspaces.workspace_ids(reader)
             for key, root, _, _ in reader.notes.workspaces():
                 inside = _path_in_workspace(path, Path(root))
                 note = reader.notes.note_id(key, inside)
@@ -133,24 +161,25 @@ class Searcher:
                     embed = self._query_embedder(options)
                     filters = Filters(workspaces=ids)
                     return why(query, inside, chunks, options, reader, filters, embed)
-        return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
+            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
 
-    def sync_facts(self, revision: int | None = None) -> None:
-        """Bring the facts that the viewer sees up to date in the index, from a known revision."""
+        return self._refresh_and(run, options, no_progress)
+
+    def sync_facts(self) -> None:
+        """Bring the facts that the viewer sees up to date in the index."""
         if self._facts.exists:
-            viewer, now = self._scope.viewer, self._scope.timestamp
-            sync_facts(self._index, self._facts, viewer, now, revision)
+            sync_facts(self._index, self._facts, self._scope.viewer, self._scope.timestamp)
 
     def find_near_fact(self, fact: NewFact) -> str | None:
         """Return the id of a fact of the same scope that says nearly the same, by its vector."""
         from memwell.facts.service import says_the_same
 
-        least = self._scope.settings["facts.duplicate_similarity"]
+        least = self._scope.settings.facts.duplicate_similarity
         if not self._facts.exists or least > 1 or not self._vectors().chain:
             return None
         self.sync_facts()
         vectors, viewer = self._vectors(), self._scope.viewer
-        vectors.catch_up(self._scope.settings["embedding.on_search"])
+        vectors.catch_up(self._scope.settings.embedding.on_search)
         scope = fact.scope or viewer.narrowest
         root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
         with self._index.reading() as reader:
@@ -169,28 +198,36 @@ class Searcher:
 
     # -- before the search -------------------------------------------------------------------------
 
-    def _refresh(self, options: Options, progress: Progress) -> RefreshReport:
-        """Bring the index in step with facts and files, and embed the few new chunks."""
-        with_vectors = options.mode != WORDS and bool(self._vectors().chain)
-        with self._index.reading() as reader:
-            revision = find_facts_revision(reader.notes, self._scope.viewer)
-            todo = self._sync.plan_refresh(self._scope.workspaces, reader)
-        problem = self._try_sync_facts(revision)
-        refreshed = self._sync.refresh(todo, progress)
-        freshness = refreshed.freshness
-        if problem and problem not in freshness.note:
-            note = "; ".join(filter(None, (freshness.note, problem)))
-            freshness = replace(freshness, note=note)
-        self._index.ensure_keyword_index()
-        if with_vectors:
-            left = self._vectors().catch_up(self._scope.settings["embedding.on_search"])
-            freshness = replace(freshness, unembedded=left)
-        return replace(refreshed, freshness=freshness)
+    def _refresh_and(
+        self, run: Callable[[Reader, _Refreshed], T], options: Options, progress: Progress
+    ) -> T:
+        """Bring the index in step, then run a search in one read transaction.
 
-    def _try_sync_facts(self, revision: int) -> str:
+        If there is nothing to do, the transaction that found this out also serves the search.
+        """
+        self._index.ensure_keyword_index()
+        viewer, now = self._scope.viewer, self._scope.timestamp
+        facts = read_fact_state(self._facts, viewer, now)
+        with self._index.reading() as reader:
+            workspaces = self._sync.plan_refresh(self._scope.workspaces, reader)
+            vectors = self._vectors() if options.mode != WORDS else None
+            unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
+            facts_synced = facts.is_synced(reader.notes, viewer)
+            cheap = unembedded <= self._scope.settings.embedding.on_search
+            if facts_synced and not workspaces.is_needed and not (unembedded and cheap):
+                return run(reader, _Refreshed(workspaces, unembedded))
+        problem = "" if facts_synced else self._try_sync_facts()
+        workspaces = self._sync.refresh(workspaces, progress)
+        self._index.ensure_keyword_index()
+        if vectors and vectors.chain:
+            unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
+        with self._index.reading() as reader:
+            return run(reader, _Refreshed(workspaces, unembedded, problem))
+
+    def _try_sync_facts(self) -> str:
         """Sync the facts; return why that failed where nothing can be written."""
         try:
-            self.sync_facts(revision)
+            self.sync_facts()
         except UNWRITABLE as error:  # the search answers from the index as it is
             return error.what
         return ""
@@ -207,30 +244,9 @@ class Searcher:
 
     # -- the search --------------------------------------------------------------------------------
 
-    def _search_index(
-        self,
-        query: str,
-        options: Options,
-        refreshed: RefreshReport,
-        target: SearchTarget,
-        passage: str,
-    ) -> SearchResult:
-        with self._index.reading() as reader:
-            return search(
-                query,
-                options,
-                reader,
-                refreshed.freshness_in(reader),
-                self._filters(reader, refreshed, target),
-                self._query_embedder(options, passage),
-                self._remote_search(target),
-            )
-
-    def _filters(
-        self, reader: Reader, refreshed: RefreshReport | None, target: SearchTarget
-    ) -> Filters:
+    def _filters(self, reader: Reader, workspaces: Refresh | None, target: SearchTarget) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        notes = refreshed.workspace_ids(reader) if refreshed else None
+        notes = workspaces.workspace_ids(reader) if workspaces else None
         valid_at = _parse_as_of(target.as_of) if target.as_of else None
         everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
         known = reader.notes.fact_workspaces()
@@ -255,11 +271,11 @@ class Searcher:
     def _remote_search(self, target: SearchTarget) -> RemoteSearch:
         """Return how the remote store is searched, if the settings name one and it can filter."""
         settings = self._scope.settings
-        if not settings["remote.base_url"] or target.kind == FACT or target.paths is not None:
+        if not settings.remote.base_url or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store
 
-        store = remote_store(settings)
+        store = remote_store(settings.remote)
         return store.begin if store else no_remote
 
 

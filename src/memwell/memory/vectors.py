@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memwell.config.load import Config
+from memwell.config.settings import Settings
 from memwell.embed.base import (
     Embedder,
     EmbeddingError,
@@ -49,7 +49,7 @@ class VectorIndex:
         self,
         index: Index,
         home: Path,
-        settings: Config,
+        settings: Settings,
         embedders: Mapping[str, Factory] | None = None,
         cache: Path | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class VectorIndex:
     @cached_property
     def cache(self) -> VectorCache:
         """Vectors by text."""
-        most = int(self._settings["embedding.cache_mb"] * 1e6)
+        most = int(self._settings.embedding.cache_mb * 1e6)
         if self._cache_file is None:
             return self._index.cache(most)
         from memwell.store.sqlite import cache
@@ -222,14 +222,18 @@ class VectorIndex:
             return reader.spaces.count_waiting(space)
 
     def _count_unembedded(self) -> int:
-        """Count the chunks that cannot be found by meaning as things are."""
         with self._index.reading() as reader:
-            live = reader.spaces.live()
-            return reader.spaces.count_waiting(live) if live else reader.total
+            return self.count_unembedded(reader)
+
+    @staticmethod
+    def count_unembedded(reader: Reader) -> int:
+        """Count the chunks that vector search cannot find yet."""
+        live = reader.spaces.live()
+        return reader.spaces.count_waiting(live) if live else reader.total
 
     def _drop_old_spaces(self) -> None:
         """Delete spaces that were retired longer ago than they are to be kept."""
-        days = self._settings["embedding.keep_days"]
+        days = self._settings.embedding.keep_days
         before = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
         with self._index.reading() as reader:
             old = [s for s in reader.spaces.all() if s.retired_at and s.retired_at < before]

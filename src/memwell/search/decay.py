@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from memwell.config.sections import SearchSettings
 from memwell.search.time_expressions import Period
 
-DECAYS = (RELATIVE, PLAIN, OFF) = ("relative", "plain", "off")
+RELATIVE, PLAIN, OFF = "relative", "plain", "off"
 OUTSIDE, LIKELY_OUTSIDE, UNDATED = 0.3, 0.75, 0.75
 ABOUT_AS_WELL = 0.5
 """Of the best relevance, what makes a passage one that age is counted from."""
@@ -33,8 +34,8 @@ class Decay:
     today: dt.date | None = None
     """None where nobody can say: then nothing ages, and of the times that a query speaks of
     only those count that do not depend on it."""
-    half_life: float = 30.0
-    least: float = 0.75
+    half_life: float = SearchSettings.half_life
+    least: float = SearchSettings.decay_floor
     evergreen: tuple[str, ...] = ()
     """Globs on paths; * also crosses folders."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from memwell.config.sections import SearchSettings
 from memwell.model import Hit, Trace
 from memwell.search.diversify import Similarity, cluster, jaccard, mmr, word_set
 from memwell.search.fuse import WORDS
@@ -16,7 +17,7 @@ from memwell.search.retrieve import Candidate, EmbeddedQuery
 from memwell.store.contract.index import Reader
 
 DIVERSITIES = (OFF, MMR, CLUSTER) = ("off", "mmr", "cluster")
-SIMILARITIES = (BY_WORDS, BY_VECTORS) = ("words", "vectors")
+BY_WORDS, BY_VECTORS = "words", "vectors"
 NEAR_COPY = 0.8
 """Of the words of two passages, the share they have in common from which on one is a copy."""
 
@@ -26,10 +27,10 @@ class Diversity:
     """Whether, and how, hits are to differ."""
 
     method: str = OFF
-    balance: float = 0.7
+    balance: float = SearchSettings.mmr_lambda
     """With mmr: 1 is relevance alone, 0 is difference alone."""
     similarity: str = BY_WORDS
-    near: float = 0.8
+    near: float = SearchSettings.cluster_similarity
     """With cluster: from which similarity on hits are one group."""
 
 

@@ -24,6 +24,7 @@ from functools import cached_property
 from heapq import nlargest
 from math import fsum, inf, sqrt
 
+from memwell.config.sections import SearchSettings
 from memwell.model import LegScore
 from memwell.search.normalise import (
     min_max,
@@ -36,10 +37,10 @@ from memwell.search.normalise import (
 WORDS, MEANING, LIFT = "words", "meaning", "lift"
 PLACES = (4, 5, 6)
 POOL = 100
-"""Of what each leg brought, so many of the best decide what is usual."""
+"""Chunks that each leg contributes at least; so many of the best decide what is usual."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
-WORDS_WEIGHT, SLOPE, USUAL_STANDING = 0.4, 0.08, 3.5
+SLOPE, USUAL_STANDING = 0.08, 3.5
 LEAST_WEIGHT, MOST_WEIGHT = 0.05, 0.8
 ENOUGH, SHARPNESS = 0.45, 3
 """The constants of `standard`: see docs/ranking.md."""
@@ -80,11 +81,11 @@ class Fusion:
     """How to fuse: the method and what it takes."""
 
     method: str = STANDARD
-    vector_weight: float = 0.7
-    text_weight: float = 0.3
-    rrf_k: float = 60.0
-    normaliser: str = "saturation"
-    words_weight: float = WORDS_WEIGHT
+    vector_weight: float = SearchSettings.vector_weight
+    text_weight: float = SearchSettings.text_weight
+    rrf_k: float = SearchSettings.rrf_k
+    normaliser: str = SearchSettings.normaliser
+    words_weight: float = SearchSettings.words_weight
     """Of words, in standard, where nothing speaks for more or less."""
 
     def weight(self, leg: str) -> float:
@@ -195,7 +196,9 @@ def _standard(
     ]
 
 
-def weight_of_words(standing: float, coverage: float, usual: float = WORDS_WEIGHT) -> float:
+def weight_of_words(
+    standing: float, coverage: float, usual: float = SearchSettings.words_weight
+) -> float:
     """Return the weight of the words, given how telling each leg's best score is."""
     weight = usual - SLOPE * (standing - USUAL_STANDING)
     weight = min(MOST_WEIGHT, max(LEAST_WEIGHT, weight))

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
 from memwell.model import HYPOTHETICAL, Hit, SearchResult
 from memwell.search.fuse import MEANING, WORDS
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Settings
     from memwell.llm.base import Chat
     from memwell.llm.budget import Budget
     from memwell.store.contract.index import Index
@@ -67,14 +68,14 @@ def merge_results(results: Sequence[SearchResult]) -> SearchResult:
     return plain
 
 
-def describe_model(values: Mapping[str, Any]) -> str:
+def describe_model(settings: Settings) -> str:
     """Return the name of the model that writes answers; an error says what is missing."""
-    if not _has_vectors(values):
+    if not _has_vectors(settings):
         raise MemwellError(
             "HyDE searches by embedding, and embeddings are switched off",
             "Set embedding.chain to minilm and search.mode to hybrid",
         )
-    chat = _chat(values)
+    chat = _chat(settings)
     if chat is None:
         raise MemwellError(
             "No language model is named that could write a hypothetical answer",
@@ -83,20 +84,20 @@ def describe_model(values: Mapping[str, Any]) -> str:
     return f"{chat.name}:{chat.model}"
 
 
-def is_enabled(values: Mapping[str, Any]) -> bool:
+def is_enabled(settings: Settings) -> bool:
     """Whether the settings ask for hypothetical answers and vectors can be searched by them."""
-    return bool(values["search.hyde_enabled"] and _has_vectors(values))
+    return bool(settings.search.hyde_enabled and _has_vectors(settings))
 
 
-def _has_vectors(values: Mapping[str, Any]) -> bool:
-    return bool(values["embedding.chain"] and values["search.mode"] != WORDS)
+def _has_vectors(settings: Settings) -> bool:
+    return bool(settings.embedding.chain and settings.search.mode != WORDS)
 
 
-def _chat(values: Mapping[str, Any]) -> Chat | None:
+def _chat(settings: Settings) -> Chat | None:
     from memwell.llm.registry import model_for
 
-    wait = min(values["llm.timeout"], LONGEST_WAIT)
-    return model_for(values, "search.hyde_model", timeout=wait, total=wait)
+    wait = min(settings.llm.timeout, LONGEST_WAIT)
+    return model_for(settings.llm, settings.search.hyde_model, "search.hyde_model", seconds=wait)
 
 
 def _new_hits(found: Iterable[Hit], known: Iterable[Hit]) -> list[Hit]:
@@ -117,7 +118,7 @@ def _overlap(one: Hit, other: Hit) -> bool:
 
 def find_hypothetical_answer(
     message: str,
-    values: Mapping[str, Any],
+    settings: Settings,
     folder: Path,
     index: Index,
     notify: Callable[[str], None],
@@ -132,8 +133,8 @@ def find_hypothetical_answer(
     from memwell.llm.log import budget_of
 
     try:
-        if chat := _chat(values):
-            budget = budget or budget_of(values, notify)
+        if chat := _chat(settings):
+            budget = budget or budget_of(settings, notify)
             return _ask_model(message, budget.wrap(chat), folder, index)
         notify("search.hyde_enabled is on, but no language model is named: set llm.default")
     except LlmError as error:

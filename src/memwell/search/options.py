@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from memwell.config.load import Config
+from memwell.config.sections import SearchSettings
 from memwell.errors import MemwellError
 from memwell.search.decay import Decay
 from memwell.search.dedupe import DIVERSITIES, Diversity
@@ -17,7 +17,7 @@ MOST_HITS = 100_000
 
 
 def search_options(
-    settings: Config,
+    settings: SearchSettings,
     *,
     k: int | None = None,
     min_score: float | None = None,
@@ -33,30 +33,30 @@ def search_options(
     Where `today` is not known nothing ages.
     """
     options = Options(
-        k=settings["search.k"] if k is None else k,
-        min_score=settings["search.min_score"] if min_score is None else min_score,
-        mode=mode or settings["search.mode"],
+        k=settings.k if k is None else k,
+        min_score=settings.min_score if min_score is None else min_score,
+        mode=mode or settings.mode,
         fusion=Fusion(
-            fusion or settings["search.fusion"],
-            settings["search.vector_weight"],
-            settings["search.text_weight"],
-            settings["search.rrf_k"],
-            settings["search.normaliser"],
-            settings["search.words_weight"],
+            fusion or settings.fusion,
+            settings.vector_weight,
+            settings.text_weight,
+            settings.rrf_k,
+            settings.normaliser,
+            settings.words_weight,
         ),
         diversity=Diversity(
-            diversity or settings["search.diversity"],
-            settings["search.mmr_lambda"],
-            settings["search.similarity"],
-            settings["search.cluster_similarity"],
+            diversity or settings.diversity,
+            settings.mmr_lambda,
+            settings.similarity,
+            settings.cluster_similarity,
         ),
-        multiplier=settings["search.candidate_multiplier"],
+        multiplier=settings.candidate_multiplier,
         decay=Decay(
-            settings["search.decay"],
+            settings.decay,
             today,
-            settings["search.half_life"],
-            settings["search.decay_floor"],
-            tuple(settings["search.evergreen"]),
+            settings.half_life,
+            settings.decay_floor,
+            settings.evergreen,
         ),
         context=context or NO_CONTEXT,
         explain=explain,

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from memwell.config.sections import SearchSettings
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
 from memwell.search.dedupe import Diversity, Selected, select
-from memwell.search.fuse import Fusion, fuse
+from memwell.search.fuse import POOL, Fusion, fuse
 from memwell.search.highlight import Highlighter
 from memwell.search.parse import Parsed, parse, without_quotes
 from memwell.search.remote_merge import RemoteSearch, interleave, no_remote
@@ -43,8 +44,6 @@ from memwell.store.contract.query import Filters, Word, WordQuery
 from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 ANYWHERE = Filters()
-POOL = 100
-"""Chunks that each leg contributes at least."""
 CONTEXTS = (NO_CONTEXT, NEIGHBOURS, SECTION) = ("none", "neighbours", "section")
 _SURE = 0.8
 """Of the words for an event, what a passage must cover to be the one that dates it."""
@@ -54,12 +53,12 @@ _SURE = 0.8
 class Options:
     """How many hits, above which relevance, by which legs and how fused."""
 
-    k: int = 6
+    k: int = SearchSettings.k
     min_score: float = 0.0
     mode: str = HYBRID
     fusion: Fusion = field(default_factory=Fusion)
     diversity: Diversity = field(default_factory=Diversity)
-    multiplier: int = 4
+    multiplier: int = SearchSettings.candidate_multiplier
     """Candidates to choose each hit from, where that is more than the pool."""
     decay: Decay = field(default_factory=Decay)
     context: str = NO_CONTEXT

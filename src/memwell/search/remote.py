@@ -12,26 +12,24 @@ from concurrent.futures import Future
 from typing import Any
 from urllib.parse import quote
 
-from memwell.config.load import Config
+from memwell.config.providers import OPENAI_URL, RemoteSettings
 from memwell.embed.base import EmbeddingError
 from memwell.model import Hit, Leg
 from memwell.net.client import JsonClient
 from memwell.net.responses import SettingNames
 from memwell.search.remote_merge import REMOTE, RemoteResult
 
-_VENDOR = "https://api.openai.com/v1"
 _SECTION = SettingNames("remote", "MEMWELL_REMOTE_KEY")
 _MOST_HITS = 50
 """What the protocol lets one ask for."""
 _MOST_BYTES = 16 * 1024 * 1024
 
 
-def remote_store(settings: Config) -> RemoteStore | None:
+def remote_store(settings: RemoteSettings) -> RemoteStore | None:
     """Return the store that the settings name, if they do."""
-    base_url, store = settings["remote.base_url"], settings["remote.vector_store"]
-    if not (base_url and store):
+    if not (settings.base_url and settings.vector_store):
         return None
-    return RemoteStore(base_url, store, settings["remote.key"], settings["remote.timeout"])
+    return RemoteStore(settings.base_url, settings.vector_store, settings.key, settings.timeout)
 
 
 class RemoteStore:
@@ -43,7 +41,7 @@ class RemoteStore:
         self._service = JsonClient(
             base_url,
             key,
-            vendor=_VENDOR,
+            vendor=OPENAI_URL,
             header="Authorization",
             scheme="Bearer ",
             settings=_SECTION,

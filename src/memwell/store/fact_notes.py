@@ -9,6 +9,7 @@ the truth: the index follows its revisions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from memwell.model import Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
@@ -27,24 +28,35 @@ def scope_workspace(scope: str, target: str, *, former: bool = False) -> str:
     return f"{FACT_WORKSPACE}{SUPERSEDED_PREFIX if former else ''}{scope}:{target}"
 
 
-def find_facts_revision(notes: Notes, viewer: Viewer) -> int:
-    """Return the fact revision that the facts of a viewer were last synced to."""
-    return min(notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes)
+@dataclass(frozen=True, slots=True)
+class FactState:
+    """The state of a viewer's facts: their last revision, and whether any has expired."""
+
+    revision: int = 0
+    has_expired: bool = False
+
+    def is_synced(self, notes: Notes, viewer: Viewer) -> bool:
+        """Whether an index shows exactly these facts."""
+        return not self.has_expired and self.revision <= _synced_revision(notes, viewer)
 
 
-def sync_facts(
-    index: Index, store: FactStore, viewer: Viewer, now: str, behind: int | None = None
-) -> None:
-    """Bring the facts that a viewer sees up to date in an index.
+def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
+    """Return the state of the facts that a viewer sees."""
+    revision = store.revision() if store.exists else 0
+    if not revision:
+        return FactState()
+    with store.for_viewer(viewer) as facts:
+        expired = facts.find(FactFilter(expired_before=now, superseded=True), 1)
+    return FactState(revision, bool(expired))
 
-    `behind` is the revision that they were last synced to, if the caller has read it.
-    """
+
+def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
+    """Bring the facts that a viewer sees up to date in an index."""
     last = store.revision()
     if not last:
         return
-    if behind is None:
-        with index.reading() as reader:
-            behind = find_facts_revision(reader.notes, viewer)
+    with index.reading() as reader:
+        behind = _synced_revision(reader.notes, viewer)
     with store.for_viewer(viewer) as facts:
         changed, gone = facts.changed_since(behind) if behind < last else ([], [])
         expired = facts.find(FactFilter(expired_before=now, superseded=True))
@@ -58,6 +70,11 @@ def sync_facts(
         for fact in shown:
             _put(notes, fact)
         notes.set_facts_revision([scope_workspace(*scope) for scope in viewer.scopes], last)
+
+
+def _synced_revision(notes: Notes, viewer: Viewer) -> int:
+    """Return the fact revision that the facts of a viewer were last synced to."""
+    return min(notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes)
 
 
 def remove_facts(index: Index, ids: Sequence[str]) -> None:

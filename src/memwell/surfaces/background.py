@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport

@@ -8,7 +8,7 @@ from memwell import config
 from memwell.errors import ConfigError
 
 
-def load(tmp_path: Path, text: str = "", **environment: str) -> config.Config:
+def load(tmp_path: Path, text: str = "", **environment: str) -> config.Settings:
     (tmp_path / "memwell.toml").write_text(text)
     return config.load(tmp_path, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
 
@@ -19,24 +19,27 @@ def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path
         "[search]\nk = 3\nmin_score = 0.1\n[chunk]\nsize = 300\n"
     )
     loaded = load(tmp_path, "[search]\nk = 4\nmin_score = 0.2\n", MEMWELL_SEARCH_K="5")
-    assert (loaded["search.k"], loaded["search.min_score"], loaded["chunk.size"]) == (5, 0.2, 300)
+    assert (loaded.search.k, loaded.search.min_score, loaded.chunk.size) == (5, 0.2, 300)
     assert loaded.origins["search.k"] == "$MEMWELL_SEARCH_K"
     assert loaded.origins["chunk.size"].endswith("user/memwell.toml")
-    assert loaded.origins["agent"] == "default"
+    assert loaded.origin("agent") == "default"
 
 
 def test_values_come_from_the_environment_where_they_say_so(tmp_path: Path) -> None:
     loaded = load(
         tmp_path, 'agent = "a-${WHO}"\n[scan]\nextra = ["${DIR}/*.md"]\n', WHO="wren", DIR="docs"
     )
-    assert loaded["agent"] == "a-wren"
-    assert loaded["scan.extra"] == ("docs/*.md",)
+    assert loaded.agent == "a-wren"
+    assert loaded.scan.extra == ("docs/*.md",)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[search]\nkk = 3\n", r"sets search\.kk, which is no setting\. Did you mean search\.k\?"),
+        (
+            "[search]\nkk = 3\n",
+            r"sets search\.kk, which is not a setting\. Did you mean search\.k\?",
+        ),
         ("[chunk]\nsizes = 3\n", r"Did you mean chunk\.size\?"),
         (
             "[search]\nk = 'six'\n",
@@ -67,8 +70,8 @@ def test_what_makes_no_sense_is_refused_with_the_value_and_the_remedy(
 def test_the_environment_is_checked_too(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\$MEMWELL_SEARCH_K"):
         load(tmp_path, MEMWELL_SEARCH_K="many")
-    assert load(tmp_path, MEMWELL_SYNC_ON_SEARCH="off")["sync.on_search"] is False
-    assert load(tmp_path, MEMWELL_SCAN_EXTRA="a.md, docs/*.md")["scan.extra"] == (
+    assert load(tmp_path, MEMWELL_SYNC_ON_SEARCH="off").sync.on_search is False
+    assert load(tmp_path, MEMWELL_SCAN_EXTRA="a.md, docs/*.md").scan.extra == (
         "a.md",
         "docs/*.md",
     )

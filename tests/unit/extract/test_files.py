@@ -538,5 +538,5 @@ def test_a_workspace_cannot_have_notes_sent_away(workspace: Path, write: Write) 
         "search.hyde_enabled = true",
     ):
         write("memwell.toml", line + "\n")
-        with pytest.raises(ConfigError, match="holds for all workspaces"):
+        with pytest.raises(ConfigError, match="applies to all workspaces"):
             ingest(workspace)

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from memwell.config.providers import GeminiChatSettings, LlmSettings, OpenAIChatSettings
+from memwell.config.settings import Settings
 from memwell.embed.batch import RetryPolicy
 from memwell.errors import MemwellError
 from memwell.facts.service import CATEGORIES
@@ -510,14 +512,12 @@ def test_no_answer_is_asked_for_without_a_limit(server: Server) -> None:
 
 
 def test_a_model_by_name(server: Server) -> None:
-    settings = {
-        "default": "x",
-        "timeout": 7.0,
-        "openai.base_url": server.url,
-        "openai.key": "",
-        "gemini.base_url": server.url,
-        "gemini.key": KEY,
-    }
+    settings = LlmSettings(
+        default="x",
+        timeout=7.0,
+        openai=OpenAIChatSettings(base_url=server.url),
+        gemini=GeminiChatSettings(base_url=server.url, key=KEY),
+    )
     for name, provider, model in (
         ("openai:llama3.2:3b", "openai", "llama3.2:3b"),
         (" gemini : models/gemini-2.5-flash ", "gemini", "gemini-2.5-flash"),
@@ -534,8 +534,8 @@ def test_a_model_by_name(server: Server) -> None:
 @pytest.mark.parametrize("name", ["", "openai", "openai:", ":gpt-5", "other:model", "gpt-5-mini"])
 def test_a_name_that_is_none_is_shown_with_those_that_are(name: str) -> None:
     with pytest.raises(LlmUnavailable) as caught:
-        create_chat(name, {}, setting="search.hyde_model")
-    assert caught.value.what == f"search.hyde_model = {name!r} names no language model"
+        create_chat(name, LlmSettings(), setting="search.hyde_model")
+    assert caught.value.what == f"search.hyde_model = {name!r} does not name a language model"
     assert "openai:MODEL or gemini:MODEL" in caught.value.remedy
 
 
@@ -666,16 +666,23 @@ def test_a_call_that_is_interrupted_is_logged() -> None:
 # The log.
 
 
-def values(file: Path, **changed: object) -> dict[str, object]:
-    held = {"llm.log": str(file), "llm.max_calls": 9, "llm.max_tokens": 9_000}
-    return {**held, "llm.openai.key": KEY, "embedding.openai.key": OTHER_KEY, **changed}
+def log_settings(file: Path, max_tokens: int = 9_000) -> Settings:
+    return Settings().with_overrides(
+        {
+            "llm.log": str(file),
+            "llm.max_calls": 9,
+            "llm.max_tokens": max_tokens,
+            "llm.openai.key": KEY,
+            "embedding.openai.key": OTHER_KEY,
+        }
+    )
 
 
 def test_the_log_holds_what_was_sent_and_answered_and_no_key(
     server: Server, kind: Kind, tmp_path: Path
 ) -> None:
     file, notices = tmp_path / "llm.jsonl", list[str]()
-    chat = budget_of(values(file), notices.append).wrap(kind.at(server.url))
+    chat = budget_of(log_settings(file), notices.append).wrap(kind.at(server.url))
     hostile = f"half a \ud83d, {KEY} and {OTHER_KEY}"
     server.script = [says(f"You sent {KEY}"), status(401, {"message": f"Wrong key {KEY}"})]
     chat.complete(SYSTEM, hostile, max_tokens=50)
@@ -707,7 +714,7 @@ def test_a_log_that_cannot_be_written_is_said_once(
 ) -> None:
     notices: list[str] = []
     for file in (tmp_path / "gone" / "llm.jsonl", tmp_path):
-        chat = budget_of(values(file), notices.append).wrap(kind.at(server.url))
+        chat = budget_of(log_settings(file), notices.append).wrap(kind.at(server.url))
         assert [told(chat).text, told(chat).text] == [FACT, FACT]
     gone, folder = notices
     assert gone == f"llm.log = '{tmp_path}/gone/llm.jsonl' cannot be written: " + os.strerror(2)
@@ -717,7 +724,7 @@ def test_a_log_that_cannot_be_written_is_said_once(
 def test_threads_and_commands_share_a_log(server: Server, kind: Kind, tmp_path: Path) -> None:
     file = tmp_path / "llm.jsonl"
     server.usually = says("long " * 5_000)
-    budgets = [budget_of(values(file, **{"llm.max_tokens": 10**6}), print) for _ in range(2)]
+    budgets = [budget_of(log_settings(file, 10**6), print) for _ in range(2)]
     chats = [budget.wrap(kind.at(server.url)) for budget in budgets]
     threads = [threading.Thread(target=told, args=[chat]) for chat in chats * 4]
     for thread in threads:

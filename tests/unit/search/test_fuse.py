@@ -147,7 +147,7 @@ def test_relevance_by_hand() -> None:
 
 
 def test_what_words_bring_where_meaning_is_silent_is_not_dropped() -> None:
-    assert relevance(None, 0.0) > config.load(None, {})["search.min_score"]
+    assert relevance(None, 0.0) > config.load(None, {}).search.min_score
 
 
 @given(above=st.none() | st.floats(-1e6, 1e6), covered=st.none() | st.floats(-1e6, 1e6))

@@ -226,7 +226,7 @@ def test_the_time_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.today({}) == dt.date.today()
     assert config.today({"MEMWELL_NOW": "2026-02-10"}) == TODAY
     assert config.today({"MEMWELL_NOW": "2026-02-10T23:59"}) == TODAY
-    with pytest.raises(ConfigError, match=r"MEMWELL_NOW = 'soon' is no time"):
+    with pytest.raises(ConfigError, match=r"MEMWELL_NOW = 'soon' is not a time"):
         config.today({"MEMWELL_NOW": "soon"})
 
 

@@ -70,10 +70,12 @@ class PostgresNotes(Notes):
 
     @override
     def fact_workspaces(self) -> dict[str, int]:
-        return dict(
-            self._session.rows(
-                f"SELECT root, id FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
-            )
+        return {root: key for root, key, _ in self._fact_workspace_rows()}
+
+    def _fact_workspace_rows(self) -> list[tuple[str, int, str | None]]:
+        """Return name, id and revision of every fact workspace; a reader asks for them once."""
+        return self._session.rows(
+            f"SELECT root, id, synced_at FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
         )
 
     @override
@@ -102,11 +104,8 @@ class PostgresNotes(Notes):
 
     @override
     def facts_revision(self, root: str) -> int:
-        found = self._session.value(
-            f"SELECT synced_at FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s",
-            root=root,
-        )
-        return int(found or 0)
+        revisions = {name: revision for name, _, revision in self._fact_workspace_rows()}
+        return int(revisions.get(root) or 0)
 
     @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:

@@ -15,8 +15,8 @@ def config_command(
     name: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
     """Show every setting, its value, where that comes from, and why the default is what it is."""
-    from memwell.config.load import setting_named, to_toml
-    from memwell.config.settings import SETTINGS
+    from memwell.config.fields import to_toml
+    from memwell.config.settings import SETTINGS, setting_named
 
     with open_memory(workspace, agent) as memory:
         settings = memory.settings
@@ -24,8 +24,8 @@ def config_command(
     if as_json:
         rows = {
             setting.name: {
-                "value": settings.visible(setting),
-                "origin": settings.origins[setting.name],
+                "value": setting.get_masked(settings),
+                "origin": settings.origin(setting.name),
                 "default": setting.default,
                 "variable": setting.variable,
                 "reason": setting.reason,
@@ -35,7 +35,7 @@ def config_command(
         print_json({"settings": rows})
         return
     for setting in chosen:
-        value, origin = to_toml(settings.visible(setting)), settings.origins[setting.name]
+        value, origin = to_toml(setting.get_masked(settings)), settings.origin(setting.name)
         click.echo(f"{click.style(setting.name, bold=True)} = {value}  ({origin})")
         click.echo(f"    {setting.reason}")
 

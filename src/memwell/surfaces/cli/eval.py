@@ -196,7 +196,7 @@ def _thresholds(texts: Sequence[str], k: int, own: bool) -> list[Threshold]:
 
 
 def _visible(settings: Mapping[str, str]) -> str:
-    from memwell.config.load import setting_named
+    from memwell.config.settings import setting_named
 
     return ", ".join(
         f"{name}={'***' if setting_named(name).secret else value}"
@@ -245,7 +245,7 @@ def _measure_set(
     used, runs = "", {}
     for label, changed in _runs(settings, mode, recalling).items():
         held = config.load(None, {**os.environ, **environment_settings(changed)})
-        chosen = held["search.mode"]
+        chosen = held.search.mode
         used = used or chosen
         with progress_bar("embedding") as embedding, progress_bar(label) as progress:
             runs[label] = evaluate_memory(
@@ -287,7 +287,7 @@ def _measure_cases(
         with _environment(environment_settings(changed)), open_memory(workspace, agent) as memory:
             if not runs:
                 check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
-            used = used or memory.settings["search.mode"]
+            used = used or memory.settings.search.mode
             asked.append(NoteSearch(_searching(memory, recalling)))
             with progress_bar(label) as progress:
                 runs[label] = evaluate_cases(dataset, asked[-1], progress, k)

@@ -53,7 +53,7 @@ def ingest_files_command(
     with open_memory(str(root), agent, user=user, session=session) as memory:
         with progress_bar("Reading") as progress:
             report = memory.ingest_files(root, paths=named, dry_run=dry_run, progress=progress)
-        wanted = ", ".join(named or memory.settings["ingest.paths"])
+        wanted = ", ".join(named or memory.settings.ingest.paths)
     if as_json:
         print_json(report)
     else:

@@ -48,8 +48,8 @@ def copy_command(
     from memwell.surfaces.cli.progress import progress_bar
 
     held, home = config.load(None), config.home_folder()
-    backend = BackendSetting(held["vectors.backend"], held["vectors.lance_uri"])
-    whose = tenant or held["store.tenant"]
+    backend = BackendSetting(held.vectors.backend, held.vectors.lance_uri)
+    whose = tenant or held.store.tenant
     done = copy_memory(
         open_location(source, whose, home, backend, is_there=True),
         open_location(target, whose, home, backend, is_there=False),

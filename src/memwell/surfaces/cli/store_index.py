@@ -33,12 +33,12 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
     from memwell.store.factory import get_server
 
     held = config.load(None)
-    if not held["store.url"]:
+    if not held.store.url:
         raise ConfigError(
             "store.url is not set: indexes of their own are for a memory on a server",
             "Name it: memwell --store postgresql://OWNER@HOST/DATABASE store index",
         )
-    server = get_server(held["store.url"], held["store.tenant"])  # says so if the driver is missing
+    server = get_server(held.store.url, held.store.tenant)  # says so if the driver is missing
     from memwell.store.postgres.agent_indexes import SMALLEST
     from memwell.store.postgres.build_indexes import build
 

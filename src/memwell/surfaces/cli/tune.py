@@ -15,8 +15,8 @@ from memwell.surfaces.cli.eval import listing
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from memwell.config.load import Config
-    from memwell.evaluate.tune import Settings, Tuning
+    from memwell.config.settings import Settings
+    from memwell.evaluate.tune import Overrides, Tuning
 
 NOTHING_BETTER = 1
 
@@ -72,16 +72,16 @@ class _TuneRun:
     name: str
     notes: int
     tuning: Tuning
-    held: Config
+    held: Settings
     workspace: Path | None
 
     @property
-    def changes(self) -> Settings:
+    def changes(self) -> Overrides:
         """The settings to write: those that are other than now, if that is better."""
         if not self.tuning.better:
             return {}
         chosen = self.tuning.chosen.items()
-        return {name: value for name, value in chosen if value != self.held[name]}
+        return {name: value for name, value in chosen if value != self.held.get(name)}
 
     @property
     def file(self) -> Path:
@@ -111,7 +111,7 @@ def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _
         check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
         asked = NoteSearchEach(lambda query, most, ways: memory.search_with(query, ways, k=most))
         with progress_bar("tuning") as progress:
-            tuning = tune(fitting, held_back, candidates(held.__getitem__), asked, progress, k)
+            tuning = tune(fitting, held_back, candidates(held.get), asked, progress, k)
         notes = len({note for case in cases for note in case.notes})
         tuned = _TuneRun(file.name, notes, tuning, held, memory.workspace)
     for caveat, count in asked.caveats.items():
@@ -119,17 +119,17 @@ def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _
     return tuned
 
 
-def _check_fused(held: Config) -> None:
+def _check_fused(held: Settings) -> None:
     """Say so where words and meaning are not asked together, and no weight has an effect."""
     for name, missing, remedy in (
-        ("search.mode", held["search.mode"] != "hybrid", 'Set it to "hybrid"'),
-        ("embedding.chain", not held["embedding.chain"], 'Name a provider, such as "minilm"'),
+        ("search.mode", held.search.mode != "hybrid", 'Set it to "hybrid"'),
+        ("embedding.chain", not held.embedding.chain, 'Name a provider, such as "minilm"'),
     ):
         if missing:
-            from memwell.config.load import to_toml
+            from memwell.config.fields import to_toml
 
             raise MemwellError(
-                f"{name} = {to_toml(held[name])} ({held.origins[name]}): words and meaning are not"
+                f"{name} = {to_toml(held.get(name))} ({held.origin(name)}): words and meaning are not"
                 " fused, so there is nothing to tune",
                 remedy,
             )
@@ -161,7 +161,7 @@ def _print_figures(tuned: _TuneRun) -> None:
 
 
 def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
-    from memwell.config.load import to_toml
+    from memwell.config.fields import to_toml
 
     tuning = tuned.tuning
     if not tuning.best:
@@ -174,12 +174,12 @@ def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
     click.echo(f"\nThe best is better on the queries held back{chance}.")
     click.echo(f"{'Written' if written else 'Would be written'} to {tuned.file}:")
     for name, value in tuned.changes.items():
-        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.held[name])})")
+        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.held.get(name))})")
     for variable in tuned.overriding:
         click.echo(f"${variable} is set and stronger than the file: unset it", err=True)
 
 
-def _shown(settings: Settings) -> str:
+def _shown(settings: Overrides) -> str:
     """Return settings in a line, without what they all begin with."""
     return " ".join(f"{name.removeprefix('search.')}={value}" for name, value in settings.items())
 

@@ -114,7 +114,7 @@ def _by_rule(said: Sequence[Message]) -> list[_FoundFact]:
 
 
 def _has_model() -> bool:
-    return bool(config.load(None)["llm.default"].strip())
+    return bool(config.load(None).llm.default.strip())
 
 
 def _by_model(
@@ -132,15 +132,15 @@ def _by_model(
     if len(text) > _MOST_FOR_THE_MODEL:
         done.notices.append(f"by rule: {len(text)} characters are too many for the model")
         return None
-    settings = memory.settings
+    llm = memory.settings.llm
     try:
-        chat = model_for(settings.values, "llm.default", timeout=seconds, total=seconds)
+        chat = model_for(llm, seconds=seconds)
     except LlmUnavailable as error:
         done.notices.append(f"by rule: {error}")
         return None
     if chat is None:
         return None
-    budget = Budget(settings["llm.max_calls"], settings["llm.max_tokens"])
+    budget = Budget(llm.max_calls, llm.max_tokens)
     reader = FactExtractor(_MOST_FOR_THE_MODEL, 0, budget.wrap(chat))
     facts = reader.read("what the user said to an assistant", text)
     if troubles := [*reader.failures, *reader.notices]:

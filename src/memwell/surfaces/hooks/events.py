@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memwell.errors import MemwellError
 
 if TYPE_CHECKING:
-    from memwell.config.settings import Value
+    from memwell.config.fields import Value
     from memwell.memory import Memory
 
 PROMPT, SESSION_START, STOP, SESSION_END = (

@@ -19,7 +19,7 @@ from memwell.surfaces.hook_socket import Request, ask_server
 from memwell.surfaces.hooks.events import PROMPT, SESSION_START, Event, HookTarget
 
 if TYPE_CHECKING:
-    from memwell.config.settings import Value
+    from memwell.config.fields import Value
     from memwell.memory import Memory
     from memwell.model import Fact
 
@@ -58,7 +58,7 @@ def _recall_for_prompt(event: Event, place: HookTarget, seconds: float, budget: 
     message = event.prompt[:_LONGEST_PROMPT]
     folder, only_there = place.folder(event)
     request = Request(message, budget, place.user, event.session, str(folder), only_there)
-    agent = place.agent or config.load(None)["agent"]
+    agent = place.agent or config.load(None).agent
     wait = min(seconds / 2, _LONGEST_WAIT)
     answer = ask_server(config.home_folder(), agent, request, wait)
     if answer is not None and isinstance(answer.get("block"), str):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from memwell.config.settings import Value
+from memwell.config.fields import Value
 from memwell.files import make_private_folder, private_file
 from memwell.memory import Memory
 from memwell.surfaces.background import SERVER_SETTINGS

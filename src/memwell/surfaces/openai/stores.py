@@ -168,6 +168,6 @@ class VectorStores:
 
 def _strategy() -> ChunkingStrategy:
     """Return how files are cut, whatever else was asked for."""
-    settings = config.load(None)
-    size, overlap = settings["chunk.size"], settings["chunk.overlap"]
+    chunk = config.load(None).chunk
+    size, overlap = chunk.size, chunk.overlap
     return ChunkingStrategy(static=Chunks(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap))

@@ -1,0 +1,258 @@
+"""The settings of everything that runs on this machine; `providers` has those of models."""
+
+from __future__ import annotations
+
+from memwell.config.fields import Section, setting
+
+
+class StoreSettings(Section):
+    """Where the memory is stored."""
+
+    url: str = setting(
+        "",
+        "The server that stores the memory, as postgresql://USER@HOST/DATABASE, for many agents"
+        " and machines. Empty: files in the home folder.",
+        secret=True,
+    )
+    tenant: str = setting(
+        "default", "The tenant on that server. A tenant never sees the rows of another one."
+    )
+
+
+class ScanSettings(Section):
+    """Which files of a workspace are notes."""
+
+    extra: tuple[str, ...] = setting(
+        (),
+        "Paths and globs in the workspace to index besides the conventional ones, if the command"
+        " names no path. Empty, so that nothing is indexed unasked.",
+    )
+    max_file_mb: float = setting(
+        10.0,
+        "Larger files are skipped: they are rarely notes and would crowd the results.",
+        minimum=0.001,
+    )
+
+
+class ChunkingSettings(Section):
+    """How notes are cut into chunks."""
+
+    size: int = setting(
+        400, "Tokens of a chunk: about one idea, and cheap in a prompt.", minimum=16, maximum=8192
+    )
+    overlap: int = setting(
+        80,
+        "Tokens that a chunk repeats from the one before, so that a thought at the cut is"
+        " complete in one of them.",
+        minimum=0,
+        maximum=4096,
+    )
+
+
+class VectorsSettings(Section):
+    """How the nearest vectors are found."""
+
+    backend: str = setting(
+        "scan",
+        "scan reads a compact copy in memory; sqlite-vec needs no copy and is slower; lancedb"
+        " stores the vectors in a folder or on S3.",
+        one_of=("scan", "sqlite-vec", "lancedb"),
+    )
+    lance_uri: str = setting(
+        "",
+        "Where lancedb stores the vectors: a folder, or s3://BUCKET/FOLDER. Empty: `lance` next"
+        " to the index.",
+    )
+
+
+class SearchSettings(Section):
+    """How a search ranks and what it returns."""
+
+    mode: str = setting(
+        "hybrid",
+        "Keyword search and vector search together: each finds what the other misses.",
+        one_of=("hybrid", "words", "meaning"),
+    )
+    fusion: str = setting(
+        "standard",
+        "How both rankings become one: standard is the best of the three, as measured.",
+        one_of=("standard", "rrf", "weighted"),
+    )
+    vector_weight: float = setting(
+        0.7, "Weight of vector search, in rrf and weighted.", minimum=0, maximum=1000
+    )
+    text_weight: float = setting(
+        0.3, "Weight of keyword search, in rrf and weighted.", minimum=0, maximum=1000
+    )
+    words_weight: float = setting(
+        0.4,
+        "Usual weight of keyword search, in standard: the best over many datasets, each left out"
+        " in turn.",
+        minimum=0,
+        maximum=1,
+    )
+    rrf_k: float = setting(
+        60.0,
+        "In rrf: the higher, the less the first ranks stand out.",
+        minimum=0,
+        maximum=100_000,
+    )
+    normaliser: str = setting(
+        "saturation",
+        "In weighted: how a BM25 score becomes a number between 0 and 1.",
+        one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position"),
+    )
+    diversity: str = setting(
+        "off",
+        "mmr ranks a hit lower if it repeats a better one; cluster shows one hit of each group of"
+        " similar ones. Off, since a question may need several similar passages.",
+        one_of=("off", "mmr", "cluster"),
+    )
+    mmr_lambda: float = setting(
+        0.7,
+        "With mmr: 1 is relevance alone, 0 is difference alone.",
+        minimum=0,
+        maximum=1,
+    )
+    similarity: str = setting(
+        "words",
+        "With mmr and cluster: compare hits by their words or by their vectors.",
+        one_of=("words", "vectors"),
+    )
+    cluster_similarity: float = setting(
+        0.8, "With cluster: hits at least this similar form a group.", minimum=0, maximum=1
+    )
+    decay: str = setting(
+        "relative",
+        "How notes age: compared with the newest note that answers about as well (relative),"
+        " from today (plain), or not at all (off).",
+        one_of=("relative", "plain", "off"),
+    )
+    half_life: float = setting(
+        30.0,
+        "Days in which a dated note loses half of what it can lose: a month, as in daily work.",
+        minimum=0.001,
+        maximum=1_000_000,
+    )
+    decay_floor: float = setting(
+        0.75,
+        "With relative: the share of its score that even the oldest note keeps. If two notes"
+        " answer equally well, the newer one ranks first, and hardly any query gets worse.",
+        minimum=0,
+        maximum=1,
+    )
+    evergreen: tuple[str, ...] = setting(
+        (), "Globs of notes that do not age although they have a date."
+    )
+    candidate_multiplier: int = setting(
+        4,
+        "Candidates per hit that keyword search and vector search each contribute, if that is"
+        " more than 100; and candidates per hit for mmr and cluster.",
+        minimum=1,
+        maximum=1000,
+    )
+    k: int = setting(
+        6, "Hits that a search returns: few enough to read.", minimum=1, maximum=100_000
+    )
+    min_score: float = setting(
+        0.11,
+        "Hits with a lower relevance are dropped. At 0.11 the worst wrong hits go and hardly any"
+        " good one does; from 0.2 on, four of five unrelated questions find nothing.",
+        minimum=0,
+        maximum=1,
+    )
+    hyde_enabled: bool = setting(
+        False,
+        "Let recall also search by an answer that a language model makes up. Off, because the"
+        " message is sent to that model.",
+        user_level_only=True,
+    )
+    hyde_model: str = setting(
+        "", "The model, written as in llm.default. Empty: llm.default.", user_level_only=True
+    )
+    hyde_mode: str = setting(
+        "add",
+        "add appends the hits of the made-up answer, so that no hit of the message is lost;"
+        " replace uses the answer instead of the message in vector search.",
+        one_of=("add", "replace"),
+        user_level_only=True,
+    )
+
+
+class FactsSettings(Section):
+    """How facts are recognised and how long they live."""
+
+    duplicate_similarity: float = setting(
+        0.95,
+        "A new fact with at least this cosine to a known one is a duplicate of it, if numbers and"
+        " negations agree. Above 1 only the words decide.",
+        minimum=0,
+        maximum=2,
+    )
+    lifetimes: tuple[str, ...] = setting(
+        (),
+        "Lifetimes of decay classes that differ from the table in docs/facts.md, such as"
+        " stable=180d or session=never.",
+    )
+
+
+class RecallSettings(Section):
+    """What a prompt is given from the memory."""
+
+    again_after: float = setting(
+        60.0,
+        "Minutes for which a session does not receive the same passage again: it is still in the"
+        " prompt. 0: always send it again.",
+        minimum=0,
+    )
+    budget: int = setting(
+        800,
+        "Tokens of the recalled block: the user pays for them.",
+        minimum=1,
+        maximum=1_000_000,
+    )
+    k: int = setting(12, "Hits to choose the block from.", minimum=1, maximum=1000)
+
+
+class IngestSettings(Section):
+    """Which files facts are extracted from, and how."""
+
+    paths: tuple[str, ...] = setting(
+        ("skills/**/*.md", "TOOLS.md", "AGENTS.md"),
+        "The files that `ingest-files` reads: those that instruct agents.",
+    )
+    chunk_size: int = setting(
+        800, "Characters sent to a language model at a time.", minimum=100, maximum=100_000
+    )
+    overlap: int = setting(
+        100,
+        "Characters repeated from the part before; at most half a part.",
+        minimum=0,
+        maximum=50_000,
+    )
+
+
+class SyncSettings(Section):
+    """When a search brings the index up to date."""
+
+    on_search: bool = setting(True, "Sync the index before a search if that is cheap.")
+    cheap_notes: int = setting(
+        50,
+        "Changed notes that a search indexes itself (about a quarter of a second). If there are"
+        " more, it reports how stale the index is.",
+        minimum=0,
+    )
+    cheap_files: int = setting(
+        5000,
+        "Notes in a workspace up to which a search looks for changes at all (about a tenth of a"
+        " second).",
+        minimum=0,
+    )
+
+
+class NoteSettings(Section):
+    """What `memwell note` writes."""
+
+    folder: str = setting(
+        "memory", "The folder of the daily logs that `memwell note` writes, as agents do."
+    )
