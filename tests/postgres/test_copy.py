@@ -282,7 +282,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     added = run("store", "copy", str(one), str(two), "--into-existing", cwd=tmp_path)
     assert added.returncode == 1
     assert "The two differ." in added.stdout
-    assert f"the same is remembered already, as {theirs.id}" in added.stderr
+    assert f"the same text is remembered already, as {theirs.id}" in added.stderr
     with opened(two) as memory:
         assert sorted(fact.text for fact in memory.facts.find(FactFilter())) == [
             "Rakes are red.",

@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from memwell.errors import MemwellError
@@ -20,10 +20,9 @@ from memwell.facts.service import LONGEST, FactService, normalised
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts, IdTakenError
 from memwell.store.contract.values import FactFilter
+from memwell.store.fact_history import COLUMNS, KIND, FactWithHistory, last_change, to_row
 
-KIND = "fact"
 JSONL, MARKDOWN = FORMATS = ("jsonl", "markdown")
-_COLUMNS = tuple(column.name for column in fields(Fact) if column.name != "tags")
 _SHARES = ("importance", "confidence")
 _MAY_LACK = ("expires_at", "valid_from", "valid_until", "superseded_by")
 _MOMENTS = ("created_at", "confirmed_at", "expires_at")
@@ -34,7 +33,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOM = b"\xef\xbb\xbf"
 
 History = tuple[FactEvent, ...]
-Told = tuple[Fact, History]
 
 
 class _MalformedError(Exception):
@@ -69,7 +67,7 @@ def export_facts(keeper: FactService) -> list[dict[str, Any]]:
     with keeper.store.for_viewer(keeper.viewer) as facts:
         found, events = facts.find(FactFilter(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [to_plain(fact, events.get(fact.id, ())) for fact in found]
+    return [to_row(fact, events.get(fact.id, ())) for fact in found]
 
 
 def to_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -84,17 +82,6 @@ def to_markdown(found: Sequence[dict[str, Any]]) -> str:
         lines += ["", f"## {' '.join(category.split())}", ""]
         lines += [_item(fact) for fact in found if fact["category"] == category]
     return "\n".join(lines) + "\n"
-
-
-def to_plain(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
-    """Return a fact as it is written out."""
-    known = asdict(fact)
-    return {
-        "kind": KIND,
-        **{name: known[name] for name in _COLUMNS},
-        "tags": [*fact.tags],
-        "events": [{"at": one.at, "what": one.what, "detail": one.detail} for one in events],
-    }
 
 
 def _item(fact: dict[str, Any]) -> str:
@@ -169,7 +156,9 @@ def _import_one(
     known = next(iter(facts.find(FactFilter(ids=(fact.id,), superseded=True))), None)
     if known:
         before = tuple(histories.get(fact.id, ()))
-        if (known, before) == (fact, events) or latest(fact, events) <= latest(known, before):
+        if (known, before) == (fact, events) or last_change(fact, events) <= last_change(
+            known, before
+        ):
             report.unchanged += 1
             return
         if SCOPES.index(fact.scope) > SCOPES.index(known.scope):
@@ -185,12 +174,6 @@ def _import_one(
         report.updated += 1
     else:
         report.added += 1
-
-
-def latest(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
-    """Return when a fact was confirmed, and when anything happened to it, for comparing."""
-    confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
-    return confirmed, max([confirmed, *(dt.datetime.fromisoformat(one.at) for one in events)])
 
 
 def _refuse_cycle(facts: Facts, fact: Fact) -> None:
@@ -222,7 +205,7 @@ def _guard(text: str) -> None:
 # -- a line ----------------------------------------------------------------------------------------
 
 
-def _parse_line(line: bytes) -> Told:
+def _parse_line(line: bytes) -> FactWithHistory:
     """Return the fact in a line, and what happened to it, or say what is wrong with the line."""
     try:
         value = json.loads(line.decode("utf-8"))
@@ -230,9 +213,9 @@ def _parse_line(line: bytes) -> Told:
         raise _MalformedError("it is no JSON") from None
     if not isinstance(value, dict) or value.get("kind") != KIND:
         raise _MalformedError('it is no object of the kind "fact"')
-    if missing := [name for name in _COLUMNS if name not in value]:
+    if missing := [name for name in COLUMNS if name not in value]:
         raise _MalformedError(f"it lacks {', '.join(missing)}")
-    columns = {name: _column(name, value[name]) for name in _COLUMNS}
+    columns = {name: _column(name, value[name]) for name in COLUMNS}
     fact = Fact(**columns, tags=_tags(value.get("tags", [])))
     _check(fact)
     return fact, _events(fact.id, value.get("events", []))

@@ -42,6 +42,7 @@ def copy_command(
     Exit status: 0 all of it is there, 1 something differs.
     """
     from memwell import config
+    from memwell.facts.service import normalised
     from memwell.store.copy.memory import copy_memory
     from memwell.store.locations import open_location
     from memwell.store.vectors.backend import BackendSetting
@@ -53,6 +54,7 @@ def copy_command(
     done = copy_memory(
         open_location(source, whose, home, backend, is_there=True),
         open_location(target, whose, home, backend, is_there=False),
+        normalised,
         progress_bar,
         into_existing=into_existing,
     )
