@@ -476,14 +476,17 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
 @pytest.mark.parametrize(
     ("statements", "what"),
     [
-        (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the folded text is not"),
+        (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the normalised text does not"),
         (["UPDATE fact_rows SET superseded_by = 'OLD' WHERE id = 'NEW'"], "in a circle: NEW, OLD"),
         (
             ["UPDATE fact_rows SET expires_at = 'soon' WHERE id = 'NEW'"],
-            "expires_at is no time: NEW",
+            "expires_at is not a time: NEW",
         ),
         (["UPDATE fact_events SET at = '' WHERE fact_id = 'NEW'"], "time of an event is none: NEW"),
-        (["INSERT INTO fact_tags VALUES ('nobody', 'x')"], "1 rows of fact_tags belong to no fact"),
+        (
+            ["INSERT INTO fact_tags VALUES ('nobody', 'x')"],
+            "1 rows of fact_tags do not belong to any fact",
+        ),
         (["INSERT INTO fact_events VALUES ('nobody', '', '', '')"], "1 rows of fact_events belong"),
         (
             [
@@ -491,10 +494,10 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
                 "UPDATE fact_rows SET superseded_by = NULL, text ="
                 " 'x', folded = 'x' WHERE id IN ('OLD', 'NEW')",
             ],
-            "the same is held true twice in a scope",
+            "the same fact is in a scope twice",
         ),
-        (["UPDATE revisions SET last = 1"], "the revision is ahead of the count"),
-        (["DELETE FROM revisions"], "there are 0 counts of revisions"),
+        (["UPDATE revisions SET last = 1"], "the revision is above the counter"),
+        (["DELETE FROM revisions"], "there are 0 revision counters"),
         (["DROP TABLE fact_events"], "its tables are not those of a memory"),
     ],
 )

@@ -121,7 +121,7 @@ class IndexCopy:
             notes.set_facts_revision([root for root in keys if root.startswith(FACT_WORKSPACE)], 0)
 
     def _count_arrived(self, batch: Sequence[ExportedNote]) -> dict[int, int]:
-        """Compare a batch with the target; return the target's chunk id for each of the source's."""
+        """Compare a batch with the target; return the chunk id there for each of the source's."""
         chunk_ids: dict[int, int] = {}
         with self.target.reading() as reader:
             for exported in batch:

@@ -39,10 +39,10 @@ _SYNCED = {
 
 
 def unsafe_for_wal(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """Name the network or synced folder that `folder` is in, or None where all is well.
+    """Return the kind of network or synced folder that `folder` is in; None if it is safe.
 
-    The log needs memory shared between processes, which a network file system does not give;
-    a synchroniser copies file and log at different moments. Both damage an index.
+    The log needs memory shared between processes, which a network file system does not give. A
+    synchroniser copies file and log at different moments. Both damage an index.
     """
     return _synced(folder) or _network(folder, mounts)
 
