@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PLAIN  := $(VENV)/.installed-plain
+LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint docs torch soak bench clean
+.PHONY: help demo check test lint docs torch soak bench clean
 
 help:
 	@echo "make demo   install, index examples/notes and search it four times"
-	@echo "make test   lint, types and tests (a few minutes)"
-	@echo "make docs   write the generated parts of the documentation anew"
+	@echo "make check  lint, types of src and unit tests, with few dependencies"
+	@echo "make test   lint, types and all tests, with the branch coverage of src"
+	@echo "make docs   regenerate the generated parts of the documentation"
 	@echo "make torch  the tests of the provider sentence-transformers, which installs torch"
 	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute, twenty on a server"
 	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
@@ -21,12 +23,22 @@ $(PLAIN): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $(PLAIN)
 
-$(STAMP): $(PLAIN)
+$(LIGHT): $(PLAIN)
+	$(BIN)/python -m pip install --quiet --editable . --group light
+	@touch $(LIGHT)
+
+$(STAMP): $(LIGHT)
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $(STAMP)
 
 demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
+
+check: $(LIGHT)
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy src
+	$(BIN)/python -m pytest -n 2 -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests bench
@@ -34,7 +46,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not soak"
+	$(BIN)/python -m pytest -n 2 -m "not soak" --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.support.documents
@@ -44,10 +56,10 @@ torch: $(STAMP)
 	$(BIN)/python -m pytest -n 2 tests/unit/embed/test_local_providers.py
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak -s
+	$(BIN)/python -m pytest -m soak -s --timeout 900
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) build dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,8 @@ from bench.stand_in import WordSums
 from memwell import Memory
 from memwell.config.fields import Value
 from memwell.embed.minilm import MiniLM
-from memwell.facts.service import FactService, NewFact, normalised
+from memwell.facts.comparison import normalised
+from memwell.facts.service import FactService, NewFact
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -90,7 +91,7 @@ def _fill(memory: Memory, texts: list[str]) -> None:
     keeper = FactService(memory.facts.store, memory.viewer)
     with keeper.store.change(keeper.viewer) as facts:
         for text in texts:
-            facts.add(keeper._new(NewFact(text), text, "agent", memory.agent), normalised(text))
+            facts.add(keeper._create(NewFact(text), text, "agent", memory.agent), normalised(text))
     memory.search(texts[0])
 
 

@@ -14,11 +14,11 @@ from bench.windows import CACHE
 from memwell import config
 from memwell.config.settings import Settings
 from memwell.evaluate.dataset import Dataset
-from memwell.evaluate.runner import CorpusSearch, _check_settings
+from memwell.evaluate.runner import CorpusSearch, check_complete
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory.vectors import VectorIndex
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, Ranked, rank, read_text
+from memwell.search.pipeline import Options, Ranked, parse_query, rank
 from memwell.store.contract.query import Filters
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.reader import SqliteReader
@@ -47,7 +47,7 @@ class Indexed:
     def ranked(self, text: str, group: str, options: Options) -> Ranked:
         """Ask for the documents of a group, or of all of them."""
         workspaces = (self._groups[group],) if group else None
-        parsed = read_text(text, Filters(workspaces=workspaces))
+        parsed = parse_query(text, Filters(workspaces=workspaces))
         return rank(parsed, options, self.reader, self._meaning.embed_query)
 
     def document(self, chunk: int) -> str:
@@ -67,7 +67,7 @@ def indexed(dataset: Dataset) -> Iterator[Indexed]:
             asked = CorpusSearch(
                 index, meaning, search_options(settings.search), dataset.documents, recipe
             )
-            _check_settings(meaning.fill())
+            check_complete(meaning.fill())
             with index.reading() as reader:
                 yield Indexed(reader, meaning, asked)
         finally:

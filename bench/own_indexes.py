@@ -188,7 +188,7 @@ def _fill(url: str, size: int) -> None:
                         for word, count in found.items()
                     )
                 )
-        with cursor.copy("COPY words FROM STDIN") as copy:
+        with cursor.copy("COPY vocabulary FROM STDIN") as copy:
             for word, count in rows.items():
                 copy.write_row((TENANT, AGENT, f"w{word:x}", count))
         connection.execute("SELECT setval('ids', 1000000)")

@@ -15,7 +15,7 @@ from memwell import config
 from memwell.evaluate.dataset import Dataset
 from memwell.evaluate.runner import evaluate_memory
 from memwell.search.fuse import WORDS
-from memwell.store.sqlite import fts as keyword
+from memwell.store.words import ranking
 from memwell.store.words.query import Clause
 
 _ALL_SELECT = 10**12
@@ -50,7 +50,7 @@ def run() -> list[Row]:
 
 
 def _rows(goal: _Goal, dataset: Dataset) -> Iterator[Row]:
-    product = _evaluate(dataset, keyword._SELECT_ROWS)
+    product = _evaluate(dataset, ranking._SELECT_ROWS)
     plain = _evaluate(dataset, _ALL_SELECT)
     forced = _evaluate(dataset, 0)
     detail = {"product": product, "plain": plain, "forced": forced}
@@ -68,7 +68,7 @@ def _rows(goal: _Goal, dataset: Dataset) -> Iterator[Row]:
 
 def _evaluate(dataset: Dataset, select_rows: int) -> Mapping[str, float]:
     """Return the metrics, and the share of questions that took the shortcut."""
-    with patch.object(keyword, "_SELECT_ROWS", select_rows), _shortcuts_taken() as taken:
+    with patch.object(ranking, "_SELECT_ROWS", select_rows), _shortcuts_taken() as taken:
         overall = evaluate_memory(dataset, config.load(None), WORDS, Path()).overall
     return {**overall, _TAKEN: len(taken) / len(dataset.questions)}
 
@@ -77,7 +77,7 @@ def _evaluate(dataset: Dataset, select_rows: int) -> Mapping[str, float]:
 def _shortcuts_taken() -> Iterator[list[int]]:
     """Lend a list that grows by one with each search that lets some words only score."""
     taken: list[int] = []
-    judge = keyword._is_exact_enough
+    judge = ranking._is_exact_enough
 
     def judged(found: dict[int, float], scoring: Sequence[Clause], total: int) -> bool:
         verdict = judge(found, scoring, total)
@@ -85,5 +85,5 @@ def _shortcuts_taken() -> Iterator[list[int]]:
             taken.append(len(scoring))
         return verdict
 
-    with patch.object(keyword, "_is_exact_enough", judged):
+    with patch.object(ranking, "_is_exact_enough", judged):
         yield taken

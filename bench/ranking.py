@@ -24,7 +24,7 @@ from memwell.search.decay import RELATIVE, Decay
 from memwell.search.dedupe import MMR, Diversity
 from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
-from memwell.search.pipeline import Options, rank, read_text, select_hits
+from memwell.search.pipeline import Options, parse_query, rank, select_hits
 from memwell.search.retrieve import EmbeddedQuery, Retrieval
 from memwell.store.contract.values import SourceFile
 from memwell.store.sqlite.index import SqliteIndex
@@ -136,7 +136,7 @@ def _retrieval(reader: SqliteReader) -> Retrieval:
 
     As in a search, each leg has been asked about what the other brought. The cosines are made up.
     """
-    parsed = read_text(_QUERY)
+    parsed = parse_query(_QUERY)
     matches = reader.keywords.search(parsed.query, 2 * _EACH)
     words = {match.chunk_id: match.score for match in matches}
     chance = random.Random(_SEED)
@@ -147,7 +147,7 @@ def _retrieval(reader: SqliteReader) -> Retrieval:
     found.ideal = reader.keywords.ideal_score(parsed.query)
     found.evidence = [Evidence(WORDS, words, by_words), Evidence(MEANING, cosines, by_meaning)]
     (space,) = reader.spaces.all()
-    found.asked = EmbeddedQuery(space, np.zeros(1, dtype=np.float32))
+    found.embedded_query = EmbeddedQuery(space, np.zeros(1, dtype=np.float32))
     return found
 
 
@@ -174,7 +174,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
     return {
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
         "calibration": lambda: retrieval.candidates(found),
-        "decay": lambda: pipeline._age(candidates, _OPTIONS.decay, None, reader),
+        "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, None, reader),
         "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
         "near copies, until there are 24 others": lambda: select_hits(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),

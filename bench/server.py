@@ -61,7 +61,7 @@ _TABLE = """
     INSERT INTO public.by_hand (id, tenant, content, embedding)
         SELECT c.id, c.tenant, c.text, v.vector FROM memwell.chunks c
         JOIN memwell.vectors v ON v.tenant = c.tenant AND v.agent = c.agent
-            AND v.chunk_id = c.id AND v.piece = 0;
+            AND v.chunk_id = c.id AND v.window_number = 0;
     CREATE INDEX ON public.by_hand (tenant);
     CREATE INDEX ON public.by_hand USING gin (words);
     CREATE INDEX ON public.by_hand USING hnsw (embedding vector_cosine_ops);

@@ -1,4 +1,4 @@
-"""memwell: a memory for AI agents that lives on one machine.
+"""memwell: memory for AI agents that runs on one machine.
 
 >>> from memwell import Memory
 >>> with Memory() as memory:
@@ -13,26 +13,70 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Hit", "IndexReport", "Memory", "MemwellError", "SearchResult", "__version__"]
+__all__ = [
+    "Check",
+    "EraseReport",
+    "Excerpt",
+    "Fact",
+    "FactEvent",
+    "FactFilter",
+    "FactService",
+    "FillReport",
+    "Hit",
+    "IndexReport",
+    "IngestReport",
+    "Memory",
+    "MemwellError",
+    "NoteBrowser",
+    "Recall",
+    "RememberResult",
+    "SearchResult",
+    "Settings",
+    "SpaceStatus",
+    "Status",
+    "Why",
+    "__version__",
+]
 
 if TYPE_CHECKING:
+    from memwell.config.settings import Settings
     from memwell.errors import MemwellError
+    from memwell.extract.files import IngestReport
+    from memwell.facts.erase import EraseReport
+    from memwell.facts.recall import Recall
+    from memwell.facts.service import FactService, RememberResult
     from memwell.memory import Memory
-    from memwell.model import Hit, IndexReport, SearchResult
+    from memwell.model import Excerpt, Fact, FactEvent, Hit, IndexReport, SearchResult
+    from memwell.reports import Check, FillReport, SpaceStatus, Status
+    from memwell.search.why import Why
+    from memwell.store.browse import NoteBrowser
+    from memwell.store.contract.values import FactFilter
 
-_HOMES = {
-    "Memory": "memwell.memory",
-    "MemwellError": "memwell.errors",
-    "Hit": "memwell.model",
-    "IndexReport": "memwell.model",
-    "SearchResult": "memwell.model",
+_MODULES = {
+    "memwell.config.settings": ("Settings",),
+    "memwell.errors": ("MemwellError",),
+    "memwell.extract.files": ("IngestReport",),
+    "memwell.facts.erase": ("EraseReport",),
+    "memwell.facts.recall": ("Recall",),
+    "memwell.facts.service": ("FactService", "RememberResult"),
+    "memwell.memory": ("Memory",),
+    "memwell.model": ("Excerpt", "Fact", "FactEvent", "Hit", "IndexReport", "SearchResult"),
+    "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),
+    "memwell.search.why": ("Why",),
+    "memwell.store.browse": ("NoteBrowser",),
+    "memwell.store.contract.values": ("FactFilter",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: `import memwell` alone costs nothing."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name at its first use: `import memwell` alone loads nothing."""
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,14 +1,34 @@
-"""Every error memwell raises on purpose.
+"""Every error that memwell raises on purpose.
 
-MemwellError                    anything that went wrong; the message ends with the remedy
-├── ConfigError                 a setting, or the file it stands in, cannot be used
-├── NotFoundError               a folder, note or passage that was named does not exist
-├── HomeError                   the home folder cannot be read or written
-│   └── DiskFullError           there is no room left for the index
-└── IndexDatabaseError          the index cannot be used as it is
-    ├── NewerIndexError         it was written by a newer memwell
-    ├── ReadOnlyError           it can be read, but not written
-    └── CorruptIndexError       it is damaged (handled inside: set aside and rebuilt)
+MemwellError                        an operation failed; the message ends with the remedy
+├── ConfigError                     a setting, or the file that holds it, cannot be used
+├── NotFoundError                   the named folder, note or passage does not exist
+├── HomeError                       the home folder cannot be read or written
+│   └── DiskFullError               the disk has no room for the index
+├── IndexDatabaseError              the index cannot be used as it is
+│   ├── NewerIndexError             a newer memwell wrote it
+│   ├── ReadOnlyError               it can be read, but not written
+│   ├── CorruptIndexError           it is damaged (handled inside: set aside and rebuilt)
+│   └── TransactionEndedError       the server ended a transaction; it can be tried again
+├── KeywordSearchUnavailable        this index has no keyword search; vector search still works
+├── VectorSearchUnavailable         the vectors cannot be searched now; keyword search still works
+├── BinaryFileError                 a file holds binary data instead of text
+├── RefusedError                    memwell will not remember this text
+├── IdTakenError                    the id of a fact belongs to a fact that is not visible
+├── EmbeddingError                  an embedding provider, or a server behind one, did not deliver
+│   ├── ProviderUnavailable         somebody has to act: the key, the address, the model, the bill
+│   ├── ProviderFailing             it may work later: overload, a broken connection
+│   │   └── WrongAnswer             it answered, but not with what was asked for
+│   └── BatchRefused                it refuses these texts, or so many of them
+└── LlmError                        a language model did not deliver
+    ├── LlmUnavailable              somebody has to act: the key, the address, the model, the bill
+    ├── LlmFailing                  it may work later: overload, a broken connection, no text
+    │   └── LlmRefused              it refuses this request; it may take another
+    └── BudgetSpent                 the command has used up its calls or tokens
+
+A name that ends in `Error` says which operation failed. The others say which state a provider, a
+model or a search is in: `Unavailable` until somebody acts, `Failing` for now, `Refused` for this
+input only.
 """
 
 from __future__ import annotations
@@ -24,11 +44,15 @@ class MemwellError(Exception):
 
 
 class ConfigError(MemwellError):
-    """A setting, or the file it stands in, cannot be used."""
+    """A setting, or the file that holds it, cannot be used."""
 
 
 class NotFoundError(MemwellError):
-    """A folder, note or passage that was named does not exist."""
+    """The named folder, note or passage does not exist."""
+
+
+class KeywordSearchUnavailable(MemwellError):
+    """SQLite has no FTS5, or the tables of the keyword index are broken; `what` is the reason."""
 
 
 class HomeError(MemwellError):
@@ -36,7 +60,7 @@ class HomeError(MemwellError):
 
 
 class DiskFullError(HomeError):
-    """There is no room left for the index."""
+    """The disk has no room for the index."""
 
 
 class IndexDatabaseError(MemwellError):
@@ -44,16 +68,92 @@ class IndexDatabaseError(MemwellError):
 
 
 class NewerIndexError(IndexDatabaseError):
-    """The index was written by a newer memwell."""
+    """A newer memwell wrote the index."""
 
 
 class ReadOnlyError(IndexDatabaseError):
-    """The index can only be read: its server follows another one, say."""
+    """The index can be read, but not written: its server is a read replica, for example."""
 
 
 class CorruptIndexError(IndexDatabaseError):
     """The index is damaged; `Memory` sets it aside and rebuilds it."""
 
 
+class TransactionEndedError(IndexDatabaseError):
+    """The server ended a transaction and kept nothing of it: the caller may try again."""
+
+
+class VectorSearchUnavailable(MemwellError):
+    """The store of the vectors cannot be searched now; keyword search still works."""
+
+
+class BinaryFileError(MemwellError):
+    """A file holds binary data instead of text."""
+
+    def __init__(self) -> None:
+        super().__init__("The file holds binary data", "memwell reads text only")
+
+
+class RefusedError(MemwellError):
+    """memwell will not remember this text."""
+
+
+class IdTakenError(MemwellError):
+    """The id of a fact belongs to a fact that is not visible."""
+
+    def __init__(self, fact_id: str) -> None:
+        super().__init__(f"The id {fact_id} is taken", "Give the fact another id")
+
+
+class EmbeddingError(MemwellError):
+    """An embedding provider, or a server behind one, did not deliver."""
+
+
+class ProviderUnavailable(EmbeddingError):
+    """It cannot be used until somebody acts: a package, file or key is missing or refused."""
+
+
+class ProviderFailing(EmbeddingError):
+    """It did not answer, or not with vectors. A later attempt may succeed."""
+
+    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(what, remedy)
+        self.retry_after = retry_after
+        """Seconds that the provider asked to wait."""
+
+
+class WrongAnswer(ProviderFailing):
+    """It answered, but not with what was asked for: one text of the batch may be the cause."""
+
+
+class BatchRefused(EmbeddingError):
+    """It refuses this batch: the batch is too large, or the provider refuses one of its texts."""
+
+
+class LlmError(MemwellError):
+    """A language model did not deliver."""
+
+
+class LlmUnavailable(LlmError):
+    """It cannot be used until somebody acts: the key, the address, the model, the bill."""
+
+
+class LlmFailing(LlmError):
+    """It did not answer, or not with text. A later attempt may succeed."""
+
+    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(what, remedy)
+        self.retry_after = retry_after
+        """Seconds that the provider asked to wait."""
+
+
+class LlmRefused(LlmFailing):
+    """It refuses this request, which is too long or not allowed. It may take another."""
+
+
+class BudgetSpent(LlmError):
+    """The command has used up its calls or tokens."""
+
+
 UNWRITABLE = (HomeError, ReadOnlyError)
-"""What is raised where nothing can be written; much can still be read then."""
+"""The errors for a store that cannot be written; much of it can still be read then."""

@@ -1,7 +1,8 @@
-"""Files that are written whole or not at all, folders for one user, and locks between processes."""
+"""Files written whole or not at all, private folders, locks between processes, digests."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -115,3 +116,11 @@ def write_state(file: Path, state: Mapping[str, Any]) -> None:
         make_private_folder(file.parent)
         with atomic_write(file) as part:
             part.write_text(json.dumps(state), encoding="utf-8")
+
+
+# -- digests of texts ------------------------------------------------------------------------------
+
+
+def digest_of(text: str) -> bytes:
+    """Return the 16-byte BLAKE2b digest of a text: it identifies a text without storing it."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

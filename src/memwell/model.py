@@ -1,4 +1,4 @@
-"""The words of the domain: what goes in, what is kept and what comes out."""
+"""The values of the domain: notes and chunks, hits and search results, facts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 class Chunk:
     """A passage of a note.
 
-    `text` is exactly what stands in the note between two characters of it; its first
-    `overlap` characters also end the chunk before. Lines count from 1, both ends included.
+    `text` is an exact part of the note. Its first `overlap` characters are also the end of the
+    chunk before. Lines count from 1, both ends included.
     """
 
     text: str
@@ -24,7 +24,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A Markdown file as it was read: its metadata and its chunks."""
+    """A parsed Markdown file: its metadata and its chunks."""
 
     title: str
     date: str | None
@@ -34,18 +34,18 @@ class Note:
     links: tuple[str, ...]
     """Targets of [[wiki links]]."""
     meta: Mapping[str, Any]
-    """The front matter, as it stands."""
+    """The fields of the front matter."""
     chunks: tuple[Chunk, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the note as a whole is called: title, aliases, tags."""
+        """The names of the whole note: title, aliases, tags."""
         return tuple(dict.fromkeys((self.title, *self.aliases, *self.tags)))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about one file that the user should know; never fatal."""
+    """A problem with one file that the user should know; never fatal."""
 
     path: str
     what: str
@@ -57,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a sync did: counts of notes, and what it could not take."""
+    """The result of a sync: counts of notes, and the problems."""
 
     workspace: str
     added: int = 0
@@ -71,21 +71,21 @@ class IndexReport:
 
     @property
     def touched(self) -> int:
-        """How many notes the sync wrote or removed."""
+        """The number of notes that the sync wrote or removed."""
         return self.added + self.changed + self.moved + self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class LegScore:
-    """What one leg contributes to the score of a hit."""
+    """The contribution of one leg (keyword or vector search) to the score of a hit."""
 
     leg: str
     rank: int | None
-    """Its place among what the leg brought; None if the leg was only asked about it."""
+    """Its place among the chunks that the leg found; None if the leg only scored it."""
     raw: float | None
     """BM25, or the cosine."""
     evidence: float
-    """The raw score as the fusion sees it."""
+    """The raw score on the scale of the fusion."""
     weight: float
     contribution: float
     """Weight times evidence; the contributions of the legs add up to `Trace.fused`."""
@@ -93,32 +93,32 @@ class LegScore:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How the score of a hit came about."""
+    """The steps that made the score of a hit."""
 
     parts: tuple[LegScore, ...]
     fused: float
-    """What decides the order."""
+    """The sum of the contributions; hits are ordered by it."""
     above_chance: float | None
-    """Deviations by which the cosine lies above that of a question and a stranger."""
+    """How many deviations the cosine lies above that of a question and an unrelated passage."""
     covered: float | None
     """BM25 over that of a passage with every word of the query."""
     relevance: float
-    """What these two come to: how likely the passage answers."""
+    """The probability that the passage answers, from these two."""
     min_score: float
     kept: float = 1.0
-    """What time leaves of it."""
+    """The factor that decay leaves of the score."""
     kept_why: str = ""
     score: float = 0.0
-    """Relevance times what time leaves of it."""
+    """Relevance times `kept`."""
     copies: int = 0
-    """Passages with nearly the same text that it stands for."""
+    """The number of passages with nearly the same text that it stands for."""
     worth: float | None = None
-    """What it was chosen by, where hits are to differ (mmr)."""
+    """With diversity mmr: its value when it was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What stands around a passage."""
+    """A passage with the text around it."""
 
     start_line: int
     end_line: int
@@ -144,61 +144,61 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of `text` that match the query's words."""
     also: tuple[str, ...] = ()
-    """Where nearly the same text stands as well."""
+    """The locations of passages with nearly the same text."""
     context: Context | None = None
-    """The passage with what stands around it, where that was asked for."""
+    """The text around the passage, if the search asks for it."""
     trace: Trace | None = None
-    """How its score came about, where that was asked for."""
+    """The explanation of the score, if the search asks for it."""
     valid_until: str | None = None
-    """Of a fact that is no longer held true: until when it was."""
+    """For a superseded or expired fact: until when it was valid."""
 
 
 HYPOTHETICAL = "by a hypothetical answer"
-"""The detail of a leg that a passage in place of the query was asked by."""
+"""The detail of a leg that searched with a made-up answer instead of the query (HyDE)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One way of retrieving, and whether it answered this time."""
+    """One way of searching, and whether it worked this time."""
 
     name: str
     answered: bool
     reason: str = ""
-    """Why it did not answer."""
+    """Why it did not work."""
     detail: str = ""
-    """What answered: the model."""
+    """The model or the remote store that answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How well the index that answered reflects the files as they are."""
+    """How up to date the index was when it answered."""
 
     checked: bool
     """Whether the folders were compared with the index just before the search."""
     pending: int = 0
-    """Notes known to have changed that the answer does not yet reflect."""
+    """Notes that are known to have changed, and are not synced yet."""
     unembedded: int = 0
-    """Passages that can be found by words but not yet by meaning."""
+    """Passages that keyword search finds and vector search does not find yet."""
     synced_at: str | None = None
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of one query, best first, and what the caller should know about them."""
+    """The hits of one query, best first, with notices about the search."""
 
     query: str
     hits: tuple[Hit, ...]
     legs: tuple[Leg, ...]
     freshness: Freshness
     suggestions: tuple[str, ...] = ()
-    """Queries nearer to the vocabulary, when this one found nothing."""
+    """If nothing was found: similar queries with words of the vocabulary."""
     notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of a note as they stand in the file now."""
+    """Lines of a note as they are in the file now."""
 
     path: str
     workspace: str
@@ -210,12 +210,12 @@ class Excerpt:
 # -- facts -----------------------------------------------------------------------------------------
 
 SCOPES = (GLOBAL, AGENT, USER, SESSION) = ("global", "agent", "user", "session")
-"""The widest first: all users of an agent see what is the agent's."""
+"""The widest first: all users of an agent see the agent's facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks: sees what is global, and what is theirs."""
+    """Who reads: a viewer sees global facts, and the facts of their own scopes."""
 
     user: str = ""
     agent: str = ""
@@ -223,26 +223,26 @@ class Viewer:
 
     @property
     def scopes(self) -> tuple[tuple[str, str], ...]:
-        """The scopes that are visible, each with whose it is, the widest first."""
-        own = ((AGENT, self.agent), (USER, self.user), (SESSION, self.session))
-        return ((GLOBAL, ""), *((scope, target) for scope, target in own if target))
+        """The visible scopes, each with its target (whose it is), the widest first."""
+        targets = ((AGENT, self.agent), (USER, self.user), (SESSION, self.session))
+        return ((GLOBAL, ""), *((scope, target) for scope, target in targets if target))
 
     @property
     def narrowest(self) -> str:
-        """The scope that the fewest share."""
+        """The visible scope that the fewest viewers share."""
         return self.scopes[-1][0]
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that was told, and is kept straight. Times are UTC, ISO 8601."""
+    """A short statement that is remembered. Times are UTC, ISO 8601."""
 
     id: str
     text: str
     category: str
     source: str
     origin: str
-    """Where exactly it came from: a path with lines, a session."""
+    """The exact place it came from: a path with lines, a session."""
     importance: float
     confidence: float
     decay_class: str
@@ -259,7 +259,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactEvent:
-    """Something that happened to a fact."""
+    """An event in the history of a fact."""
 
     fact_id: str
     at: str

@@ -1,6 +1,6 @@
-"""What a memory says of itself: its state, its vectors, what is wrong with it.
+"""Reports on a memory: its state, its vectors, its problems.
 
-Apart from model.py, since a search needs none of it and each class takes a while to make.
+They are not in model.py, because a search needs none of them and creating a class takes time.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class FillReport:
-    """What a filling of the vectors did."""
+    """The result of embedding the waiting passages."""
 
     provider: str = ""
-    """Which one embedded; "" if none could."""
+    """The provider that embedded; "" if none could."""
     model: str = ""
     embedded: int = 0
     from_cache: int = 0
     refused: tuple[str, ...] = ()
-    """Why passages have no vector: the provider would not take them."""
+    """Reasons why passages have no vector: the provider refused them."""
     left: int = 0
-    """Passages that still wait."""
+    """Passages that still have no vector."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    """Which providers could not be used, and why."""
+    """The providers that could not be used, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SpaceStatus:
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """A member of the chain, and whether it can be used."""
+    """A provider of the fallback chain, and whether it can be used."""
 
     name: str
     usable: bool
@@ -59,14 +59,14 @@ class ProviderStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceStatus:
-    """What the index holds of one workspace."""
+    """The contents of one workspace in the index."""
 
     root: str
     notes: int
     chunks: int
     synced_at: str | None
     missing: bool
-    """The folder is not there now; its notes wait and are not searched."""
+    """Whether the folder is missing now; its notes stay in the index and are not searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,14 @@ class Status:
     index: str
     bytes: int
     words: str
-    """"ready", or why the words cannot be searched."""
+    """"ready", or the reason why keyword search is not available."""
     meaning: str
-    """What answers by meaning, or why nothing does."""
+    """The model of vector search, or the reason why it is not available."""
     providers: tuple[ProviderStatus, ...]
     spaces: tuple[SpaceStatus, ...]
     workspaces: tuple[WorkspaceStatus, ...]
     store: tuple[Check, ...] = ()
-    """What keeps the index, looked at."""
+    """Checks of the store that keeps the index."""
     warnings: tuple[str, ...] = ()
     deep: Mapping[str, Any] = field(default_factory=dict)
 

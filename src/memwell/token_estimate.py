@@ -1,13 +1,13 @@
-"""How long a text is, in tokens, without anybody's tokenizer."""
+"""An estimate of the number of tokens in a text, without a tokenizer."""
 
 from __future__ import annotations
 
 import re
 
+from memwell.scripts import ONE_TOKEN_EACH
+
 CHARACTERS_PER_TOKEN = 4
-_CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
+_ONE_TOKEN_EACH = re.compile(f"[{ONE_TOKEN_EACH}]")
 
 
 def count_tokens(text: str) -> int:
@@ -16,5 +16,5 @@ def count_tokens(text: str) -> int:
 
 
 def quarter_tokens(text: str) -> int:
-    """Return the size of `text` in quarter tokens."""
-    return len(text) if text.isascii() else len(text) + 3 * len(_CJK.findall(text))
+    """Estimate the size of `text` in quarters of a token."""
+    return len(text) if text.isascii() else len(text) + 3 * len(_ONE_TOKEN_EACH.findall(text))

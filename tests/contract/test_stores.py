@@ -466,7 +466,7 @@ def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
 
 
 def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
-    from memwell.hashing import digest_of
+    from memwell.files import digest_of
 
     cache = stores.index.cache(10**6)
     cache.put("model", [("one", rows([1, 2], [3, 4])), ("two", rows([5, 6]))])
@@ -618,9 +618,9 @@ def test_what_is_forgotten_is_gone_from_facts_index_and_cache(stores: Stores) ->
 
 def test_export_and_import_give_the_same_lines(stores: Stores, home: Path) -> None:
     kept = keeper(stores)
-    old = kept.remember(NewFact("One.  Two.", tags=("a", "b"), scope="global")).fact
+    old = kept.remember(NewFact("One.  Two.  Three.", tags=("a", "b"), scope="global")).fact
     kept.supersede(old.id, NewFact("Three is more."))
-    kept.remember(NewFact("Mine alone.", scope="session"))
+    kept.remember(NewFact("This is mine alone.", scope="session"))
     written = to_jsonl(export_facts(kept)).encode()
     other = open_sqlite(home / "other", "main")
     assert import_jsonl(written, FactService(other.facts, ANNA, NOW)).added == 3
@@ -635,5 +635,5 @@ def test_export_and_import_give_the_same_lines(stores: Stores, home: Path) -> No
 
 
 def test_a_mistake_is_named(stores: Stores) -> None:
-    with pytest.raises(MemwellError, match="no scope"):
-        keeper(stores).remember(NewFact("A thing.", scope="nobody"))
+    with pytest.raises(MemwellError, match="'nobody' is not a scope"):
+        keeper(stores).remember(NewFact("A thing is here.", scope="nobody"))

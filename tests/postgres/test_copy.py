@@ -21,8 +21,8 @@ from memwell.facts.service import FactService, NewFact
 from memwell.store.contract.values import FactFilter
 from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
+from tests.support.cli import run
 from tests.support.postgres import app_url, new_tenant, shared
-from tests.surfaces.cli.test_cli import run
 
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")
@@ -200,7 +200,7 @@ def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
         "postings",
         "vectors",
         "spaces",
-        "registered",
+        "workspace_list",
         "workspaces",
     )
     before = [rows_of(table, tenant) for table in tables]
@@ -281,7 +281,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     assert "--into-existing" in refused.stderr
     added = run("store", "copy", str(one), str(two), "--into-existing", cwd=tmp_path)
     assert added.returncode == 1
-    assert "The two differ." in added.stdout
+    assert "Source and target differ." in added.stdout
     assert f"the same text is remembered already, as {theirs.id}" in added.stderr
     with opened(two) as memory:
         assert sorted(fact.text for fact in memory.facts.find(FactFilter())) == [

@@ -15,8 +15,8 @@ from memwell.config.fields import Value
 from memwell.errors import ReadOnlyError
 from memwell.facts.service import NewFact
 from memwell.store.contract.values import FactFilter
+from tests.support.cli import run
 from tests.support.postgres import Cluster, cluster, new_role
-from tests.surfaces.cli.test_cli import run
 
 
 class Pair:
@@ -82,13 +82,13 @@ def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
             lambda: memory.index(notes),
             lambda: memory.forget(memory.facts.find(FactFilter())[0].id),
         ):
-            with pytest.raises(ReadOnlyError, match=r"can only be read. For what writes"):
+            with pytest.raises(ReadOnlyError, match=r"can only be read. To write"):
                 write()
 
-    done = run("--store", pair.url, "remember", "Nothing", cwd=tmp_path)
+    done = run("--store", pair.url, "remember", "Nothing is stored here.", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert "can only be read" in done.stderr
     checks = json.loads(run("--store", pair.url, "doctor", "--json", cwd=tmp_path).stdout)["checks"]
     (server,) = (check for check in checks if check["name"] == "PostgreSQL")
     assert server["ok"]
-    assert "follows another server" in server["detail"]
+    assert "replica of another server" in server["detail"]

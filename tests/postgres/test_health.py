@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from memwell.store.postgres import migrate as migrating
-from memwell.store.postgres.schema import MIGRATIONS
+from memwell.store.postgres.migrations import MIGRATIONS
+from tests.support.cli import run
 from tests.support.postgres import USER, app_url, new_database, new_role, new_tenant, shared
-from tests.surfaces.cli.test_cli import run
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +64,12 @@ def test_all_is_well_for_a_role_with_the_rights_it_needs(workspace: Path) -> Non
     assert [check["name"] for check in told["store"]][:2] == ["PostgreSQL", "pgvector"]
 
 
-def test_a_superuser_is_told_that_the_rules_do_not_bind_it(workspace: Path) -> None:
+def test_a_superuser_is_told_that_row_level_security_does_not_restrict_it(workspace: Path) -> None:
     checks = doctor(shared().url(), workspace)
     assert failed(checks) == ["role"]
     assert "memwell store roles --role NAME | psql" in checks["role"]["remedy"]
     status = run("--store", shared().url(), "status", cwd=workspace)
-    assert (status.returncode, "do not bind it" in status.stderr) == (0, True)
+    assert (status.returncode, "does not restrict it" in status.stderr) == (0, True)
 
 
 def test_an_extension_that_is_missing_is_named_with_the_command_that_makes_it(

@@ -1,4 +1,4 @@
-"""Large agents on a server have indexes of their own, and find what comparing everything finds."""
+"""The indexes of large agents on a server find what comparing all vectors and postings finds."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ from memwell.store.contract.index import Index
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import SourceFile, Space
 from memwell.store.factory import open_postgres, open_sqlite
-from memwell.store.postgres import agent_indexes as own
-from memwell.store.postgres import bm25 as words
+from memwell.store.postgres import agent_indexes, bm25
 from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values
 from memwell.store.postgres.textsearch import find_candidates
-from memwell.store.sqlite import fts as keyword
+from memwell.store.words import ranking
 from tests.contract.test_stores import Indexed
-from tests.support.postgres import app_url, build_own, new_database, new_tenant, server, shared
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
+from tests.support.postgres import (
+    app_url,
+    build_agent_indexes,
+    new_database,
+    new_tenant,
+    server,
+    shared,
+)
 
 PASSAGES = 4_000
 PER_NOTE = 20
@@ -106,7 +112,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
     tenant = new_tenant()
     with opened(tmp_path_factory.mktemp("large"), tenant) as indexed:
         made = filled(indexed, tenant)
-        meaning, words = build_own(tenant).built
+        meaning, words = build_agent_indexes(tenant).built
         assert (meaning.agent, meaning.passages, words.passages) == ("main", PASSAGES, PASSAGES)
         yield made
 
@@ -171,8 +177,8 @@ def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large)
             JOIN notes n ON n.tenant = c.tenant AND n.agent = c.agent AND n.id = c.note_id
             WHERE v.tenant = %(tenant)s AND v.agent = %(agent)s AND v.space_id = %(space)s
                 AND v.vector IS NOT NULL {filter_sql(RARE, values)}
-            ORDER BY {own.as_half_precision("v.vector", DIMENSIONS)}
-                <#> {own.as_half_precision("%(query)s", DIMENSIONS)} LIMIT 10
+            ORDER BY {agent_indexes.as_half_precision("v.vector", DIMENSIONS)}
+                <#> {agent_indexes.as_half_precision("%(query)s", DIMENSIONS)} LIMIT 10
             """,
             **values,
         )
@@ -196,7 +202,7 @@ def test_chunks_of_many_windows_count_once(tmp_path: Path) -> None:
         space = indexed.embedded("other", DIMENSIONS)
         windows = np.repeat(made.vectors, 6, axis=0).reshape(200, 6, DIMENSIONS)
         made.index.put_vectors(space, zip(made.chunks, windows, strict=True))
-        build_own(tenant)
+        build_agent_indexes(tenant)
         with made.index.writing_spaces() as spaces:
             spaces.go_live(space, "2026-01-02")
         query = made.vectors[3]
@@ -213,7 +219,7 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
         vectors = clustered(400, 8, seed=9)
         pairs = zip(made.chunks, vectors.reshape(-1, 1, 8), strict=True)
         made.index.put_vectors(other, pairs)
-        assert len(build_own(tenant).built) == 3
+        assert len(build_agent_indexes(tenant).built) == 3
         with made.index.reading() as reader:
             first, second = reader.spaces.all()
             assert first.location != second.location
@@ -222,8 +228,8 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
             spaces.go_live(second, "2026-01-02")
         assert made.nearest(vectors[21], Filters())[0] == made.chunks[21]
         made.index.drop_space(first)
-        assert build_own(tenant).removed == [first.location]
-        assert build_own(tenant) == BuildReport()
+        assert build_agent_indexes(tenant).removed == [first.location]
+        assert build_agent_indexes(tenant) == BuildReport()
 
 
 def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
@@ -238,7 +244,7 @@ def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
         (secret,) = indexed.chunks(indexed.put("secret", "of anna"))
         made.index.put_vectors(space, [(secret, query.reshape(1, -1))])
         for tenant in tenants:
-            build_own(tenant)
+            build_agent_indexes(tenant)
         seen = {
             name: replace(made, index=made.index.for_viewer(Viewer(name, "main")))
             for name in ("anna", "ben")
@@ -280,7 +286,7 @@ ASKED = [
 @pytest.fixture
 def costly(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were a hundred times as many: no word is so rare that all of it is looked up."""
-    monkeypatch.setattr(keyword, "_SELECT_ROWS", 0)
+    monkeypatch.setattr(ranking, "_SELECT_ROWS", 0)
 
 
 def with_words(indexed: Indexed) -> Indexed:
@@ -296,12 +302,12 @@ def with_words(indexed: Indexed) -> Indexed:
 
 
 @pytest.fixture
-def spoken(tmp_path: Path) -> Iterator[Indexed]:
+def with_index(tmp_path: Path) -> Iterator[Indexed]:
     """An agent whose words have an index of their own."""
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         with_words(indexed)
-        assert [built.what for built in build_own(tenant).built] == ["words (bm25)"]
+        assert [built.what for built in build_agent_indexes(tenant).built] == ["words (bm25)"]
         yield indexed
 
 
@@ -334,52 +340,54 @@ def chosen(index: Index, asked: str) -> list[int]:
         return given[-1]
 
     with pytest.MonkeyPatch.context() as patch, index.reading() as reader:
-        patch.setattr(words, "find_candidates", noted)
+        patch.setattr(bm25, "find_candidates", noted)
         reader.keywords.search(parse(asked).query, 10)
     return [chunk for some in given for chunk in some]
 
 
 def test_words_are_found_as_in_files_with_the_same_scores(
-    spoken: Indexed, tmp_path: Path, costly: None
+    with_index: Indexed, tmp_path: Path, costly: None
 ) -> None:
     files = with_words(Indexed(open_sqlite(tmp_path / "files", "main")))
-    by_index = [asked for asked in ASKED if chosen(spoken.index, asked)]
+    by_index = [asked for asked in ASKED if chosen(with_index.index, asked)]
     assert {*by_index} >= {*ASKED[:6], "common path:usual"}
     for asked in ASKED:
-        assert_same(scored(spoken, asked), scored(files, asked))
+        assert_same(scored(with_index, asked), scored(files, asked))
     files.index.close()
 
 
 def test_words_with_few_postings_need_no_index(
-    spoken: Indexed, monkeypatch: pytest.MonkeyPatch
+    with_index: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spoken.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
-    everything = scored(spoken, "seldom common")
+    with_index.put("usual/seldom.md", *(f"it is seldom and common, {n}" for n in range(120)))
+    everything = scored(with_index, "seldom common")
     for most_postings, used in ((700, False), (600, True)):
-        monkeypatch.setattr(keyword, "_SELECT_ROWS", most_postings)
-        assert bool(chosen(spoken.index, "seldom common")) == used
-        assert_same(scored(spoken, "seldom common"), everything)
+        monkeypatch.setattr(ranking, "_SELECT_ROWS", most_postings)
+        assert bool(chosen(with_index.index, "seldom common")) == used
+        assert_same(scored(with_index, "seldom common"), everything)
 
 
-def test_words_that_are_edited_or_deleted_are_seen_at_once(spoken: Indexed, costly: None) -> None:
-    assert scored(spoken, "common yak") == scored(spoken, "common")
-    note = spoken.put("new.md", "a common yak")
-    assert chosen(spoken.index, "common yak")
-    assert scored(spoken, "common yak")[0][0] == "new.md"
-    spoken.put("new.md", "a common gnu")
-    assert scored(spoken, "common gnu")[0][0] == "new.md"
-    spoken.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
-    assert scored(spoken, "common okapi")[0][0] == "new.md"
-    spoken.delete(note)
+def test_words_that_are_edited_or_deleted_are_seen_at_once(
+    with_index: Indexed, costly: None
+) -> None:
+    assert scored(with_index, "common yak") == scored(with_index, "common")
+    note = with_index.put("new.md", "a common yak")
+    assert chosen(with_index.index, "common yak")
+    assert scored(with_index, "common yak")[0][0] == "new.md"
+    with_index.put("new.md", "a common gnu")
+    assert scored(with_index, "common gnu")[0][0] == "new.md"
+    with_index.put("new.md", "a common gnu", title="Okapi")  # the same passage by another name
+    assert scored(with_index, "common okapi")[0][0] == "new.md"
+    with_index.delete(note)
     for asked in ("common yak", "common gnu", "common okapi"):
-        assert "new.md" not in {path for path, *_ in scored(spoken, asked)}
-    kept = "SELECT count(*) FROM memwell.spoken s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
+        assert "new.md" not in {path for path, *_ in scored(with_index, asked)}
+    kept = "SELECT count(*) FROM memwell.chunk_texts s LEFT JOIN memwell.chunks c ON c.tenant = s.tenant"
     assert shared().execute(f"{kept} AND c.id = s.chunk_id WHERE c.id IS NULL") == [(0,)]
-    spoken.index.rebuild_keyword_index()
-    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
-    shared().execute("VACUUM memwell.spoken")  # until then the index holds what is gone
-    assert chosen(spoken.index, "common zebra")
-    assert scored(spoken, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    with_index.index.rebuild_keyword_index()
+    assert scored(with_index, "common zebra")[0][:2] == ("rare/fox.md", 2)
+    shared().execute("VACUUM memwell.chunk_texts")  # until then the index holds what is gone
+    assert chosen(with_index.index, "common zebra")
+    assert scored(with_index, "common zebra")[0][:2] == ("rare/fox.md", 2)
 
 
 def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
@@ -388,12 +396,12 @@ def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         with_words(indexed)
-        build_own(tenant)
+        build_agent_indexes(tenant)
         indexed.index.delete()
         again = with_words(Indexed(open_postgres(app_url(), tenant, tmp_path, "main")))
         assert chosen(again.index, "common zebra") == []
         assert scored(again, "common zebra")[0][:2] == ("rare/fox.md", 2)
-        done = build_own(tenant)
+        done = build_agent_indexes(tenant)
         assert (len(done.removed), len(done.built)) == (2, 1)
         assert chosen(again.index, "common zebra")
         again.index.close()
@@ -405,23 +413,23 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     url = new_database()
     stores = open_postgres(url, "mine", tmp_path, "main")
     indexed = with_words(Indexed(stores))
-    assert build_own("mine", url) == BuildReport(wordless=["main"])
+    assert build_agent_indexes("mine", url) == BuildReport(wordless=["main"])
     monkeypatch.setenv("MEMWELL_STORE_TENANT", "mine")
     done = run("--store", url, "store", "index", "--smallest", "1", cwd=tmp_path)
-    assert "main: no index for words, as the database lacks pg_textsearch." in done.stdout
+    assert "main: no index for words, because the database lacks pg_textsearch." in done.stdout
     assert chosen(indexed.index, "common zebra") == []
     assert scored(indexed, "common zebra")[0][:2] == ("rare/fox.md", 2)
     stores.index.close()
 
 
-def test_words_of_others_are_no_candidates(spoken: Indexed, costly: None) -> None:
-    before = spoken.workspace
-    with spoken.index.writing() as notes:
-        spoken.workspace = notes.workspace("facts:user:anna")
-    (secret,) = spoken.chunks(spoken.put("secret", "a common secret zebra"))
-    spoken.workspace = before
+def test_words_of_others_are_no_candidates(with_index: Indexed, costly: None) -> None:
+    before = with_index.workspace
+    with with_index.index.writing() as notes:
+        with_index.workspace = notes.workspace("facts:user:anna")
+    (secret,) = with_index.chunks(with_index.put("secret", "a common secret zebra"))
+    with_index.workspace = before
     for name, sees in (("anna", True), ("ben", False)):
-        seen = spoken.index.for_viewer(Viewer(name, "main"))
+        seen = with_index.index.for_viewer(Viewer(name, "main"))
         with seen.reading() as reader:
             found = [
                 match.chunk_id for match in reader.keywords.search(parse("common zebra").query, 100)
@@ -441,7 +449,7 @@ def test_a_build_of_words_that_was_interrupted_is_done_again(tmp_path: Path, cos
         assert under_way.error
         assert chosen(indexed.index, "common yak") == []
         assert scored(indexed, "common yak")[0][0] == "new.md"
-        done = build_own(tenant)
+        done = build_agent_indexes(tenant)
         assert (len(done.removed), len(done.built)) == (2, 1)
         assert chosen(indexed.index, "common yak")
         assert scored(indexed, "common yak")[0][0] == "new.md"
@@ -470,7 +478,7 @@ def building(tenant: str) -> Iterator[Waiting]:
 
     def build() -> None:
         try:
-            build_own(tenant)
+            build_agent_indexes(tenant)
         except IndexDatabaseError as error:
             waiting.error.append(error)
 
@@ -496,7 +504,7 @@ def test_others_write_and_search_while_an_index_is_built(tmp_path: Path) -> None
             assert made.nearest(query, Filters())[0] == chunk
             assert under_way.backend()
             with pytest.raises(IndexDatabaseError, match="Another process"):
-                build_own(tenant)
+                build_agent_indexes(tenant)
         assert under_way.error == []
         assert made.space().location
         assert made.nearest(query, Filters())[0] == chunk
@@ -512,7 +520,7 @@ def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
         assert under_way.error
         assert made.space().location == ""
         assert made.nearest(made.vectors[3], Filters())[0] == made.chunks[3]
-        done = build_own(tenant)
+        done = build_agent_indexes(tenant)
         assert (len(done.removed), len(done.built)) == (1, 2)
         assert made.space().location == done.removed[0]
 
@@ -521,11 +529,11 @@ def test_the_command_builds_for_large_agents_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = new_tenant()
-    build_own(tenant)  # which has pg_textsearch installed
+    build_agent_indexes(tenant)  # which has pg_textsearch installed
     monkeypatch.setenv("MEMWELL_STORE_TENANT", tenant)
     with opened(tmp_path, tenant) as indexed:
         made = filled(indexed, tenant, 200)
-        monkeypatch.setattr(own, "SMALLEST", 200)
+        monkeypatch.setattr(agent_indexes, "SMALLEST", 200)
         (check,) = [check for check in made.index.run_checks() if not check.ok]
         assert check.detail == "200 passages have no index of their own for meaning and words"
         assert "memwell store index" in check.remedy
@@ -533,7 +541,7 @@ def test_the_command_builds_for_large_agents_and_says_so(
         assert refused.returncode == 3
         assert "Run it as memwell" in refused.stderr
         command = ("--store", shared().url(), "store", "index")
-        small = run(*command, cwd=tmp_path)
+        small = run(*command, "--smallest", "201", cwd=tmp_path)
         assert small.stdout.startswith("Nothing to build")
         assert run_json(*command, "--smallest", "100", "--agent", "other", cwd=tmp_path) == {
             "built": [],

@@ -79,7 +79,7 @@ class Shared:
 
 
 def _fill(shared: Shared, seconds: float) -> None:
-    leases.SECONDS, leases.AT_ONCE = LEASE_SECONDS, 20
+    leases.SECONDS, leases.MOST_CHUNKS = LEASE_SECONDS, 20
     with shared.opened(seconds) as memory:
         assert memory.fill().left == 0
 

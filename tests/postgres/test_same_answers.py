@@ -19,9 +19,9 @@ from memwell.evaluate.runner import evaluate_memory
 from memwell.facts.service import NewFact
 from memwell.store.factory import open_postgres
 from memwell.store.postgres import textsearch as candidates
-from memwell.store.sqlite import fts as keyword
+from memwell.store.words import ranking
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
-from tests.support.postgres import app_url, build_own, new_tenant
+from tests.support.postgres import app_url, build_agent_indexes, new_tenant
 
 K = 6
 SAME = 0.95
@@ -77,9 +77,9 @@ def both(
         with pytest.MonkeyPatch.context() as patch:
             if request.param == "large":
                 # As if there were a hundred times as many: nothing is so rare that all is looked up.
-                patch.setattr(keyword, "_SELECT_ROWS", 0)
+                patch.setattr(ranking, "_SELECT_ROWS", 0)
                 patch.setattr(candidates, "_SPARE", 1)
-                assert len(build_own(tenant).built) == 2
+                assert len(build_agent_indexes(tenant).built) == 2
             yield files, on
 
 

@@ -18,21 +18,22 @@ from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import migrate as migrating
-from memwell.store.postgres.schema import MIGRATIONS, OWNERS, PARTITIONS, TABLES
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, TABLES
 from tests.conftest import Write
+from tests.support.cli import run
 from tests.support.postgres import (
     USER,
     app_url,
-    build_own,
+    build_agent_indexes,
     new_database,
     new_role,
     new_tenant,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
 
-EVERYBODYS = "{*}"
-ANNAS = "{global:,user:anna}"
+ALL_SCOPES = "{*}"
+SCOPES_OF_ANNA = "{global:,user:anna}"
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
     made = Tenants(new_tenant(), new_tenant())
     for tenant in (made.one, made.two):
         fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
-        build_own(tenant)
-        for agent, table in (("main", "rests"), ("", "unfinished")):
+        build_agent_indexes(tenant)
+        for agent, table in (("main", "cooldowns"), ("", "pending_erasures")):
             values = "'p', 0, 1, false, ''" if agent else "'0', ''"
             names = f"'{tenant}', '{agent}'" if agent else f"'{tenant}'"
             shared().execute(f"INSERT INTO memwell.{table} VALUES ({names}, {values})")
         shared().execute(
             "INSERT INTO memwell.leases SELECT tenant, agent, space_id, chunk_id, 'x', now()"
-            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND piece = 0"
+            f" FROM memwell.vectors WHERE tenant = '{tenant}' AND window_number = 0"
         )
     return made
 
@@ -122,7 +123,7 @@ def test_without_settings_nothing_is_seen(tenants: Tenants, table: str) -> None:
     assert shared().execute(f"SELECT 1 FROM memwell.{table} WHERE tenant = '{tenants.one}'")
     with connected() as connection:
         assert count(connection, table) == 0
-    with connected(scopes=EVERYBODYS) as connection:
+    with connected(scopes=ALL_SCOPES) as connection:
         assert count(connection, table) == 0
 
 
@@ -136,7 +137,7 @@ def test_no_row_of_another_tenant_can_be_read_changed_or_written(
         shared().execute(f"{asked}'{one}'")[0] for one in (tenants.two, tenants.one)
     )
     assert before > 0
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         assert count(connection, table) == own
         assert count(connection, table, theirs) == 0
         change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
@@ -151,7 +152,7 @@ def test_no_row_of_another_tenant_can_be_read_changed_or_written(
 def test_a_role_that_is_bound_to_a_tenant_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
     url = shared().url(user=new_role(tenants.one))
     for table in TABLES:
-        with connected(tenants.one, EVERYBODYS, url) as connection:
+        with connected(tenants.one, ALL_SCOPES, url) as connection:
             assert count(connection, table) > 0
             connection.execute(f"SET memwell.tenant = '{tenants.two}'")
             assert count(connection, table) == 0
@@ -167,9 +168,9 @@ def test_no_fact_of_another_user_can_be_read_changed_or_written(
     owner = OWNERS[table]
     theirs = f"{owner} = 'user:ben'"
     column, value = ("owner", "'user:ben'") if owner == "owner" else ("target", "'ben'")
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         assert count(connection, table, theirs) > 0
-    with connected(tenants.one, ANNAS) as connection:
+    with connected(tenants.one, SCOPES_OF_ANNA) as connection:
         assert count(connection, table, f"{owner} = 'user:anna'") > 0
         assert count(connection, table, theirs) == 0
         change = f"UPDATE memwell.{table} SET tenant = tenant WHERE {theirs}"
@@ -187,7 +188,7 @@ _OF_A_USER = {"owner": "", OWNERS["facts"]: " WHERE scope = 'user'"}
 
 def test_a_role_that_is_bound_to_a_user_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
     url = shared().url(user=new_role(tenants.one, ["user:anna"]))
-    with connected(tenants.one, EVERYBODYS, url) as connection:
+    with connected(tenants.one, ALL_SCOPES, url) as connection:
         for table, owner in OWNERS.items():
             assert count(connection, table, f"{owner} = 'user:anna'") > 0
             assert count(connection, table, f"{owner} = 'user:ben'") == 0
@@ -255,12 +256,12 @@ def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Ten
 
 
 def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
-    with connected(tenants.one, EVERYBODYS) as connection:
+    with connected(tenants.one, ALL_SCOPES) as connection:
         refused = [f"SELECT * FROM memwell.facts_{number}" for number in range(PARTITIONS)]
         refused += [
             "SET row_security = off; SELECT * FROM memwell.facts",
             "TRUNCATE memwell.facts",
-            "DROP POLICY seen ON memwell.facts",
+            "DROP POLICY tenant_and_scopes ON memwell.facts",
             "ALTER TABLE memwell.facts DISABLE ROW LEVEL SECURITY",
             "CREATE TABLE memwell.mine (x int)",
             "SET ROLE memwell",
@@ -280,26 +281,26 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
     shared().execute(f'ALTER DATABASE {name} OWNER TO "{owner}"')
     url = shared().url(name, owner)
     fill(url, "mine", tmp_path)
-    assert len(build_own("mine", url).built) == 2
+    assert len(build_agent_indexes("mine", url).built) == 2
     with connected(url=url) as connection:
         assert not [table for table in TABLES if count(connection, table)]
-    with connected("mine", EVERYBODYS, url) as connection:
+    with connected("mine", ALL_SCOPES, url) as connection:
         assert all(count(connection, table) for table in OWNERS)
         parts = [f"{table}_{number}" for table in TABLES for number in range(PARTITIONS)]
         assert not [part for part in parts if count(connection, part)]
 
 
 def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memwell.rests'::regclass"
+    asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
     with psycopg.connect(new_database(), autocommit=True) as connection:
         with monkeypatch.context() as before:
             before.setattr(migrating, "MIGRATIONS", MIGRATIONS[:2])
             migrating.migrate(connection)
         connection.execute("INSERT INTO rests VALUES ('mine', 'main', 'p', 0, 1, false, '')")
-        assert connection.execute(asked).fetchall() == [(False,)]
+        assert connection.execute(asked, ("memwell.rests",)).fetchall() == [(False,)]
         migrating.migrate(connection)
-        assert connection.execute(asked).fetchall() == [(True,)]
-        assert count(connection, "rests") == 1
+        assert connection.execute(asked, ("memwell.cooldowns",)).fetchall() == [(True,)]
+        assert count(connection, "cooldowns") == 1
 
 
 # -- what is printed -------------------------------------------------------------------------------
@@ -345,6 +346,6 @@ def test_tables_are_distributed_after_those_that_they_refer_to(
         names = [name.removeprefix("memwell.") for name in (table, other)]
         assert order.index(names[1]) < order.index(names[0])
         assert updating == "a"  # what Citus does not know of a key with the tenant in it: CASCADE
-    policies = shared().execute("SELECT qual FROM pg_policies WHERE policyname = 'seen'")
+    policies = shared().execute(f"SELECT qual FROM pg_policies WHERE policyname = '{POLICY}'")
     assert len(policies) == len(TABLES)
     assert not [rule for (rule,) in policies if "SELECT" in rule]  # nor queries in a rule

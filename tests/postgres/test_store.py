@@ -21,9 +21,11 @@ from memwell.store.factory import open_postgres
 from memwell.store.postgres import facts as server_facts
 from memwell.store.postgres import server as connect
 from memwell.store.postgres.migrate import migrate
-from memwell.store.postgres.schema import MIGRATIONS, PARTITIONS, TABLES
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.schema import PARTITIONS, TABLES
 from memwell.store.postgres.server import Server, Session
 from tests.conftest import Write
+from tests.support.cli import run
 from tests.support.postgres import (
     Cluster,
     app_url,
@@ -33,7 +35,6 @@ from tests.support.postgres import (
     server,
     shared,
 )
-from tests.surfaces.cli.test_cli import run
 
 ANNA = Viewer("anna", "main")
 
@@ -215,16 +216,16 @@ def test_a_newer_database_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
         ("postgresql://[nobody/none", "not the address"),
         ("mysql://nobody@127.0.0.1/none", "not the address"),
     ],
 )
-def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, said: str) -> None:
+def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, message: str) -> None:
     with (
-        pytest.raises(MemwellError, match=said) as raised,
+        pytest.raises(MemwellError, match=message) as raised,
         Memory(settings={"store.url": url}) as memory,
     ):
         memory.search("x")
@@ -298,11 +299,11 @@ def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
 
 def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> None:
     marks: list[tuple[str, str]] = []
-    with cluster() as own, server(own.url(), "one") as opened:
+    with cluster() as restarted, server(restarted.url(), "one") as opened:
         with pytest.raises(MemwellError):
-            _crash_in(opened, own, marks)
-        own.start()
-        with server(own.url(), "two") as others:
+            _crash_in(opened, restarted, marks)
+        restarted.start()
+        with server(restarted.url(), "two") as others:
             number = 0
             while number < int(marks[0][1]):  # most often it is given out again
                 with others.writing() as session:
@@ -311,10 +312,10 @@ def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> 
         assert not opened._was_committed(*marks[0])
 
 
-def _crash_in(opened: Server, own: Cluster, marks: list[tuple[str, str]]) -> None:
+def _crash_in(opened: Server, restarted: Cluster, marks: list[tuple[str, str]]) -> None:
     with opened.writing() as session:
         _write(opened, session, marks)
-        own.stop("immediate")
+        restarted.stop("immediate")
 
 
 def test_marks_of_transactions_are_not_kept_for_ever(
@@ -323,7 +324,7 @@ def test_marks_of_transactions_are_not_kept_for_ever(
     tenant = new_tenant()
     shared().execute(f"INSERT INTO memwell.commits VALUES ('{tenant}', DEFAULT, '2026-01-01')")
     with server(app_url(), tenant) as opened, monkeypatch.context() as often:
-        often.setattr(connect, "_TIDYING", 1.0)
+        often.setattr(connect, "_CLEANUP_SHARE", 1.0)
         with opened.writing() as session:
             _write(opened, session, [])
     kept = (
@@ -336,7 +337,7 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
     told: list[str] = []
     wrong: list[BaseException] = []
     stop = threading.Event()
-    with cluster() as own, Memory(settings={"store.url": own.url()}) as memory:
+    with cluster() as restarted, Memory(settings={"store.url": restarted.url()}) as memory:
 
         def tell(name: str) -> None:
             try:
@@ -353,8 +354,8 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
             writer.start()
         for how in ("fast", "immediate"):
             _wait_for_more(told, wrong)
-            own.stop(how)
-            own.start()
+            restarted.stop(how)
+            restarted.start()
             _wait_for_more(told, wrong)
         stop.set()
         for writer in writers:

@@ -7,16 +7,17 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import EmbeddingError, Limits
+from memwell.embed.base import Limits
 from memwell.embed.testing import WordCounts
 from memwell.embed.unrelated_baseline import PASSAGES, QUESTIONS
+from memwell.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
 
 class Faulty(WordCounts):
-    """Counts words until told to fail, and counts what it is asked for: notes and searches."""
+    """Counts words until `fault` is set, and records the texts and queries that it gets."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the loopback servers of `tests.support.servers` answer as language models, rightly or not."""
+"""Answers of language models, right and wrong, for the servers of `tests.support.servers`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FACT = '{"text": "The harbour opens at six.", "category": "fact", "tags": ["harb
 
 @contextlib.contextmanager
 def chatting() -> Iterator[Server]:
-    """A server that answers every request well, in the protocol that it comes in."""
+    """A server that answers every request well, in the protocol of the request."""
     with serving() as server:
         server.usually = says(FACT)
         yield server
@@ -35,7 +35,7 @@ def setter(monkeypatch: pytest.MonkeyPatch) -> Set:
 
 @contextlib.contextmanager
 def configured(provider: str, monkeypatch: pytest.MonkeyPatch, key: str = "") -> Iterator[Server]:
-    """A language model that the settings name."""
+    """Start a server and name it in the settings as a language model."""
     without_proxies(monkeypatch)
     with chatting() as server:
         own = {f"llm_{provider}_base_url": server.url, f"llm_{provider}_key": key}
@@ -44,14 +44,14 @@ def configured(provider: str, monkeypatch: pytest.MonkeyPatch, key: str = "") ->
 
 
 def sent(request: Request) -> str:
-    """What a model was asked, without its instructions."""
+    """The user part of a request, without the instructions."""
     if "contents" in request.body:
         return str(request.body["contents"][0]["parts"][0]["text"])
     return str(request.body["messages"][-1]["content"])
 
 
 def says(text: str) -> Act:
-    """Answer with a text, as the vendors' references have it."""
+    """Answer with a text, in the form of the vendors' references."""
     return lambda handler, request: _send(handler, completion(request, text))
 
 

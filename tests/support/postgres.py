@@ -139,7 +139,7 @@ def shared() -> Cluster:
 
 @cache
 def app_url() -> str:
-    """The address for a role with the rights that memwell needs, whom the rules on rows bind."""
+    """The address for a role with the rights that memwell needs, restricted by row-level security."""
     return shared().url(user=new_role())
 
 
@@ -168,8 +168,8 @@ def new_database() -> str:
     return shared().url(name)
 
 
-def build_own(tenant: str, url: str = "") -> BuildReport:
-    """Have the owner of the tables build indexes of their own for all agents of a tenant."""
+def build_agent_indexes(tenant: str, url: str = "") -> BuildReport:
+    """Build the indexes of all agents of a tenant, as the owner of the tables."""
     if not url:
         shared().execute("CREATE EXTENSION IF NOT EXISTS pg_textsearch SCHEMA public")
     with server(url or shared().url(), tenant) as owner:

@@ -1,4 +1,4 @@
-"""Loopback servers that speak OpenAI's and Gemini's protocols, and can be told to misbehave."""
+"""Loopback servers that speak OpenAI's and Gemini's protocols, and misbehave on demand."""
 
 from __future__ import annotations
 
@@ -62,12 +62,15 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return self.server.date or super().date_time_string(timestamp)
+
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
 class Server(ThreadingHTTPServer):
-    """Speaks both protocols; does what `script` says, one entry a request, then `usually`."""
+    """Speaks both protocols; answers each request with the next act of `script`, then `usually`."""
 
     daemon_threads = True
 
@@ -77,7 +80,12 @@ class Server(ThreadingHTTPServer):
         self.requests: list[Request] = []
         self.script: list[Act] = []
         self.usually: Act = well
+        self.date = ""
+        """The header Date of every answer; empty for the present time."""
         self.over = threading.Event()
+        """The test is over: acts that wait should end."""
+        self.client_left = threading.Event()
+        """The client closed its connection before `dripping` ended."""
 
     @property
     def url(self) -> str:
@@ -92,7 +100,7 @@ class Server(ThreadingHTTPServer):
 
 
 def vector(text: str) -> list[float]:
-    """What the server makes of a text: of length sqrt(length² + 1)."""
+    """The server's vector for a text; its length is sqrt(length² + 1)."""
     return [0.0, float(len(text)), 0.0, -1.0]
 
 
@@ -102,7 +110,7 @@ def unit(text: str) -> list[float]:
 
 
 def answered(request: Request, vectors: list[Any]) -> bytes:
-    """An answer as the vendors' references have it."""
+    """An answer in the form of the vendors' references."""
     if "requests" in request.body:
         return json.dumps({"embeddings": [{"values": values} for values in vectors]}).encode()
     if request.body["encoding_format"] == "base64":
@@ -118,7 +126,7 @@ def answered(request: Request, vectors: list[Any]) -> bytes:
 
 
 def as_base64(values: Any) -> Any:
-    """What a vendor makes of floats; what cannot be packed is left for the client to see."""
+    """Encode floats as a vendor does; leave other values for the client to see."""
     if type(values) is not list or {*map(type, values)} - {float}:
         return values
     return base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
@@ -129,7 +137,7 @@ def well(handler: Handler, request: Request) -> None:
 
 
 def altered(change: Callable[[list[Any]], list[Any]]) -> Act:
-    """Answer with other vectors than one should."""
+    """Answer with changed vectors."""
 
     def act(handler: Handler, request: Request) -> None:
         vectors = change([vector(text) for text in request.texts])
@@ -148,7 +156,7 @@ def raw(content: bytes) -> Act:
 
 
 def silent(handler: Handler, request: Request) -> None:
-    handler.server.over.wait(5)
+    handler.server.over.wait(60)
 
 
 def cut_short(handler: Handler, request: Request) -> None:
@@ -166,15 +174,15 @@ def hung_up(handler: Handler, request: Request) -> None:
 
 
 def dripping(before: bytes) -> Act:
-    """Send a byte now and then, for longer than anybody should wait."""
+    """Send a byte now and then, until the client leaves."""
 
     def act(handler: Handler, request: Request) -> None:
-        handler.wfile.write(before)
-        for _ in range(150):
-            if handler.server.over.wait(0.02):
-                return
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
+        try:
+            handler.wfile.write(before)
+            while not handler.server.over.wait(0.02):
+                handler.wfile.write(b" ")
+        except OSError:
+            handler.server.client_left.set()
 
     return act
 
@@ -185,7 +193,7 @@ def unless(bad: Callable[[list[str]], bool], otherwise: Act) -> Act:
 
 
 def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask servers directly, whatever the environment says."""
+    """Remove the proxies of the environment, so that requests go directly to a server."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
 

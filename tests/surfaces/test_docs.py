@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from memwell import Memory
 from memwell.config.settings import SETTINGS
 from memwell.surfaces.cli import COMMANDS, cli
 from tests.conftest import EXAMPLES, REPOSITORY
@@ -25,15 +26,28 @@ def test_blocks_run_and_print_what_they_show(page: Path) -> None:
     assert rewritten(text) == text, "run `make docs` and read the difference"
 
 
-def test_python_in_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
+def test_python_blocks_run_and_print_what_they_show(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.S)
     assert blocks
+    shared: dict[str, object] = {}
+    monkeypatch.delenv("MEMWELL_EMBEDDING_CHAIN")
     with sandbox() as folder:
         monkeypatch.chdir(folder)
         for block in blocks:
-            test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
-            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+            test = doctest.DocTestParser().get_doctest(block, shared, name, name, 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            assert runner.run(test, clear_globs=False).failed == 0
+            shared = test.globs
+
+
+def test_python_page_names_every_public_method() -> None:
+    text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in (name for name in vars(Memory) if not name.startswith("_")):
+        assert re.search(rf"\b{name}\b", text), name
 
 
 def options(command: click.Command) -> list[str]:
@@ -74,12 +88,14 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_map_of_the_code_names_every_module() -> None:
+def test_contributing_names_every_package_and_only_files_that_exist() -> None:
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     source = REPOSITORY / "src" / "memwell"
-    for file in source.rglob("*.py"):
-        if file.name not in ("__init__.py", "__main__.py"):
-            assert f"`{file.relative_to(source).as_posix()}`" in text, file
+    for package in source.iterdir():
+        if (package / "__init__.py").exists():
+            assert f"{package.name}/" in text, package
+    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py|\.md)?)`", text):
+        assert (source / name).exists() or (REPOSITORY / name).exists(), name
 
 
 # -- the example workspace -------------------------------------------------------------------------

@@ -40,23 +40,8 @@ def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -
             origins[name] = f"${setting.fallback_env}"
             values[name] = environment[setting.fallback_env]
     settings = Settings.build(values, origins=origins)
-    _check_combinations(settings)
+    settings.check_combinations()
     return settings
-
-
-def _check_combinations(settings: Settings) -> None:
-    """Raise an error for values that are valid alone but not together."""
-    chunk, search = settings.chunk, settings.search
-    if chunk.overlap * 2 > chunk.size:
-        raise ConfigError(
-            f"chunk.overlap = {chunk.overlap} is more than half of chunk.size = {chunk.size}"
-            f" ({settings.origin('chunk.overlap')})",
-            "Lower chunk.overlap or raise chunk.size",
-        )
-    if not (search.vector_weight or search.text_weight):
-        raise ConfigError(
-            "search.vector_weight and search.text_weight are both 0", "Raise one of them"
-        )
 
 
 def config_files(workspace: Path | None, environment: Mapping[str, str]) -> list[Path]:

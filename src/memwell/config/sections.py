@@ -197,7 +197,7 @@ class FactsSettings(Section):
 
 
 class RecallSettings(Section):
-    """What a prompt is given from the memory."""
+    """How many memories a prompt receives, and how often."""
 
     again_after: float = setting(
         60.0,
@@ -251,7 +251,7 @@ class SyncSettings(Section):
 
 
 class NoteSettings(Section):
-    """What `memwell note` writes."""
+    """Where `memwell note` writes."""
 
     folder: str = setting(
         "memory", "The folder of the daily logs that `memwell note` writes, as agents do."

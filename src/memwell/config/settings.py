@@ -7,7 +7,6 @@ from these declarations.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -51,11 +50,6 @@ class Settings(Section):
     """The file, the environment variable or the call that set a value, by name of the setting.
     A setting that has its default is not listed."""
 
-    @property
-    def values(self) -> dict[str, Value]:
-        """All values by name."""
-        return {one.name: one.get(self) for one in SETTINGS}
-
     def get(self, name: str) -> Value:
         """Return the value of the setting called `name`, such as ``search.k``."""
         return SETTING_BY_NAME[name].get(self)
@@ -67,21 +61,36 @@ class Settings(Section):
     @property
     def api_keys(self) -> list[str]:
         """Every key that is set, so that none gets into a log."""
-        values = [one.get(self) for one in SETTINGS if one.name.endswith(".key")]
+        values = [setting.get(self) for setting in SETTINGS if setting.name.endswith(".key")]
         return [str(value) for value in values if value]
+
+    def check_combinations(self) -> None:
+        """Raise an error for values that are valid alone but not together."""
+        chunk, search = self.chunk, self.search
+        if chunk.overlap * 2 > chunk.size:
+            raise ConfigError(
+                f"chunk.overlap = {chunk.overlap} is more than half of chunk.size = {chunk.size}"
+                f" ({self.origin('chunk.overlap')})",
+                "Lower chunk.overlap or raise chunk.size",
+            )
+        if not (search.vector_weight or search.text_weight):
+            raise ConfigError(
+                "search.vector_weight and search.text_weight are both 0", "Raise one of them"
+            )
 
     def with_overrides(self, changes: Mapping[str, Value], origin: str = "the call") -> Settings:
         """Return a copy in which some values are replaced; each of them is checked."""
         checked = {
             name: check(setting_named(name), value, origin) for name, value in changes.items()
         }
+        values = {setting.name: setting.get(self) for setting in SETTINGS}
         origins = {**self.origins, **dict.fromkeys(checked, origin)}
-        return Settings.build({**self.values, **checked}, origins=origins)
+        return Settings.build({**values, **checked}, origins=origins)
 
 
 SETTINGS = tuple(Settings.list_settings())
 """All of them, in the order of the table in docs/configuration.md."""
-SETTING_BY_NAME = {one.name: one for one in SETTINGS}
+SETTING_BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting_named(name: str) -> Setting:
@@ -93,6 +102,8 @@ def setting_named(name: str) -> Setting:
 
 def suggest_name(name: str) -> str:
     """Return the remedy for a name that is not the name of a setting."""
+    import difflib
+
     near = difflib.get_close_matches(name, SETTING_BY_NAME, n=1, cutoff=0.5)
     suggestion = f"Did you mean {near[0]}? " if near else ""
     return f"{suggestion}`memwell config` lists all settings"

@@ -1,8 +1,9 @@
-"""What every embedding provider is, on one screen.
+"""The contract of every embedding provider, on one screen.
 
 A provider turns texts into unit vectors of one fixed length. Its `fingerprint` names everything
 that changes a vector (model, dimensions, prefixes, windows): two vectors are compared only if
-their fingerprints are the same. Making one is cheap; heavy packages load when it is first used.
+their fingerprints are the same. Creating a provider is cheap; it loads heavy packages when it is
+first used. The errors that it may raise are in `memwell.errors`, below `EmbeddingError`.
 """
 
 from __future__ import annotations
@@ -11,34 +12,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from memwell.errors import MemwellError
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Matrix = npt.NDArray[np.float32]
-    """One unit vector a row."""
+    """Each row is a unit vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a provider takes at a time."""
+    """How much a provider takes in one batch."""
 
     tokens: int = 8_000
-    """Of all texts of a batch together, estimated."""
+    """Estimated, of all texts of a batch together."""
     texts: int = 256
     parallel: int = 4
-    """Batches under way at once."""
+    """Batches that may be sent at the same time."""
 
 
 class Embedder(Protocol):
-    """A provider of vectors; safe to share between threads."""
+    """An embedding provider; threads may share it."""
 
     name: str
-    """What it is called in ``embedding.chain``."""
+    """Its name in ``embedding.chain``."""
     remote: bool
-    """Whether texts leave this machine: such a provider is used only when it is named."""
+    """Whether texts leave this machine; memwell uses such a provider only if the user names it."""
     limits: Limits
 
     @property
@@ -51,43 +50,18 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The length of its vectors; this and `window` may ask for the model to be loaded."""
+        """The length of its vectors. Reading this or `window` may load the model."""
 
     @property
     def window(self) -> int:
-        """Tokens that one vector covers; a longer text gets several."""
+        """Tokens that one vector covers. A longer text gets several vectors."""
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Return for each text a matrix with a vector for each of its windows.
 
-        A text that is blank, or that the model cannot read (a language it was not trained on),
-        gets no row.
+        A blank text gets no row. Neither does a text that the model cannot read, because it is
+        in a language that the model was not trained on.
         """
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query as a matrix of one row, or of none as above."""
-
-
-class EmbeddingError(MemwellError):
-    """A provider could not do what was asked."""
-
-
-class ProviderUnavailable(EmbeddingError):
-    """It cannot be used as things are: a package, file or key is missing, or the key is refused."""
-
-
-class ProviderFailing(EmbeddingError):
-    """It did not answer, or not with vectors; another time it may. Worth trying again."""
-
-    def __init__(self, what: str, remedy: str = "", *, retry_after: float | None = None) -> None:
-        super().__init__(what, remedy)
-        self.retry_after = retry_after
-        """Seconds that the provider asked to be left alone."""
-
-
-class WrongAnswer(ProviderFailing):
-    """It answered, but not with what it should: one text of the batch may be the cause."""
-
-
-class BatchRefused(EmbeddingError):
-    """It will not take this batch: too large, or one of its texts is not to its liking."""
+        """Return the vector of a query as a matrix of one row, or of no row as above."""

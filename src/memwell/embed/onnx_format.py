@@ -1,4 +1,4 @@
-"""Just enough of ONNX's file format, a protocol buffer, to read weights and to write a graph."""
+"""The part of ONNX's file format, a protocol buffer, that reads weights and writes a graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 Value = int | float | str | bytes
 
 MICROSOFT = "com.microsoft"
-"""The domain of onnxruntime's own operators, which do in one step what takes several."""
+"""The domain of onnxruntime's own operators, each of which replaces several standard ones."""
 
 _KINDS: dict[int, npt.DTypeLike] = {1: np.dtype("<f4"), 3: np.dtype("i1"), 7: np.dtype("<i8")}
 _NUMBERS = {np.dtype(kind): number for number, kind in _KINDS.items()}
@@ -21,20 +21,20 @@ _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2
 
 
 def read_weights(model: bytes) -> dict[str, Array]:
-    """Return the constants of a model by name, in the order they stand in."""
-    found: dict[str, Array] = {}
+    """Return the constants of a model by name, in the order of the file."""
+    weights: dict[str, Array] = {}
     for graph in _values(memoryview(model), 7):
         for tensor in _values(graph, 5):
             kind = _KINDS.get(next(_values(tensor, 2), 0))
             if kind is not None:
                 name = bytes(next(_values(tensor, 8))).decode()
                 data = np.frombuffer(next(_values(tensor, 9)), kind)
-                found[name] = data.reshape([*_values(tensor, 1)])
-    return found
+                weights[name] = data.reshape([*_values(tensor, 1)])
+    return weights
 
 
 class Graph:
-    """A model being put together."""
+    """A model under construction."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
@@ -53,7 +53,7 @@ class Graph:
         return name
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: int | float) -> str:
-        """Add an operator; return the name of what it gives."""
+        """Add an operator; return the name of its output."""
         output = f"{operator} {len(self._nodes)}"
         node = _field(1, *inputs) + _field(2, output) + _field(4, operator)
         for name, value in attributes.items():
@@ -63,11 +63,11 @@ class Graph:
         self._nodes.append(node + (_field(7, domain) if domain else b""))
         return output
 
-    def model(self, takes: tuple[str, int, Sequence[str | int]], gives: str) -> bytes:
-        """Return the file: `takes` is the input's name, kind and shape, `gives` an output."""
-        name, kind, shape = takes
+    def model(self, source: tuple[str, int, Sequence[str | int]], output: str) -> bytes:
+        """Return the file; `source` is the name, kind and shape of the model's input."""
+        name, kind, shape = source
         graph = _field(1, *self._nodes) + _field(2, "memwell") + _field(5, *self._constants)
-        graph += _field(11, _typed(name, kind, shape)) + _field(12, _field(1, gives))
+        graph += _field(11, _typed(name, kind, shape)) + _field(12, _field(1, output))
         opsets = [_field(1, "") + _field(2, 18), _field(1, MICROSOFT) + _field(2, 1)]
         return _field(1, 9) + _field(7, graph) + _field(8, *opsets)
 
@@ -79,7 +79,7 @@ def _typed(name: str, kind: int, shape: Sequence[str | int]) -> bytes:
 
 
 def _field(number: int, *values: Value) -> bytes:
-    """Write a field, once for each value."""
+    """Encode a field, once for each value."""
     return b"".join(_encode_field(number, value) for value in values)
 
 
@@ -93,16 +93,16 @@ def _encode_field(number: int, value: Value) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Write a number, seven bits a byte."""
-    written = bytearray()
+    """Encode a number with seven bits in each byte."""
+    encoded = bytearray()
     while number > 127:
-        written.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*written, number])
+    return bytes([*encoded, number])
 
 
 def _values(message: memoryview, wanted: int) -> Iterator[Any]:
-    """Yield every value that a message has for a field: a number, or its bytes."""
+    """Yield every value of a field in a message: a number, or bytes."""
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)

@@ -1,6 +1,6 @@
-"""Providers by name: our own, and those that other packages offer.
+"""Embedding providers by name: those of memwell, and those of other packages.
 
-Another package offers one through an entry point of the group ``memwell.embedders``: a callable
+A package offers a provider through an entry point of the group ``memwell.embedders``: a callable
 that takes the settings as keywords and returns an `Embedder`.
 """
 
@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from memwell.embed.base import Embedder, ProviderUnavailable
+from memwell.embed.base import Embedder
+from memwell.errors import ProviderUnavailable
 
 GROUP = "memwell.embedders"
 
@@ -30,14 +31,17 @@ Factory = Callable[..., Embedder]
 def create_embedder(
     name: str, settings: Mapping[str, Any], factories: Mapping[str, Factory] | None = None
 ) -> Embedder:
-    """Make a provider, of `factories` first; `ProviderUnavailable` says what is missing."""
+    """Create a provider; a factory in `factories` comes before a built-in one.
+
+    Raises `ProviderUnavailable` if something is missing.
+    """
     factory = (factories or {}).get(name) or _factory(name)
     try:
         return factory(**settings)
     except TypeError as error:
         raise ProviderUnavailable(
-            f"The provider {name} cannot be made from {sorted(settings)} ({error})",
-            "Check what embedding.chain says of it",
+            f"The provider {name} does not take the settings {sorted(settings)} ({error})",
+            "Check embedding.chain",
         ) from error
 
 
@@ -47,19 +51,19 @@ def _factory(name: str) -> Factory:
         return _as_factory(getattr(import_module(f"memwell.embed.{module}"), attribute))
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=GROUP, name=name):
+    for entry_point in entry_points(group=GROUP, name=name):
         try:
-            return _as_factory(entry.load())
+            return _as_factory(entry_point.load())
         except (ImportError, AttributeError) as error:
             raise ProviderUnavailable(
-                f"The provider {name} cannot be loaded ({error})", f"Check {entry.value}"
+                f"The provider {name} cannot be loaded ({error})", f"Check {entry_point.value}"
             ) from error
     raise ProviderUnavailable(
-        f"{name} is no embedding provider",
-        f"Use one of {', '.join(BUILT_IN)}, or install a package that offers it",
+        f"{name} is not an embedding provider",
+        f"Choose one of {', '.join(BUILT_IN)}, or install a package that offers it",
     )
 
 
-def _as_factory(found: Any) -> Factory:
-    factory: Factory = found
+def _as_factory(loaded: Any) -> Factory:
+    factory: Factory = loaded
     return factory

@@ -1,11 +1,11 @@
-"""Whether what a provider needs is there, without importing any of it."""
+"""Check that a provider's packages and model are there, without importing them."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
 
-from memwell.embed.base import ProviderUnavailable
+from memwell.errors import ProviderUnavailable
 
 
 def require(*packages: str, install: str) -> None:
@@ -18,9 +18,9 @@ def require(*packages: str, install: str) -> None:
 
 
 def model_folder(model: str, provider: str) -> Path:
-    """Return the folder of a model; none named is not the current one."""
+    """Return the folder of a model; an empty name does not mean the current folder."""
     if not model:
         raise ProviderUnavailable(
-            f"No model is named for {provider}", f"Set embedding.{provider}.model to its folder"
+            f"{provider} has no model", f"Set embedding.{provider}.model to the folder of one"
         )
     return Path(model).expanduser()

@@ -1,7 +1,7 @@
-"""Static models of the model2vec kind: a vector for each word, a text is their mean.
+"""Static models in the model2vec format: each word has a vector, and a text has their mean.
 
-There is no limit to what one vector covers, and no order of words. A text of which the model
-knows no word gets no vector.
+One vector covers a text of any length, and ignores the order of its words. A text without any known
+word gets no vector.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits, ProviderUnavailable, WrongAnswer
+from memwell.embed.base import Limits
 from memwell.embed.model_files import content_fingerprint
 from memwell.embed.requirements import model_folder, require
+from memwell.errors import ProviderUnavailable, WrongAnswer
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -30,11 +31,11 @@ class Static:
     name = "static"
     remote = False
     window = 1_000_000
-    # It takes one batch at a time, a thousand texts in a moment.
+    # It takes one batch at a time, and a thousand texts in milliseconds.
     limits = Limits(tokens=100_000, texts=1_024, parallel=1)
 
     def __init__(self, model: str) -> None:
-        """Take the folder that the model lies in."""
+        """Take the folder of the model."""
         require("model2vec", install="memwell[static]")
         self._folder = model_folder(model, self.name)
         for file in FILES:
@@ -59,19 +60,19 @@ class Static:
         )
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed every text as one."""
+        """Embed every text as one window."""
         import numpy as np
 
         if not texts:
             return []
         readable = [text.encode(errors="replace").decode() for text in texts]
-        # For every call it sets the tokenizer's limit and sets it back: not with two at once.
+        # Every call sets the tokenizer's limit and resets it, so two calls must not overlap.
         with self._using:
             means = self._loaded.encode(readable, max_length=None, use_multiprocessing=False)
         rows: Matrix = means.astype(np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
-            raise WrongAnswer(f"{self.model} gave a vector that is not finite")
+            raise WrongAnswer(f"{self.model} returned a vector that is not finite")
         return [
             row[None] / length if length else row[None][:0]
             for row, length in zip(rows, lengths, strict=True)
@@ -94,7 +95,7 @@ class Static:
 
 
 def _columns(file: Path) -> int:
-    """Read the length of the vectors from the header of the file that holds them."""
+    """Read the length of the vectors from the header of their file."""
     try:
         with file.open("rb") as opened:
             length = int.from_bytes(opened.read(8), "little")

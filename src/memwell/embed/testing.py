@@ -1,7 +1,7 @@
-"""An embedder whose vectors can be worked out by hand, for tests and examples.
+"""A provider whose vectors can be computed by hand, for tests and examples.
 
-Each word is an axis, chosen by its letters; a text is the sum of its words, normalised. So the
-cosine of two texts is the share of words they have in common, whatever the machine.
+Each word has an axis, chosen by its letters. The vector of a text is the normalised sum of its
+words. So the cosine of two texts is the share of their common words, on every machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w+")
 
 
 class WordCounts:
-    """Counts words; another `model` chooses other axes for them."""
+    """Counts words; another `model` gives them other axes."""
 
     name = "test"
     remote = False
@@ -30,7 +30,7 @@ class WordCounts:
         self.model = model
         self.dimensions = dimensions
         self.embedded = 0
-        """How many texts were embedded, for tests that count."""
+        """The number of embedded texts, for tests."""
 
     @property
     def fingerprint(self) -> str:
@@ -38,16 +38,16 @@ class WordCounts:
         return f"test {self.model} {self.dimensions}"
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return one vector a text; none for a text without words."""
+        """Return one vector for each text, and none for a text without words."""
         self.embedded += len(texts)
         return [self.vector(text) for text in texts]
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector that a document of the same text has."""
+        """Return the same vector as for a document with this text."""
         return self.vector(text)
 
     def vector(self, text: str) -> Matrix:
-        """Return the sum of the words' axes, normalised."""
+        """Return the normalised sum of the words' axes."""
         import numpy as np
 
         vector = np.zeros((1, self.dimensions), dtype=np.float32)

@@ -1,9 +1,9 @@
-"""What a model's cosines mean: the one it gives to a question and an unrelated passage.
+"""The scale of a model's cosines: the cosine of a question and an unrelated passage.
 
-Every model has a scale of its own: 0.4 is close for one, and what another gives to any two texts.
-The texts here are fixed and about different things, so the figure is the model's alone and does
-not depend on the notes: measured on the notes themselves, a workspace about one subject would
-make every passage look like a stranger.
+Every model has a scale of its own: 0.4 means "similar" for one model, and is the cosine of any two
+texts for another. The texts here are fixed and unrelated, so the baseline depends on the model
+only, not on the notes. If it were measured on the notes, every passage of a workspace about one
+subject would look unrelated.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PASSAGES = (
 
 
 def unrelated_cosines(embedder: Embedder) -> tuple[float, float] | None:
-    """Return mean and deviation of the cosine of a question and a passage on something else."""
+    """Return mean and deviation of the cosine of a question and an unrelated passage."""
     import numpy as np
 
     passages = [rows[0] for rows in embedder.embed_documents(PASSAGES) if len(rows)]

@@ -1,6 +1,6 @@
-"""BERT's uncased WordPiece: text to the numbers a model was trained on.
+"""BERT's uncased WordPiece tokenizer: from a text to the numbers that a model was trained on.
 
-The same pieces as the `tokenizers` package gives (a test compares them), without its 41 MB.
+It returns the same tokens as the package `tokenizers` (a test compares them), without its 41 MB.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _LONGEST_WORD = 100
 
 @cache
 def vocabulary() -> dict[str, int]:
-    """Return the number of each piece; those inside a word begin with ``##``."""
+    """Return the number of each token; a token inside a word begins with ``##``."""
     lines = files("memwell.embed").joinpath("data/vocab.txt").read_text(encoding="utf-8")
-    return {piece: number for number, piece in enumerate(lines.splitlines())}
+    return {token: number for number, token in enumerate(lines.splitlines())}
 
 
 def encode(text: str) -> list[int]:
-    """Return the pieces of a text, without the marks for its beginning and end."""
-    return [number for word in _words(text) for number in _pieces(word)]
+    """Return the tokens of a text, without the marks for its beginning and its end."""
+    return [number for word in _words(text) for number in _word_tokens(word)]
 
 
 def _words(text: str) -> list[str]:
-    """Lower-case, drop accents, and set punctuation and CJK characters apart."""
+    """Lower-case, drop accents, and separate punctuation and CJK characters."""
     if text.isascii():
         return text.lower().translate(_ascii_table()).split()
     cleaned = "".join(_clean(character) for character in text)
@@ -41,7 +41,7 @@ def _ascii_table() -> dict[int, str]:
 
 @lru_cache(maxsize=20_000)
 def _clean(character: str) -> str:
-    """Drop control characters, make every space a plain one, set CJK apart."""
+    """Drop control characters, replace every space by a plain one, separate CJK characters."""
     if character in "\t\n\r" or unicodedata.category(character) == "Zs":
         return " "
     if character in "\0\ufffd" or unicodedata.category(character).startswith("C"):
@@ -51,7 +51,7 @@ def _clean(character: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def _split_punctuation(character: str) -> str:
-    """Drop accents and set punctuation apart."""
+    """Drop accents and separate punctuation."""
     if len(character) != 1:
         return character
     category = unicodedata.category(character)
@@ -74,21 +74,21 @@ def _is_cjk(code: int) -> bool:
 
 
 @lru_cache(maxsize=50_000)
-def _pieces(word: str) -> tuple[int, ...]:
-    """Cut a word into the longest pieces there are, from its beginning on."""
+def _word_tokens(word: str) -> tuple[int, ...]:
+    """Cut a word into tokens: from its beginning on, always the longest that is known."""
     if len(word) > _LONGEST_WORD:
         return (UNKNOWN,)
     known = vocabulary()
-    found: list[int] = []
+    tokens: list[int] = []
     start = 0
     while start < len(word):
-        mark = "##" if start else ""
+        prefix = "##" if start else ""
         for end in range(len(word), start, -1):
-            number = known.get(mark + word[start:end])
+            number = known.get(prefix + word[start:end])
             if number is not None:
-                found.append(number)
+                tokens.append(number)
                 start = end
                 break
         else:
             return (UNKNOWN,)
-    return tuple(found)
+    return tuple(tokens)

@@ -1,4 +1,4 @@
-"""A user's own cases: queries, and the notes that they should find.
+"""A user's own cases: queries and the notes that they should find.
 
 A ``.jsonl`` file with ``{"query": ..., "note": path or [paths], "category"?: ...}`` a line; or a
 ``.yaml`` file with a list of the same, or with the queries of each note under its path.
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _JSONL = (".jsonl", ".ndjson")
 _YAML = (".yaml", ".yml")
-_FIELDS = '"query" (a text), "note" (a path or a list of paths) and, if you like, "category"'
+_FIELDS = '"query" (a text), "note" (a path or a list of paths) and, optionally, "category"'
 _JSON_SHAPE = f"Expected a JSON object a line with {_FIELDS}"
 _YAML_SHAPE = f"Expected a list of mappings with {_FIELDS}; or a list of queries for each note path"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query, the notes that it should find, and the line of the file it stands on."""
+    """A query, the notes that it should find, and its line in the file."""
 
     query: str
     notes: tuple[str, ...]
@@ -36,7 +36,7 @@ class Case:
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
-    """Read a file of cases; anything that is no case is an error that names the line."""
+    """Read a file of cases; an error names the line of anything else."""
     kind = file.suffix.lower()
     if kind not in _JSONL + _YAML:
         raise MemwellError(
@@ -51,7 +51,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
 
 
 def to_dataset(name: str, cases: Sequence[Case]) -> Dataset:
-    """Return cases as a labelled set: notes are its documents, numbers the ids of its questions."""
+    """Return cases as a dataset: its documents are the notes, its question ids are numbers."""
     notes = dict.fromkeys(note for case in cases for note in case.notes)
     return Dataset(
         name,
@@ -67,13 +67,13 @@ def to_dataset(name: str, cases: Sequence[Case]) -> Dataset:
 def check_notes(
     file: Path, cases: Sequence[Case], known: Callable[[Iterable[str]], set[str]]
 ) -> None:
-    """Raise an error that names every note that is not among those `known` says are there."""
+    """Raise an error that names every note that `known` does not return."""
     lines: dict[str, int] = {}
     for case in cases:
         for note in case.notes:
             lines.setdefault(note, case.line)
-    there = known(lines)
-    missing = [f"{note} ({file}:{line})" for note, line in lines.items() if note not in there]
+    indexed = known(lines)
+    missing = [f"{note} ({file}:{line})" for note, line in lines.items() if note not in indexed]
     if missing:
         raise NotFoundError(
             f"Not in the index: {', '.join(missing)}",
@@ -93,7 +93,7 @@ def _text(file: Path) -> str:
 
 
 def _case(fields: Mapping[str, Any], line: int) -> Case:
-    """Return a case, or raise a ValueError that says what is wrong with its fields."""
+    """Return a case; a ValueError says which of its fields is wrong."""
     for name in ("query", "note"):
         if name not in fields:
             raise ValueError(f'has no "{name}"')
@@ -101,11 +101,11 @@ def _case(fields: Mapping[str, Any], line: int) -> Case:
     named = fields["note"]
     notes = named if isinstance(named, list) else [named]
     if not _is_text(query):
-        raise ValueError(f'has a "query" that is no text: {query!r}')
+        raise ValueError(f'has a "query" that is not a text: {query!r}')
     if not notes or not all(_is_text(note) for note in notes):
         raise ValueError(f'has a "note" that is neither a path nor a list of paths: {named!r}')
     if not isinstance(category, str):
-        raise ValueError(f'has a "category" that is no text: {category!r}')
+        raise ValueError(f'has a "category" that is not a text: {category!r}')
     paths = dict.fromkeys(PurePosixPath(note.strip()).as_posix() for note in notes)
     return Case(query.strip(), tuple(paths), category.strip(), line)
 
@@ -138,11 +138,11 @@ def _object(line: str) -> dict[str, Any]:
 
 
 # -- YAML ------------------------------------------------------------------------------------------
-# The nodes are read, not the values: they know their lines, and a query `yes` stays a text.
+# Nodes are read instead of values: they know their lines, and a query `yes` stays a text.
 
 
 class _MalformedCase(ValueError):
-    """A node that is not what should stand there."""
+    """A node that is not what the format expects in its place."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
         super().__init__(what)

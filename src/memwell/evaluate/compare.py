@@ -1,9 +1,9 @@
-"""Whether one run is better than another, or only looks so.
+"""Tell whether one run is better than another, or only looks better.
 
-The questions are the same in both, so each has a difference. Questions are drawn again and again
-(with replacement, as many as there are) and the differences averaged: the middle 95 % of these
-averages is the interval (Efron's percentile bootstrap). If it leaves 0 out, chance in the choice
-of questions hardly explains the difference.
+Both runs have the same questions, so each question has a difference. We draw as many questions as
+there are, with replacement, average their differences, and repeat this. The middle 95 % of the
+averages is the interval (Efron's percentile bootstrap). If the interval excludes 0, the choice of
+questions alone hardly explains the difference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEED = 20_260_210
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A metric in two runs, and the interval of the second less the first."""
+    """A metric in two runs, and the confidence interval of second minus first."""
 
     metric: str
     first: float
@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -42,13 +42,13 @@ def compare(first: Evaluation, second: Evaluation) -> tuple[Difference, ...]:
 
 
 def paired_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Return between which averages the middle 95 % of the resamples lie; always the same."""
+    """Return the bounds of the middle 95 % of the resampled averages; the seed is fixed."""
     import numpy as np
 
     values = np.asarray(differences, dtype=np.float64)
-    chance = np.random.default_rng(_SEED)
+    random = np.random.default_rng(_SEED)
     averages = [
-        values[chance.integers(len(values), size=len(values))].mean() for _ in range(RESAMPLES)
+        values[random.integers(len(values), size=len(values))].mean() for _ in range(RESAMPLES)
     ]
     outside = (1 - CONFIDENCE) / 2
     low, high = np.quantile(averages, [outside, 1 - outside])

@@ -1,4 +1,4 @@
-"""A labelled set: documents, queries and which document answers which query.
+"""A labelled dataset: documents, queries, and which document answers which query.
 
 A folder with ``corpus.jsonl`` (id, text, title?, date?, group?, session?), ``queries.jsonl``
 (id, text, category?, group?) and ``qrels.tsv`` (query, document, grade).
@@ -40,22 +40,22 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A labelled set, read whole."""
+    """A labelled dataset, complete in memory."""
 
     name: str
     documents: tuple[Document, ...]
     questions: tuple[Question, ...]
     relevant: Mapping[str, Mapping[str, float]]
-    """For each query, the grade of each document that answers it."""
+    """For each question, the grade of each document that answers it."""
 
 
 def load(folder: Path) -> Dataset:
-    """Read a labelled set; questions that no document answers are left out."""
+    """Read a dataset; questions without a relevant document are left out."""
     if not folder.is_dir():
         raise NotFoundError(
             f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}",
-            "Name one with corpus.jsonl, queries.jsonl and qrels.tsv, or a .jsonl or .yaml file of"
-            " your own cases",
+            "Name a folder with corpus.jsonl, queries.jsonl and qrels.tsv, or a .jsonl or .yaml"
+            " file of your own cases",
         )
     documents = tuple(
         Document(
@@ -102,12 +102,14 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
                         raise ValueError("not an object")
                     yield {**row, "": f"{file}:{number}"}
     except FileNotFoundError as error:
-        raise NotFoundError(f"{file} does not exist", "A set needs all three files") from error
+        raise NotFoundError(
+            f"{file} does not exist", "A dataset needs corpus.jsonl, queries.jsonl and qrels.tsv"
+        ) from error
     except UnicodeDecodeError as error:
         raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
     except ValueError as error:
         raise MemwellError(
-            f"{file}:{number} is not a JSON object ({error})", "Mend the line"
+            f"{file}:{number} is not a JSON object ({error})", "Correct that line"
         ) from error
 
 
@@ -122,7 +124,9 @@ def _judgements(file: Path) -> dict[str, dict[str, float]]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:
-        raise NotFoundError(f"{file} does not exist", "A set needs all three files") from error
+        raise NotFoundError(
+            f"{file} does not exist", "A dataset needs corpus.jsonl, queries.jsonl and qrels.tsv"
+        ) from error
     except UnicodeDecodeError as error:
         raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
     for number, line in enumerate(lines, 1):
@@ -135,6 +139,6 @@ def _judgements(file: Path) -> dict[str, dict[str, float]]:
         except ValueError as error:
             raise MemwellError(
                 f"{file}:{number} is not query, document and grade between tabs: {line!r}",
-                "Mend the line",
+                "Correct that line",
             ) from error
     return found

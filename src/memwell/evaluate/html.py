@@ -1,4 +1,4 @@
-"""An evaluation as one page: no script, no resource from elsewhere, every text escaped."""
+"""An evaluation as one HTML page without scripts or external resources; every text is escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memwell.evaluate.dataset import Dataset
 from memwell.evaluate.report import Evaluation, Miss, misses
 
 Describe = Callable[[str, str], str]
-"""What a document says, for the id of a question and that of the document."""
+"""Returns the text of a document, given the ids of a question and of the document."""
 
 _SHOWN_CHARACTERS = 240
 _BAR = 100
@@ -20,7 +20,7 @@ _PLOT = 200
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A second run beside the first: what was set, and how the figures differ."""
+    """A second run to compare with the first: its settings, and how the figures differ."""
 
     settings: str
     differences: Sequence[Difference]
@@ -45,13 +45,13 @@ def page(
         _table(evaluation.rows),
         *(_comparison(comparison) if comparison else ()),
         *_misses(f"{len(failed)} of {evaluation.questions} queries failed", failed, describe),
-        *_misses(f"{len(partly)} found a part of their evidence", partly, describe),
+        *_misses(f"{len(partly)} found only some of their documents", partly, describe),
     ]
     return _HEAD.format(title=escape(title)) + "\n".join(body) + "\n</main>\n</html>\n"
 
 
 def _text(text: str) -> str:
-    """Escape a text, and keep one written from right to left from turning its neighbours round."""
+    """Escape a text, and isolate its direction: right-to-left text must not affect others."""
     return f"<bdi>{escape(text)}</bdi>"
 
 
@@ -80,10 +80,10 @@ def _bar(value: float) -> str:
 
 
 def _comparison(comparison: Comparison) -> Iterator[str]:
-    yield f"<h2>Beside it: {_text(comparison.settings)}</h2>"
+    yield f"<h2>Compared with: {_text(comparison.settings)}</h2>"
     yield (
-        "<p>The second less the first, with a 95 % interval (paired bootstrap). An interval"
-        " that leaves 0 out is more than chance in the choice of queries.</p>"
+        "<p>The second minus the first, with a 95 % interval (paired bootstrap). If an interval"
+        " excludes 0, the choice of queries alone hardly explains the difference.</p>"
     )
     reach = max(max(abs(one.low), abs(one.high)) for one in comparison.differences) or 1.0
     lines = "".join(
@@ -113,7 +113,7 @@ def _plot(one: Difference, reach: float) -> str:
     )
 
 
-# -- what was missed -------------------------------------------------------------------------------
+# -- misses ---------------------------------------------------------------------------------------
 
 
 def _misses(heading: str, missed: Sequence[Miss], describe: Describe) -> Iterator[str]:

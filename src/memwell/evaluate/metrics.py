@@ -1,4 +1,4 @@
-"""How good a ranking is, against the grades of the documents that answer the query."""
+"""Metrics of a ranking, given the grades of the documents that answer the query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> float:
-    """Discounted gain, sum of grade / log2(rank + 1), over that of the best possible ranking."""
+    """Return the discounted gain, the sum of grade / log2(rank + 1), relative to the ideal one."""
     ideal = sorted(grades.values(), reverse=True)[:k]
     return _gain([grades.get(document, 0.0) for document in ranking[:k]]) / _gain(ideal)
 
@@ -22,12 +22,12 @@ def recall(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> 
 
 
 def found_all(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> float:
-    """1 if every relevant document is among the first `k`, else 0."""
+    """Return 1 if every relevant document is among the first `k`, else 0."""
     return float(set(grades) <= set(ranking[:k]))
 
 
 def found_any(ranking: Sequence[str], grades: Mapping[str, float], k: int = 10) -> float:
-    """1 if any relevant document is among the first `k`, else 0."""
+    """Return 1 if any relevant document is among the first `k`, else 0."""
     return float(any(document in grades for document in ranking[:k]))
 
 

@@ -1,4 +1,4 @@
-"""Run a labelled set through a search and average what the metrics say."""
+"""Run the questions of a dataset through a search and average the metrics."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from memwell.evaluate.dataset import Dataset, Question
 
 Ranking = list[tuple[str, float]]
 Search = Callable[[Question, int], Ranking]
-"""The documents found for a question, each with its score, best first."""
+"""Returns the documents for a question, each with its score, best first."""
 Metric = Callable[[Sequence[str], Mapping[str, float]], float]
 Scores = Mapping[str, Mapping[str, float]]
-"""For each metric, the value of each question (of each note, for `NOTES_PASSING`)."""
+"""For each metric, its value for each question (for each note in `NOTES_PASSING`)."""
 
 FIRST = 10
-"""How many of the documents found count, unless told otherwise."""
+"""The default number of documents that count."""
 DEPTH = 100
 NOTES_PASSING = "notes-passing"
 
@@ -61,7 +61,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A question that did not find all that answers it: what is missing, what was found."""
+    """A question that did not find all its documents: those missing and those found."""
 
     question: Question
     expected: tuple[str, ...]
@@ -69,7 +69,7 @@ class Miss:
     found: tuple[tuple[str, float], ...]
     """The first `k`, each with its score."""
     failed: bool
-    """Whether nothing that answers it was found."""
+    """Whether none of its documents was found."""
 
 
 def evaluate(
@@ -81,9 +81,9 @@ def evaluate(
     depth: int = DEPTH,
     by_note: bool = False,
 ) -> Evaluation:
-    """Ask every question for `depth` documents and measure the first `k`.
+    """Search for `depth` documents for every question and measure the first `k`.
 
-    `by_note` also measures how many notes pass, where a document is a note with several questions.
+    `by_note` also measures how many notes pass: documents are notes with several questions.
     """
     rankings: dict[str, Ranking] = {}
     for done, question in enumerate(dataset.questions, 1):
@@ -106,7 +106,7 @@ def evaluate(
 
 
 def misses(dataset: Dataset, evaluation: Evaluation) -> tuple[Miss, ...]:
-    """Return the questions that did not find all that answers them, those that failed first."""
+    """Return the questions that did not find all their documents, complete failures first."""
     found = [
         _miss(question, dataset.relevant[question.id], evaluation) for question in dataset.questions
     ]

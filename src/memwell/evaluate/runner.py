@@ -1,9 +1,10 @@
-"""Evaluate memwell itself: on a labelled set, or on a user's own cases.
+"""Evaluate memwell itself: on a labelled dataset, or on a user's own cases.
 
-A labelled set becomes notes, its queries searches. A document is a note in a workspace of its
-group, or one of several passages of a note if it is part of a session; its score is that of its
-best chunk. Vectors are kept in the home between evaluations:
-embedding is what takes long. Cases are asked of a memory as it is.
+The documents of a dataset become notes in a temporary index, and its queries become searches. A
+document is one note, in a workspace for its group; the documents of a session are the chunks of
+one note. The score of a document is that of its best chunk. Vectors are cached in the home folder
+between evaluations, because embedding takes most of the time. A user's own cases are searched in
+the memory as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
+from memwell.config.fields import Value, parse_env
 from memwell.config.settings import Settings, setting_named
 from memwell.embed.providers import Factory
 from memwell.errors import ConfigError, MemwellError
@@ -29,23 +31,23 @@ from memwell.evaluate.tune import Overrides
 from memwell.facts.guard import redact
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
-from memwell.ingest.sync import Progress, no_progress
 from memwell.llm.log import budget_of
 from memwell.memory import Memory
 from memwell.memory.vectors import VectorIndex
 from memwell.model import HYPOTHETICAL, Freshness, Hit, Leg, SearchResult
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
 from memwell.search import hyde
 from memwell.search.fuse import WORDS
 from memwell.search.options import search_options
-from memwell.search.pipeline import Options, rank, read_text
+from memwell.search.pipeline import Options, parse_query, rank
 from memwell.store.contract import index as contract
 from memwell.store.contract.query import Filters
 from memwell.store.contract.values import SourceFile
 from memwell.store.sqlite.index import SqliteIndex
 
 _PER_DOCUMENT = 5
-"""Chunks fetched for each document wanted, since several may be of the same one."""
+"""Chunks to fetch for each document, since several may belong to the same one."""
 
 
 def evaluate_memory(
@@ -57,55 +59,55 @@ def evaluate_memory(
     embedding: Progress = no_progress,
     embedders: Mapping[str, Factory] | None = None,
     k: int = FIRST,
-    recalling: RecallSettings | None = None,
+    recall: RecallRun | None = None,
     index: contract.Index | None = None,
 ) -> Evaluation:
-    """Index the set in a temporary place and ask all its questions, as `recall` would if told.
+    """Index a dataset in a temporary folder and search for all its questions.
 
-    With an `index`, an empty one, it is indexed there.
+    With `recall`, search as `memwell recall` does. With `index`, an empty one, use that index.
     """
     recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
     with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
         index = index or SqliteIndex(Path(folder) / "index.db")
-        meaning = VectorIndex(index, cache.parent, settings, embedders, cache)
+        vectors = VectorIndex(index, cache.parent, settings, embedders, cache)
         try:
             options = search_options(settings.search, mode=mode)
-            asked = CorpusSearch(index, meaning, options, dataset.documents, recipe)
+            corpus = CorpusSearch(index, vectors, options, dataset.documents, recipe)
             if mode != WORDS:
-                _check_settings(meaning.fill(embedding))
+                check_complete(vectors.fill(embedding))
             agent = cache.parent / "agents" / settings.agent
-            with closing(SqliteIndex(agent / "index.db")) as kept:
+            with closing(SqliteIndex(agent / "index.db")) as cooldowns:
                 search = (
-                    RecallSearch(asked, settings, recalling, agent, kept) if recalling else asked
+                    RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
                 )
                 return evaluate(dataset, search, progress, k=k)
         finally:
-            meaning.close()
+            vectors.close()
             index.close()
 
 
-def _check_settings(done: FillReport) -> None:
-    """A figure over half of the vectors would mislead."""
-    if done.left:
+def check_complete(report: FillReport) -> None:
+    """Raise an error if a passage has no vector: figures without it would mislead."""
+    if report.left:
         raise MemwellError(
-            f"{done.left} passages have no vector: {'; '.join(done.notes)}",
-            "Use --mode words, or mend the provider",
+            f"{report.left} passages have no vector: {'; '.join(report.notes)}",
+            "Use --mode words, or check the embedding provider",
         )
 
 
 class CorpusSearch:
-    """A search over the documents of a set."""
+    """Searches the documents of a dataset."""
 
     def __init__(
         self,
         index: contract.Index,
-        meaning: VectorIndex,
+        vectors: VectorIndex,
         options: Options,
         documents: Sequence[Document],
         recipe: ChunkSettings,
     ) -> None:
         self._index = index
-        self._meaning = meaning
+        self._vectors = vectors
         self._options = options
         self._groups: dict[str, int] = {}
         self._documents: dict[int, str] = {}
@@ -120,7 +122,7 @@ class CorpusSearch:
         notes: contract.Notes,
         recipe: ChunkSettings,
     ) -> None:
-        """Write a document as a note, or those of a session as the passages of one."""
+        """Write a document as a note, or the documents of a session as the chunks of one note."""
         name = documents[0].group
         group = self._groups.get(name)
         if group is None:
@@ -137,50 +139,51 @@ class CorpusSearch:
         self._documents.update(zip(notes.chunk_ids(note_id), owners, strict=True))
 
     def __call__(self, question: Question, k: int) -> Ranking:
+        """Return the first `k` documents for a question."""
         return self.document_ids(question, replace(self._options, k=k))[0]
 
     def document_ids(
         self, question: Question, options: Options, passage: str = ""
     ) -> tuple[Ranking, tuple[Leg, ...]]:
-        """Return the documents found, by the meaning of a passage if one is given, and the legs."""
+        """Return the documents found and the legs; vector search uses `passage` if it is given."""
         chunks = replace(options, k=options.k * _PER_DOCUMENT)
         workspaces = (self._groups.get(question.group, -1),) if question.group else None
-        parsed = read_text(question.text, Filters(workspaces=workspaces))
+        parsed = parse_query(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
-            ask = (
-                partial(self._meaning.embed_query_as, passage)
+            embed = (
+                partial(self._vectors.embed_query_as, passage)
                 if passage
-                else self._meaning.embed_query
+                else self._vectors.embed_query
             )
-            ranked = rank(parsed, chunks, reader, ask)
-        for found in ranked.candidates:
-            best.setdefault(self._documents[found.chunk_id], found.relevance)
+            ranked = rank(parsed, chunks, reader, embed)
+        for candidate in ranked.candidates:
+            best.setdefault(self._documents[candidate.chunk_id], candidate.relevance)
         return [*best.items()][: options.k], ranked.legs
 
 
 def _session(numbered: tuple[int, Document]) -> tuple[str, str, int]:
-    """What neighbours have in common; a document of no session has no neighbours."""
+    """Return a key that only neighbours share; a document without a session has no neighbours."""
     number, document = numbered
     return document.group, document.session, 0 if document.session else number
 
 
 def _unsearchable_name(number: int) -> str:
-    """Spell a number in letters, so that no query with a number finds a note by its name."""
+    """Spell a number in letters, so that a query with a number does not match a note's name."""
     return "document" + "".join("qwxzjkvbhf"[int(digit)] for digit in str(number))
 
 
 def _note_text(document: Document) -> str:
-    """Write a document as a person would keep it: its title and date as front matter."""
-    known = {"title": json.dumps(document.title), "date": document.date}
-    lines = [f"{name}: {value}" for name, value in known.items() if value and value != '""']
+    """Return a document as a person would write it: title and date in the front matter."""
+    fields = {"title": json.dumps(document.title), "date": document.date}
+    lines = [f"{name}: {value}" for name, value in fields.items() if value and value != '""']
     return "\n".join(["---", *lines, "---", document.text]) if lines else document.text
 
 
 # -- as `recall` does ------------------------------------------------------------------------------
 
 
-class RecallSettings:
+class RecallRun:
     """The language model and budget that all recalls of an evaluation share."""
 
     def __init__(self, settings: Settings) -> None:
@@ -206,50 +209,50 @@ class RecallSettings:
             self.notices.append(notice)
 
 
-WAYS: Mapping[str, Mapping[str, str]] = {
-    "plain": {"search.hyde_enabled": "false"},
-    "add": {"search.hyde_enabled": "true", "search.hyde_mode": "add"},
-    "replace": {"search.hyde_enabled": "true", "search.hyde_mode": "replace"},
+WAYS: Mapping[str, Mapping[str, Value]] = {
+    "plain": {"search.hyde_enabled": False},
+    "add": {"search.hyde_enabled": True, "search.hyde_mode": "add"},
+    "replace": {"search.hyde_enabled": True, "search.hyde_mode": "replace"},
 }
-"""To search for a message, by the settings that do it."""
+"""The ways to search for a message, each with its settings."""
 
 
 class RecallSearch:
-    """A search over the documents of a set as `recall` does it."""
+    """Searches the documents of a dataset as `recall` does."""
 
     def __init__(
         self,
         search: CorpusSearch,
         settings: Settings,
-        recalling: RecallSettings,
+        recall: RecallRun,
         folder: Path,
-        index: contract.Index,
+        cooldowns: contract.Index,
     ) -> None:
         self._search = search
         self._settings = settings
-        self._recalling = recalling
+        self._recall = recall
         self._folder = folder
-        self._index = index
+        self._cooldowns = cooldowns
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        """Return the documents found; their number is ``recall.k``, as in a recall."""
+        """Return the first `k` documents of a recall, which finds about ``recall.k``."""
         settings, passage = self._settings, ""
         if hyde.is_enabled(settings):
             passage = hyde.find_hypothetical_answer(
                 redact(question.text),
                 settings,
                 self._folder,
-                self._index,
-                self._recalling.notify,
-                self._recalling.budget,
+                self._cooldowns,
+                self._recall.notify,
+                self._recall.budget,
             )
-        plan = hyde.plan_searches(passage, self._settings.search.hyde_mode)
+        plan = hyde.plan_searches(passage, settings.search.hyde_mode)
         results = [self._run(question, search) for search in plan]
-        result = self._recalling.count(question.text, hyde.merge_results(results))
-        return [(hit.path, hit.score) for hit in result.hits]
+        result = self._recall.count(question.text, hyde.merge_results(results))
+        return [(hit.path, hit.score) for hit in result.hits[:k]]
 
     def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
-        """Return documents as hits: each is a place and a text of its own."""
+        """Return documents as hits, each with its own path and text."""
         options = search_options(self._settings.search, k=self._settings.recall.k, mode=search.mode)
         ranking, legs = self._search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
@@ -259,34 +262,34 @@ class RecallSearch:
 # -- a user's own cases ----------------------------------------------------------------------------
 
 SearchMemory = Callable[[str, int], SearchResult]
-"""Asks a memory a query for so many passages."""
+"""Searches a memory for a query and a number of passages."""
 SearchEach = Callable[[str, int, Sequence[Overrides]], Sequence[SearchResult]]
-"""The same once with each of several settings."""
+"""The same, once with each of several overrides."""
 
 _LISTED = 100_000
 _AT_ONCE = 100
-"""SQLite refuses conditions of more than a thousand parts."""
+"""SQLite refuses conditions with more than a thousand parts."""
 
 
 def evaluate_cases(
-    dataset: Dataset, asked: NoteSearch, progress: Progress = no_progress, k: int = FIRST
+    dataset: Dataset, search: NoteSearch, progress: Progress = no_progress, k: int = FIRST
 ) -> Evaluation:
-    """Ask a memory all the cases of a set made by `as_dataset`."""
-    return evaluate(dataset, asked, progress, k=k, depth=k, by_note=True)
+    """Search a memory for all cases of a dataset that `to_dataset` returned."""
+    return evaluate(dataset, search, progress, k=k, depth=k, by_note=True)
 
 
 class NoteSearch:
-    """The notes a memory finds, each once, by the path of its best passage."""
+    """Searches a memory and returns notes instead of passages, each note once."""
 
     def __init__(self, search: SearchMemory) -> None:
         self._search = search
         self.passages: dict[tuple[str, str], str] = {}
-        """For the id of a question and a path, the passage that was found."""
+        """The passage found, by the id of the question and the path of the note."""
         self.caveats: Counter[str] = Counter()
-        """What kept answers from being complete, and how many of them."""
+        """Reasons why results may be incomplete, and for how many questions."""
 
     def __call__(self, question: Question, k: int) -> Ranking:
-        """Ask for `k` passages, and return the notes they are of."""
+        """Search for `k` passages and return their notes."""
         result = self._search(question.text, k)
         notes = _notes(result)
         self.passages |= {(question.id, path): hit.text for path, hit in notes.items()}
@@ -295,22 +298,22 @@ class NoteSearch:
 
 
 class NoteSearchEach:
-    """The notes a memory finds with each of several settings."""
+    """Does the same as `NoteSearch` with each of several overrides."""
 
     def __init__(self, search: SearchEach) -> None:
         self._search = search
         self.caveats: Counter[str] = Counter()
-        """What kept answers from being complete, and of how many questions."""
+        """Reasons why results may be incomplete, and for how many questions."""
 
     def __call__(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
-        """Ask for `k` passages in each way, and return the notes they are of."""
+        """Search for `k` passages with each of the overrides and return their notes."""
         results = self._search(question.text, k, ways)
         self.caveats.update({caveat for result in results for caveat in _caveats(result)})
         return [_ranking(_notes(result)) for result in results]
 
 
 def _notes(result: SearchResult) -> dict[str, Hit]:
-    """Return the notes that were found, best first, each with its best passage."""
+    """Return the notes of a result, best first, each with its best hit."""
     best: dict[str, Hit] = {}
     for hit in result.hits:
         for path in _paths(hit):
@@ -323,7 +326,7 @@ def _ranking(notes: Mapping[str, Hit]) -> Ranking:
 
 
 def _caveats(result: SearchResult) -> Iterator[str]:
-    """Yield what kept an answer from being complete."""
+    """Yield the reasons why a result may be incomplete."""
     for leg in result.legs:
         if not leg.answered:
             yield f"{leg.name} did not answer: {leg.reason}"
@@ -332,7 +335,7 @@ def _caveats(result: SearchResult) -> Iterator[str]:
 
 
 def find_known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:
-    """Return which of the paths are notes of the index, as filters alone list them."""
+    """Return the paths that are notes of the index; a query of path filters alone lists them."""
     wanted = [*paths]
     found: set[str] = set()
     for start in range(0, len(wanted), _AT_ONCE):
@@ -342,12 +345,12 @@ def find_known_notes(paths: Iterable[str], search: SearchMemory) -> set[str]:
 
 
 def _paths(hit: Hit) -> list[str]:
-    """Return the note a hit is of, and those that hold the same passage."""
+    """Return the paths of a hit's note and of the notes that hold the same passage."""
     return [hit.path, *(place.rpartition(":")[0] for place in hit.also)]
 
 
 def _glob(path: str) -> str:
-    """A pattern for one path: what is no plain letter may be any sign, so none is misread."""
+    """Return a pattern for a path: ? replaces every character that could have a meaning."""
     return re.sub(r"[^A-Za-z0-9/_-]", "?", path)
 
 
@@ -366,12 +369,12 @@ _WITHOUT_EFFECT = (
     "sync.",
     "vectors.",
 )
-"""Settings, or beginnings of their names, that no evaluation depends on."""
+"""Settings, or prefixes of their names, that do not change any figure."""
 _OF_THE_INDEX = ("chunk.", "embedding.")
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """Read ``NAME=VALUE,NAME=VALUE``; a part without = goes on with a list before it."""
+    """Parse ``NAME=VALUE,NAME=VALUE``; a part without = continues the list before it."""
     found: dict[str, str] = {}
     name = ""
     for part in text.split(","):
@@ -383,20 +386,22 @@ def parse_settings(text: str) -> dict[str, str]:
             found[name] += f",{part.strip()}"
         else:
             raise ConfigError(
-                f"{text!r} sets nothing", "Write NAME=VALUE, for example search.mode=words"
+                f"{text!r} does not set anything", "Write NAME=VALUE, for example search.mode=words"
             )
     return found
 
 
 def check_comparable(settings: Iterable[str], *, of_a_memory: bool) -> None:
-    """Raise an error for a setting that would change nothing, or only in another index."""
+    """Raise an error for a setting that would change no figure, or only those of a new index."""
     for name in settings:
         if _matches_any(name, _WITHOUT_EFFECT):
-            raise ConfigError(f"{name} changes no figure", "Compare what changes a ranking")
+            raise ConfigError(
+                f"{name} does not change any figure", "Compare settings that change a ranking"
+            )
         if of_a_memory and _matches_any(name, _OF_THE_INDEX):
             raise ConfigError(
-                f"{name} decides how notes are indexed, and cases are asked of the index as it is",
-                "Compare settings of the search, or use a labelled set, which is indexed anew",
+                f"{name} decides how notes are indexed, but cases search the index as it is",
+                "Compare settings of the search, or use a labelled dataset, which is indexed anew",
             )
 
 
@@ -404,6 +409,6 @@ def _matches_any(name: str, names: Iterable[str]) -> bool:
     return any(name == one or (one.endswith((".", "_")) and name.startswith(one)) for one in names)
 
 
-def environment_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as variables of the environment, which are stronger than any file."""
-    return {setting_named(name).variable: value for name, value in settings.items()}
+def to_overrides(settings: Mapping[str, str], origin: str) -> dict[str, Value]:
+    """Return the values of settings that were written as text; an error names the `origin`."""
+    return {name: parse_env(setting_named(name), text, origin) for name, text in settings.items()}

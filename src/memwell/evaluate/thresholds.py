@@ -1,4 +1,4 @@
-"""What a figure must reach."""
+"""Thresholds that the figures of an evaluation must reach."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The least that a metric may be."""
+    """The minimum of a metric."""
 
     metric: str
     least: float
 
 
 def parse_threshold(text: str, metrics: Collection[str]) -> Threshold:
-    """Read ``METRIC=VALUE``; ``recall`` alone means the ``recall@10`` among the metrics."""
+    """Parse ``METRIC=VALUE``; ``recall`` stands for ``recall@10`` if that is among the metrics."""
     name, _, value = text.partition("=")
     name = name.strip().lower()
     metric = next((known for known in metrics if name in (known, known.split("@")[0])), None)
     if metric is None:
-        raise MemwellError(f"{text!r} names no metric", f"Use one of {', '.join(metrics)}")
+        raise MemwellError(f"{text!r} does not name a metric", f"Use one of {', '.join(metrics)}")
     try:
         least = float(value)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Which way of fusing finds a user's own cases best: fitted on one half, judged by the other.
+"""Choose the fusion settings that find a user's own cases best, and check them on other cases.
 
-The best of many settings looks better than it is on the cases it was chosen by. So the chosen one
-is believed only if it is also better on cases that had no say in the choice.
+The best of many settings looks better than it is on the cases that chose it. So we fit on one half
+of the cases, and trust the result only if it is also better on the other half.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from memwell.config.fields import Value
+from memwell.config.sections import SearchSettings
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case
 from memwell.evaluate.compare import Difference, compare
@@ -21,31 +22,31 @@ from memwell.evaluate.report import FIRST, Evaluation, Ranking, Search, evaluate
 Overrides = Mapping[str, Value]
 """Values of some settings, by their names."""
 SearchEach = Callable[[Question, int, Sequence[Overrides]], Sequence[Ranking]]
-"""The notes that a question finds with each of several settings."""
+"""Returns the notes that a question finds with each of several overrides."""
 
 FEWEST_CASES, FEWEST_NOTES = 10, 4
-"""With fewer, one query more or less decides."""
+"""With fewer, a single query could decide."""
 _DIGITS = 9
-"""Averages that differ by less are the same but for rounding."""
+"""Averages that agree in these digits differ only by rounding."""
 
 FUSION, WORDS_WEIGHT = "search.fusion", "search.words_weight"
 VECTOR_WEIGHT, TEXT_WEIGHT = "search.vector_weight", "search.text_weight"
 NORMALISER = "search.normaliser"
-_TAKES: Mapping[str, tuple[str, ...]] = {
+_TUNED: Mapping[str, tuple[str, ...]] = {
     "standard": (WORDS_WEIGHT,),
     "rrf": (VECTOR_WEIGHT, TEXT_WEIGHT),
     "weighted": (VECTOR_WEIGHT, TEXT_WEIGHT, NORMALISER),
 }
-"""What is tuned of each way of fusing."""
+"""The settings to tune, by fusion method."""
 _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
-"""Of meaning and of words."""
+"""Of vector search and of keyword search."""
 
 
-# -- what is tried ---------------------------------------------------------------------------------
+# -- candidates -----------------------------------------------------------------------------------
 
 
 def grid() -> list[Overrides]:
-    """Return the settings to try: few, since the best of many is the luckiest."""
+    """Return the settings to try: few, since the best of many is often only the luckiest."""
     tried: list[Overrides] = [
         {FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)
     ]
@@ -55,29 +56,29 @@ def grid() -> list[Overrides]:
     return tried
 
 
-def candidates(held: Callable[[str], Value]) -> list[Overrides]:
-    """Return what holds now, then the others; `held` gives the present value of a setting."""
-    method = held(FUSION)
-    present = {FUSION: method} | {name: held(name) for name in _TAKES[str(method)]}
-    return [present, *(one for one in grid() if one != present)]
+def candidates(settings: SearchSettings) -> list[Overrides]:
+    """Return the present settings, then the others to try."""
+    names = (FUSION, *_TUNED[settings.fusion])
+    present = {name: getattr(settings, name.removeprefix("search.")) for name in names}
+    return [present, *(other for other in grid() if other != present)]
 
 
 # -- the two halves --------------------------------------------------------------------------------
 
 
 def halves(name: str, cases: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
-    """Return the cases to fit and those held back, or say that there are too few."""
+    """Return the cases to fit and the cases held back; an error if there are too few."""
     notes = {note for case in cases for note in case.notes}
     if len(cases) < FEWEST_CASES or len(notes) < FEWEST_NOTES:
         raise MemwellError(
-            f"{name} has {len(cases)} cases of {len(notes)} notes, too few to fit to some of them"
-            " and judge by the others",
+            f"{name} has {len(cases)} cases of {len(notes)} notes, too few to fit on some of them"
+            " and check on the others",
             f"Write at least {FEWEST_CASES} cases of at least {FEWEST_NOTES} notes",
         )
     fitting, held_back = split(cases)
     if not held_back:
         raise MemwellError(
-            f"All {len(cases)} cases of {name} hang together by notes that they share, so none can"
+            f"All {len(cases)} cases of {name} are connected by notes that they share, so none can"
             " be held back",
             "Add cases of other notes",
         )
@@ -85,10 +86,10 @@ def halves(name: str, cases: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[Ca
 
 
 def split(cases: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
-    """Divide cases into two parts of about the same size; those of a note stay together.
+    """Divide cases into two parts of about the same size; the cases of a note stay together.
 
-    What was learnt of a note would help with its other queries, and look like more than it is.
-    The paths alone decide, by a hash, so that the order of the file does not.
+    Otherwise a setting that fits a note would also help with that note's held-back queries. A hash
+    of the paths decides, so that the order of the file does not matter.
     """
     families = _families(case.notes for case in cases)
     sizes: dict[str, int] = {}
@@ -108,7 +109,7 @@ def split(cases: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
 
 
 def _families(together: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return for each note the first by name of all that some case ties it to."""
+    """Return a family for each note: the first name of all notes that cases connect it with."""
     members: dict[str, set[str]] = {}
     for notes in together:
         family = set(notes).union(*(members.get(note, ()) for note in notes))
@@ -120,24 +121,24 @@ def _shuffle(path: str) -> bytes:
     return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-# -- fitting and judging ---------------------------------------------------------------------------
+# -- fitting and checking --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was tried, which was best, and what the cases held back say of it."""
+    """The settings tried, the best of them, and their figures on the cases held back."""
 
     tried: Sequence[tuple[Overrides, Evaluation]]
-    """Each with its figures on the cases to fit; the present settings first."""
+    """Each with its figures on the cases to fit; the first are the present settings."""
     best: int
-    """Which of them was best."""
+    """The index of the best settings in `tried`."""
     before: Evaluation
     after: Evaluation
-    """Of the cases held back: with the present settings, and with the best ones."""
+    """The cases held back, with the present settings and with the best ones."""
 
     @property
     def metric(self) -> str:
-        """The figure that decides."""
+        """The metric that decides."""
         return f"mrr@{self.before.k}"
 
     @property
@@ -147,57 +148,60 @@ class Tuning:
 
     @cached_property
     def difference(self) -> Difference:
-        """By how much they are better on those held back."""
+        """How much better the best settings are on the cases held back."""
         return next(one for one in compare(self.before, self.after) if one.metric == self.metric)
 
     @property
     def better(self) -> bool:
-        """Whether they are to be used from now on."""
+        """Whether the best settings are better on the cases held back."""
         return round(self.difference.difference, _DIGITS) > 0
 
 
 def tune(
     fitting: Dataset,
     held_back: Dataset,
-    ways: Sequence[Overrides],
-    ask: SearchEach,
+    tries: Sequence[Overrides],
+    search: SearchEach,
     progress: Callable[[int, int], None] = lambda done, total: None,
     k: int = FIRST,
 ) -> Tuning:
-    """Try settings, the present ones first, on one part; compare the best with those on another."""
+    """Try settings, the present ones first, on one part; compare the best on the other part."""
     first, total = len(fitting.questions), len(fitting.questions) + len(held_back.questions)
-    tried = _measure(fitting, ways, ask, lambda done: progress(done, total), k)
-    best = _best(tried)
-    judged = _measure(
-        held_back, [ways[0], ways[best]], ask, lambda done: progress(first + done, total), k
+    fitted = _measure(fitting, tries, search, lambda done: progress(done, total), k)
+    best = _best(fitted)
+    checked = _measure(
+        held_back, [tries[0], tries[best]], search, lambda done: progress(first + done, total), k
     )
-    return Tuning([*zip(ways, tried, strict=True)], best, *judged)
+    return Tuning([*zip(tries, fitted, strict=True)], best, *checked)
 
 
 def _measure(
     dataset: Dataset,
-    ways: Sequence[Overrides],
-    ask: SearchEach,
-    told: Callable[[int], None],
+    tries: Sequence[Overrides],
+    search: SearchEach,
+    progress: Callable[[int], None],
     k: int,
 ) -> list[Evaluation]:
-    """Ask each question in every way at once, since embedding it is what takes long."""
-    found: dict[str, Sequence[Ranking]] = {}
+    """Search for each question with all overrides at once: embedding it takes most of the time."""
+    rankings: dict[str, Sequence[Ranking]] = {}
     for done, question in enumerate(dataset.questions, 1):
-        found[question.id] = ask(question, k, ways)
-        told(done)
-    return [evaluate(dataset, _describe(found, way), k=k, depth=k) for way in range(len(ways))]
+        rankings[question.id] = search(question, k, tries)
+        progress(done)
+    return [
+        evaluate(dataset, _replay(rankings, number), k=k, depth=k) for number in range(len(tries))
+    ]
 
 
-def _describe(found: Mapping[str, Sequence[Ranking]], way: int) -> Search:
-    return lambda question, depth: found[question.id][way]
+def _replay(rankings: Mapping[str, Sequence[Ranking]], number: int) -> Search:
+    """Return a search that gives the rankings that were found before."""
+    return lambda question, depth: rankings[question.id][number]
 
 
-def _best(tried: Sequence[Evaluation]) -> int:
-    """Return which is best: by reciprocal rank, by nDCG where that is the same, else the first."""
+def _best(evaluations: Sequence[Evaluation]) -> int:
+    """Return the index of the best: by reciprocal rank, then by nDCG, then the first."""
 
-    def figures(way: int) -> tuple[float, ...]:
-        one = tried[way]
-        return tuple(round(one.overall[f"{name}@{one.k}"], _DIGITS) for name in ("mrr", "ndcg"))
+    def figures(number: int) -> tuple[float, ...]:
+        overall, k = evaluations[number].overall, evaluations[number].k
+        return tuple(round(overall[f"{name}@{k}"], _DIGITS) for name in ("mrr", "ndcg"))
 
-    return max(range(len(tried)), key=figures)
+    return max(range(len(evaluations)), key=figures)

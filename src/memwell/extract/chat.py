@@ -1,14 +1,14 @@
-"""Facts out of what a person says to an agent, by rule: what will hold in the next conversation.
+"""Extract facts from a person's message to an agent, by rules: facts for later conversations.
 
     preference   "I prefer ...", "I don't like ...", "My favourite editor is ..."
     rule         "Always ...", "Never ...", "From now on ...", "You should never ..."
     decision     "We decided ...", "We settled on ..."
     fact         "Remember that ...", "My name is ...", "Call me ...", "I work at ...", "We use ..."
 
-A sentence has to begin so. Questions, what is only supposed or only for today, and what points to
-something that is not said ("I prefer the second one") give nothing; nor do code, logs, quotations
-and whatever was pasted. To miss a fact costs less than to keep a sentence that was none. The
-phrases are English.
+A sentence has to begin with such a phrase. These give no facts: questions, assumptions, statements
+that hold only for a short time, references to something outside the sentence ("I prefer the second
+one"), code, logs, quotations and pasted text. To miss a fact costs less than to store a sentence
+that is not one. The phrases are English.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memwell.extract.patterns import sentences, strip_markup
+from memwell.extract.patterns import split_sentences, strip_markup
+from memwell.ingest.markdown import FENCED_BLOCK
 
 SPEAKER = "The user says: "
-"""Before what says "I": it will be read by somebody else."""
-FEWEST_WORDS = 3
-LONGEST = 300
-_LONGEST_MESSAGE = 20_000
-"""Characters: who writes more has pasted it."""
+"""Goes before a sentence in the first person, because someone else will read it."""
+MIN_WORDS = 3
+MAX_CHARACTERS = 300
+_MAX_MESSAGE_CHARACTERS = 20_000
+"""The rest of a longer message is ignored: it was pasted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenFact:
-    """A fact that somebody told, and of which kind it is."""
+    """A fact from a message, and its category."""
 
     text: str
     category: str
 
 
 def facts_in_message(message: str) -> list[SpokenFact]:
-    """Return the facts of a message in their order, none of them twice."""
-    found: dict[str, SpokenFact] = {}
-    for part in _own_parts(message):
-        for sentence in sentences(strip_markup(part.text.replace("’", "'"))):
-            if said := _facts_in_part(sentence, in_list=part.in_list):
-                found.setdefault(said.text.casefold(), said)
-    return [*found.values()]
+    """Return the facts of a message in order, without duplicates."""
+    facts: dict[str, SpokenFact] = {}
+    for part in _typed_parts(message):
+        for sentence in split_sentences(strip_markup(part.text.replace("’", "'"))):
+            if fact := _fact_in_sentence(sentence, in_list=part.in_list):
+                facts.setdefault(fact.text.casefold(), fact)
+    return [*facts.values()]
 
 
-def own_words(message: str) -> str:
-    """Return what a person wrote of a message, without what was pasted or put in by a machine."""
-    return "\n".join(part.text for part in _own_parts(message))
+def typed_text(message: str) -> str:
+    """Return the text that the person typed, without pasted text and text from machines."""
+    return "\n".join(part.text for part in _typed_parts(message))
 
 
-# -- whose words they are --------------------------------------------------------------------------
+# -- the text that the person typed ----------------------------------------------------------------
 
 _TAGGED = re.compile(
-    r"<([A-Za-z][\w-]*)\b[^<>]*>.*?</\1\s*>"  # what machines put in, recalled blocks among it
-    r"|<[A-Za-z]+[-_][\w-]*>.*",  # and one that was cut off
+    r"<([A-Za-z][\w-]*)\b[^<>]*>.*?</\1\s*>"  # text from machines, such as recalled blocks
+    r"|<[A-Za-z]+[-_][\w-]*>.*",  # the same, cut off
     re.S,
 )
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 _QUOTED = re.compile(r"[\"“„«][^\"”“»\n]{0,2000}[.!?]\s[^\"”“»\n]{0,2000}[\"”“»]")
-"""A quotation of several sentences: those in its middle would look like the person's own."""
+"""A quotation of several sentences: those in the middle would look typed by the person."""
 _MACHINE = re.compile(
     r"""\s*(?:
         >|\||\$\s|//|/\*|--|@@|\+{3}\s
@@ -79,25 +79,25 @@ _TELLS = re.compile(
     r"\b(?:remember|keep in mind|from now on|rules?|preferences|conventions|decisions)\b", re.I
 )
 _WRAPPED = 50
-"""Characters of a line that may go on in the next."""
+"""Characters that a line must have to be continued in the next line."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A paragraph or a point of a list; `in_list` if that is one of things to remember."""
+    """A paragraph, or a point of a list; `in_list` if it is a list of things to remember."""
 
     text: str
     in_list: bool = False
 
 
-def _own_parts(message: str) -> Iterator[_Part]:
-    """Yield what is left without code, logs and quotations.
+def _typed_parts(message: str) -> Iterator[_Part]:
+    """Yield the parts of a message without code, logs and quotations.
 
-    After "Translate this:" and the like, and from a heading on, the words are not the person's.
+    After a line such as "Translate this:", and after a heading, the rest was pasted.
     """
-    text = _FENCED.sub("\n", _TAGGED.sub("\n", message[:_LONGEST_MESSAGE]))
+    text = FENCED_BLOCK.sub("\n", _TAGGED.sub("\n", message[:_MAX_MESSAGE_CHARACTERS]))
     in_list = False
-    for line in _unwrapped(_QUOTED.sub('"..."', text)):
+    for line in _unwrap_lines(_QUOTED.sub('"..."', text)):
         if not line.strip() or _MACHINE.match(line):
             continue
         if _DOCUMENT.match(line):
@@ -112,30 +112,30 @@ def _own_parts(message: str) -> Iterator[_Part]:
         yield _Part(line[point.end() :] if point else line, in_list)
 
 
-def _unwrapped(text: str) -> Iterator[str]:
-    """Yield lines; one that was broken only because it was long is put together again."""
-    whole = ""
+def _unwrap_lines(text: str) -> Iterator[str]:
+    """Yield lines; join a line that was broken only because it was long."""
+    joined = ""
     for line in text.split("\n"):
-        goes_on = len(whole) >= _WRAPPED and whole[-1] not in ".!?:;" and line[:1].islower()
-        if goes_on:
-            whole += f" {line}"
+        continues = len(joined) >= _WRAPPED and joined[-1] not in ".!?:;" and line[:1].islower()
+        if continues:
+            joined += f" {line}"
         else:
-            yield whole
-            whole = line.rstrip()
-    yield whole
+            yield joined
+            joined = line.rstrip()
+    yield joined
 
 
-# -- what a sentence says --------------------------------------------------------------------------
+# -- sentences -------------------------------------------------------------------------------------
 
 
-def _any(words: str) -> str:
-    """Return the pattern of one of some words, which stand between semicolons."""
+def _alternatives(words: str) -> str:
+    """Return a pattern that matches one of the words, which are separated by semicolons."""
     return f"(?:{'|'.join(' '.join(word.split()) for word in words.split(';'))})"
 
 
 _LEAD_IN = re.compile(
     "(?:"
-    + _any("""
+    + _alternatives("""
     ok; okay; so; also; and; but; btw; by the way; oh; hey; hi; hello; well; yes; yeah; no;
     right; thanks; thank you; great; good; perfect; nice; please; one more thing; heads up; in
     general; generally; for the record; for future reference; just so you know; important
@@ -144,11 +144,11 @@ _LEAD_IN = re.compile(
     re.I,
 )
 _REMIND = re.compile(
-    _any("remember; keep in mind; bear in mind; don't forget; note; make a note")
+    _alternatives("remember; keep in mind; bear in mind; don't forget; note; make a note")
     + "(?:[,:]| that)? ",
     re.I,
 )
-_DO = _any("""
+_DO = _alternatives("""
     add; answer; ask; assume; avoid; break; bump; call; change; check; choose; commit; copy;
     create; delete; deploy; document; do; edit; end; escape; explain; fix; follow; force;
     format; give; ignore; import; include; install; keep; leave; link; log; make; mention;
@@ -157,30 +157,30 @@ _DO = _any("""
     show; sign; skip; sort; speak; squash; start; stop; store; suggest; tag; talk; test; tell;
     touch; translate; trust; update; upgrade; use; validate; verify; wait; work; wrap; write
 """)
-_POINTER = _any("""
+_POINTER = _alternatives("""
     this; that; these; those; it; them; his; her; their; option; version; approach; you; your;
     yours; how; what; when; one; both; neither; either; (?-i:[A-D]); \\d+; to
     (?:see|know|have|go|try|get|start|wait|hear|think|fix|do|continue|add|leave); the
     (?:first|second|third|last|former|latter|other|previous|original|new|old|one|idea|way|same)
 """)
 _NAMED = rf"(?!{_POINTER}\b)"
-"""Before what is liked, used or decided: it has to be named, not pointed at."""
-_MINE = _any("""
+"""The thing that is liked, used or decided must be named: "this" and "the second one" are not."""
+_MINE = _alternatives("""
     names?; e-?mail; mail; address; phone; number; handle; username; login; account; pronouns;
     birthday; time ?zone; city; hometown; country; job; role; title; profession; team; manager;
     boss; wife; husband; partner; daughter; son; dog; cat; company; employer; editor; ide;
     shell; terminal; browser; distro; os; operating system; keyboard; language; mother tongue;
     stack; domain; website; blog; diet; allergy; hobby
 """)
-_STATE = _any("""
+_STATE = _alternatives("""
     not; in; on; at; still; gone; missing; broken; failing; fails?; crash\\w*; flaky; stuck;
     hang(?:s|ing)?; red; down; slow; wrong; \\w+ing
 """)
-_SOMEBODY = _any("""
+_SOMEBODY = _alternatives("""
     [\\w'-]*(?:er|or|ist|ian|yst); nurse; student; architect; chef; vegan; intern; consultant;
     parent
 """)
-_OFTEN = _any("always; never; usually; mostly; only")
+_OFTEN = _alternatives("always; never; usually; mostly; only")
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (category, re.compile(shape, re.I))
     for category, shape in (
@@ -238,7 +238,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _CLAUSE = re.compile(
     r"(?!(?:this|that|it|they|he|she|these|those|there|how|when|what|to|the (?:time|day))\b)"
     r"(?:[\w./'-]+ ){1,8}?"
-    + _any("""
+    + _alternatives("""
     is; are; has; have; needs?; uses?; must; should; cannot; can't; won't; goes?; runs?; lives?;
     listens?; belongs?; prefers?; wants?; expects?; takes?; comes?; means; works?; starts?;
     ends?; likes?
@@ -246,16 +246,16 @@ _CLAUSE = re.compile(
     + " ",
     re.I,
 )
-"""What may follow "remember that": somebody or something, and what is said of it."""
-_NO_FACT = re.compile(
+"""A clause that may follow "remember that": a subject and a verb."""
+_NOT_A_FACT = re.compile(
     r"\b"
-    + _any("""
+    + _alternatives("""
     would; could; might; maybe; perhaps; possibly; probably; suppose; imagine; pretend;
     assuming; let'?s say; what if; hypothetically; for example; for instance; e\\.g; as if; not
     sure; whether; wish; I (?:think|guess|wonder|believe)
 """)
     + r"\b|\b"
-    + _any("""
+    + _alternatives("""
     today; tonight; tomorrow; yesterday; (?<!from )(?<!of )now; at the moment; currently; so
     far; yet; lol; temporarily; once; until \\w+; (?:this|next)
     (?:time|week|month|morning|afternoon); in this
@@ -264,31 +264,31 @@ _NO_FACT = re.compile(
     + r"\b|\b(?:this|that|these|those|it|here|above|below|then|to)\W*$",
     re.I,
 )
-"""What is only supposed, holds only for a while, or points to what is not said."""
+"""Assumptions, statements for a short time, and references to something outside the sentence."""
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
 
 
-def _facts_in_part(sentence: str, *, in_list: bool) -> SpokenFact | None:
-    """Return the fact that a sentence tells, if it tells one."""
-    start = found.end() if (found := _LEAD_IN.match(sentence)) else 0
-    reminded = _REMIND.match(sentence, start)
-    bare = sentence[reminded.end() if reminded else start :]
-    shapes = (category for category, shape in _SHAPES if shape.match(bare))
-    category = next(shapes, "rule" if in_list else "")
-    if not category and reminded and _CLAUSE.match(bare):
+def _fact_in_sentence(sentence: str, *, in_list: bool) -> SpokenFact | None:
+    """Return the fact that a sentence states, if any."""
+    start = lead_in.end() if (lead_in := _LEAD_IN.match(sentence)) else 0
+    reminder = _REMIND.match(sentence, start)
+    statement = sentence[reminder.end() if reminder else start :]
+    categories = (category for category, shape in _SHAPES if shape.match(statement))
+    category = next(categories, "rule" if in_list else "")
+    if not category and reminder and _CLAUSE.match(statement):
         category = "fact"
     if not category or not _is_statement(sentence):
         return None
-    bare = bare[:1].upper() + bare[1:]
-    return SpokenFact(f"{SPEAKER}{bare}" if _FIRST_PERSON.search(bare) else bare, category)
+    text = statement[:1].upper() + statement[1:]
+    return SpokenFact(f"{SPEAKER}{text}" if _FIRST_PERSON.search(text) else text, category)
 
 
 def _is_statement(sentence: str) -> bool:
-    """Whether it is neither a question nor supposed, for now, cut off or out of a quotation."""
+    """Whether it is not a question, an assumption, temporary, cut off or part of a quotation."""
     return (
-        len(sentence) <= LONGEST
-        and len(sentence.split()) >= FEWEST_WORDS
+        len(sentence) <= MAX_CHARACTERS
+        and len(sentence.split()) >= MIN_WORDS
         and not sentence.endswith(("?", "？", "..."))
         and sentence.count('"') % 2 == 0
-        and not _NO_FACT.search(sentence)
+        and not _NOT_A_FACT.search(sentence)
     )

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
 
+from memwell.errors import BinaryFileError, RefusedError
 from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
 from memwell.extract.progress import FileRecord, IngestProgress
-from memwell.facts.service import FactService, NewFact, RefusedError, normalised
-from memwell.ingest.parse_note import BinaryFileError, decode
+from memwell.facts.comparison import normalised
+from memwell.facts.service import FactService, NewFact
+from memwell.ingest.parse_note import decode
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter
 

@@ -1,14 +1,14 @@
-"""Facts from Markdown by rule: what is useful without a language model, and nothing else.
+"""Extract facts from Markdown by rules, without a language model.
 
     definition   "A tombstone is a row that ...", "**Term**: ...", "- Term - ...", "X = ..."
-    command      a shell block or a command in a sentence, with what says what it is for
-    bullet       a point of a list, under the heading it belongs to
-    row          a row of a table, its first cell the subject
+    command      a shell block or a command in a sentence, with its purpose
+    bullet       a point of a list, under the heading that it belongs to
+    row          a row of a table; its first cell is the subject
 
-Each has to stand on its own, for it will be read apart from its note: a text that does not name
-its subject gets the nearest heading in front, a nested point the points it is nested in. Prose is
-left alone unless it defines something: to miss a fact costs less than to keep a sentence that
-means nothing later. The verbs of sentences are English; lists and tables may be in any language.
+A fact is read apart from its note, so it must be complete: a text that does not name its subject
+gets the nearest heading in front, and a nested point gets the points around it. Prose gives a fact
+only if it defines something: to miss a fact costs less than to store a sentence that means nothing
+later. The verbs of sentences are English; lists and tables may be in any language.
 """
 
 from __future__ import annotations
@@ -20,31 +20,32 @@ from dataclasses import dataclass, field
 from memwell.extract.patterns import (
     BOLD_TERM,
     EQUALS,
-    NO_FACT,
+    NOT_A_FACT,
     PLAIN_TERM,
     SHELLS,
-    defines,
-    inline_command,
+    find_inline_command,
+    find_purpose,
+    find_term,
     is_command,
+    is_definition,
     names_its_subject,
-    normalised,
-    purpose,
+    parse_steps,
     says_nothing,
-    sentences,
-    steps,
+    split_sentences,
     strip_markup,
-    term,
 )
+from memwell.facts.comparison import normalised
+from memwell.ingest.front_matter import split_front_matter
 from memwell.ingest.markdown import Block, Kind, blocks
 
 DEFINITION, COMMAND, BULLET, ROW = "definition", "command", "bullet", "row"
-FEWEST_WORDS = 3
-LONGEST = 300
+MIN_WORDS = 3
+MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFact:
-    """A fact, and the lines it stands on: from 1, both ends included."""
+    """A fact and its lines: from 1, both ends included."""
 
     text: str
     start_line: int
@@ -52,19 +53,12 @@ class MarkdownFact:
     kind: str
 
 
-def extract(text: str) -> list[MarkdownFact]:
-    """Return the facts of a Markdown text in their order, none of them twice."""
-    lines = [line + "\n" for line in text.split("\n")]
-    begin = _after_front_matter(lines)
-    facts = _MarkdownReader(lines[begin:], begin + 1).run()
+def extract_facts(text: str) -> list[MarkdownFact]:
+    """Return the facts of a Markdown text in order, without duplicates."""
+    _, body_at, _ = split_front_matter(text)
+    lines = [line + "\n" for line in text[body_at:].split("\n")]
+    facts = _MarkdownReader(lines, 1 + text.count("\n", 0, body_at)).run()
     return list({normalised(fact.text): fact for fact in reversed(facts)}.values())[::-1]
-
-
-def _after_front_matter(lines: Sequence[str]) -> int:
-    if lines[0].rstrip() != "---":
-        return 0
-    ends = (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "..."))
-    return next(ends, -1) + 1
 
 
 # -- the structure of a note -----------------------------------------------------------------------
@@ -82,14 +76,14 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 @dataclass(slots=True)
 class _Point:
-    """A point of a list: its text, where it stands, what is nested in it."""
+    """A point of a list: its text, its lines, and the points nested in it."""
 
     indent: int
     first: int
     last: int
     lines: list[str]
     code: list[tuple[int, int, str]] = field(default_factory=list)
-    """Fenced blocks in it: their lines, and the line of text above."""
+    """Fenced blocks in the point: first and last line, and the sentence above."""
     inner: list[_Point] = field(default_factory=list)
 
     @property
@@ -98,7 +92,7 @@ class _Point:
 
 
 class _MarkdownReader:
-    """Goes through the blocks of a text and keeps what it has read above them."""
+    """Reads the blocks of a text, with the headings and the intro above them."""
 
     def __init__(self, lines: Sequence[str], first_line: int) -> None:
         self.lines = lines
@@ -108,7 +102,7 @@ class _MarkdownReader:
         self.intro = ""
 
     def run(self) -> list[MarkdownFact]:
-        """Read every block; what ends with a colon speaks of the block after it."""
+        """Read every block; a sentence that ends with a colon introduces the next block."""
         for block in blocks(self.lines):
             match block.kind:
                 case Kind.HEADING:
@@ -116,30 +110,30 @@ class _MarkdownReader:
                     self.headings = [*above, block]
                     self.intro = ""
                 case Kind.PARAGRAPH:
-                    self._paragraph(block)
+                    self._read_paragraph(block)
                 case Kind.FENCE:
-                    self._fence(block.first, block.end, self.intro)
+                    self._read_fence(block.first, block.end, self.intro)
                     self.intro = ""
                 case Kind.ITEM:
-                    for point in self._points(block):
-                        self._point(point, [self.intro] if self.intro else [])
+                    for point in self._parse_points(block):
+                        self._read_point(point, [self.intro] if self.intro else [])
                 case Kind.TABLE:
-                    self._table(block)
+                    self._read_table(block)
                     self.intro = ""
         return self.facts
 
-    def _keep(self, kind: str, text: str, first: int, last: int) -> None:
-        """Keep a fact that is neither too short nor too long to be one."""
+    def _add(self, kind: str, text: str, first: int, last: int) -> None:
+        """Add a fact, unless it is too short or too long."""
         if (
-            len(text) <= LONGEST
+            len(text) <= MAX_CHARACTERS
             and "{{" not in text
-            and len(normalised(text).split()) >= FEWEST_WORDS
+            and len(normalised(text).split()) >= MIN_WORDS
         ):
             fact = MarkdownFact(text, self.first_line + first, self.first_line + last, kind)
             self.facts.append(fact)
 
     def _heading(self) -> str:
-        """Return the nearest heading that says something of what is below it."""
+        """Return the nearest heading that names a subject; "" below a glossary and the like."""
         for block in reversed(self.headings):
             title = strip_markup(block.title).rstrip(":")
             if normalised(title) in _LISTS:
@@ -148,8 +142,8 @@ class _MarkdownReader:
                 return title
         return ""
 
-    def _with_place(self, text: str, context: Sequence[str] = ()) -> str:
-        """Return a text with the heading and what it is nested in before it."""
+    def _with_context(self, text: str, context: Sequence[str] = ()) -> str:
+        """Return a text with its heading and the points around it in front."""
         text = ": ".join([*(part.rstrip(":") for part in context), text])
         heading = self._heading()
         named = set(heading.casefold().split()) <= {
@@ -159,7 +153,7 @@ class _MarkdownReader:
 
     # paragraphs
 
-    def _paragraph(self, block: Block) -> None:
+    def _read_paragraph(self, block: Block) -> None:
         self.intro = ""
         pieces: list[tuple[int, list[str]]] = []
         for number in range(block.first, block.end):
@@ -170,35 +164,35 @@ class _MarkdownReader:
                 pieces.append((number, []))
             pieces[-1][1].append(line)
         for first, lines in pieces:
-            self._piece(first, lines)
+            self._add_paragraph_part(first, lines)
         if pieces:
-            last = sentences(strip_markup(" ".join(pieces[-1][1])))[-1:]
+            last = split_sentences(strip_markup(" ".join(pieces[-1][1])))[-1:]
             self.intro = last[0] if last and last[0].endswith(":") else ""
 
-    def _piece(self, first: int, lines: list[str]) -> None:
+    def _add_paragraph_part(self, first: int, lines: list[str]) -> None:
         raw = " ".join(lines)
         last = first + len(lines) - 1
-        if says_nothing(raw) and len(sentences(raw)) == 1:
+        if says_nothing(raw) and len(split_sentences(raw)) == 1:
             return
-        if about := term(raw):
-            self._keep(DEFINITION, self._with_place(about), first, last)
+        if about := find_term(raw):
+            self._add(DEFINITION, self._with_context(about), first, last)
         elif EQUALS.match(raw):
-            self._keep(DEFINITION, strip_markup(raw), first, last)
+            self._add(DEFINITION, strip_markup(raw), first, last)
         else:
-            for sentence, start, end in _with_lines(lines):
-                self._sentence(sentence, first + start, first + end)
+            for sentence, start, end in _sentences_with_lines(lines):
+                self._add_sentence(sentence, first + start, first + end)
 
-    def _sentence(self, sentence: str, first: int, last: int) -> None:
-        if command := inline_command(sentence):
-            self._keep(COMMAND, command, first, last)
-        elif defines(sentence) and not sentence.endswith(":"):
+    def _add_sentence(self, sentence: str, first: int, last: int) -> None:
+        if command := find_inline_command(sentence):
+            self._add(COMMAND, command, first, last)
+        elif is_definition(sentence) and not sentence.endswith(":"):
             named = names_its_subject(sentence)
-            self._keep(DEFINITION, sentence if named else self._with_place(sentence), first, last)
+            self._add(DEFINITION, sentence if named else self._with_context(sentence), first, last)
 
     # commands
 
-    def _fence(self, first: int, end: int, intro: str) -> None:
-        """Keep the commands of a block, each under its comment, the intro or the heading."""
+    def _read_fence(self, first: int, end: int, intro: str) -> None:
+        """Add the commands of a block, each with its comment, the intro or the heading."""
         opening = next((n for n in range(first, end) if _FENCE.match(self.lines[n])), None)
         match = _FENCE.match(self.lines[opening]) if opening is not None else None
         if opening is None or match is None or match[2].lower() not in {*SHELLS, "", "text"}:
@@ -207,17 +201,17 @@ class _MarkdownReader:
         closing = next(
             (n for n in range(opening + 1, end) if self.lines[n].strip().startswith(marker)), end
         )
-        for step in steps(self.lines[opening + 1 : closing], language):
+        for step in parse_steps(self.lines[opening + 1 : closing], language):
             heading = self._heading()
-            what = purpose(step.comment) or purpose(intro) or purpose(heading)
+            what = find_purpose(step.comment) or find_purpose(intro) or find_purpose(heading)
             if what := what or (heading and f"For {heading}"):
                 commands = ", ".join(f"`{command}`" for command in step.commands)
-                self._keep(COMMAND, f"{what}: {commands}", opening, min(closing, end - 1))
+                self._add(COMMAND, f"{what}: {commands}", opening, min(closing, end - 1))
 
     # lists
 
-    def _points(self, block: Block) -> list[_Point]:
-        """Return the points of a list block, those nested in others inside them."""
+    def _parse_points(self, block: Block) -> list[_Point]:
+        """Return the points of a list block, with the nested points inside them."""
         outer: list[_Point] = []
         open_points: list[_Point] = []
         number = block.first
@@ -234,7 +228,7 @@ class _MarkdownReader:
                 end = number + 1
                 while end < block.end and not self.lines[end].strip().startswith(fence[1]):
                     end += 1
-                above = sentences(strip_markup(open_points[-1].raw))[-1:]
+                above = split_sentences(strip_markup(open_points[-1].raw))[-1:]
                 open_points[-1].code.append((number, min(end + 1, block.end), "".join(above)))
                 number = end
             elif open_points and line.strip():
@@ -243,41 +237,41 @@ class _MarkdownReader:
             number += 1
         return outer
 
-    def _point(self, point: _Point, context: list[str]) -> None:
+    def _read_point(self, point: _Point, context: list[str]) -> None:
         text = strip_markup(point.raw)
-        if NO_FACT.match(point.raw) and not point.inner:
+        if NOT_A_FACT.match(point.raw) and not point.inner:
             return
         for first, end, above in point.code:
-            self._fence(first, end, above)
-        leads = bool(point.inner) and (text.endswith(":") or len(text.split()) < FEWEST_WORDS + 1)
+            self._read_fence(first, end, above)
+        leads = bool(point.inner) and (text.endswith(":") or len(text.split()) < MIN_WORDS + 1)
         if not (leads or point.code or says_nothing(point.raw)):
-            self._own(point, text, context)
+            self._add_point(point, text, context)
         for inner in point.inner:
-            self._point(inner, [*context, text] if text else context)
+            self._read_point(inner, [*context, text] if text else context)
 
-    def _own(self, point: _Point, text: str, context: list[str]) -> None:
-        """Keep what a point says itself."""
+    def _add_point(self, point: _Point, text: str, context: list[str]) -> None:
+        """Add the fact of a point, without the points nested in it."""
         lines = point.first, point.last
-        about = term(point.raw)
+        about = find_term(point.raw)
         match = PLAIN_TERM.fullmatch(text)
-        if command := inline_command(text):
-            self._keep(COMMAND, self._with_place(command, context), *lines)
+        if command := find_inline_command(text):
+            self._add(COMMAND, self._with_context(command, context), *lines)
         elif about or (match and len(match["term"].split()) < 5):
             about = about or f"{match['term']}: {match['is']}" if match else about
             code = match["term"].strip("`") if match and match["term"][0] == "`" else ""
             kind = COMMAND if code and is_command(code) else DEFINITION
-            self._keep(kind, self._with_place(about, context), *lines)
-        elif defines(text) and names_its_subject(text) and not context:
-            self._keep(DEFINITION, text, *lines)
-        elif len(normalised(text).split()) >= FEWEST_WORDS and (context or self._heading()):
-            kind = DEFINITION if defines(text) else BULLET
-            self._keep(kind, self._with_place(text, context), *lines)
+            self._add(kind, self._with_context(about, context), *lines)
+        elif is_definition(text) and names_its_subject(text) and not context:
+            self._add(DEFINITION, text, *lines)
+        elif len(normalised(text).split()) >= MIN_WORDS and (context or self._heading()):
+            kind = DEFINITION if is_definition(text) else BULLET
+            self._add(kind, self._with_context(text, context), *lines)
 
     # tables
 
-    def _table(self, block: Block) -> None:
+    def _read_table(self, block: Block) -> None:
         rows = [
-            (number, _cells(self.lines[number]))
+            (number, _split_cells(self.lines[number]))
             for number in range(block.first, block.end)
             if "|" in self.lines[number]
         ]
@@ -289,20 +283,20 @@ class _MarkdownReader:
                 if value
             ]
             if subject and pairs:
-                self._keep(ROW, self._with_place(f"{subject}: {', '.join(pairs)}"), number, number)
+                self._add(ROW, self._with_context(f"{subject}: {', '.join(pairs)}"), number, number)
 
 
-def _cells(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     return [
         strip_markup(cell.replace("\\|", "|")) for cell in _CELL_END.split(line.strip().strip("|"))
     ]
 
 
-def _with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield the sentences of a paragraph with the lines (from 0) that each begins and ends on."""
+def _sentences_with_lines(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the sentences of a paragraph, each with its first and last line (from 0)."""
     joined = "\n".join(lines)
     position = 0
-    for sentence in sentences(joined):
+    for sentence in split_sentences(joined):
         start = joined.index(sentence, position)
         position = start + len(sentence)
         yield strip_markup(sentence), joined.count("\n", 0, start), joined.count("\n", 0, position)

@@ -1,7 +1,7 @@
-"""What a phrase of Markdown says: a term, a definition, a command, or nothing worth keeping.
+"""Patterns in Markdown text: terms, definitions, commands, and texts that are not facts.
 
-Pure functions over one point, paragraph, sentence or shell block; `facts/extract.py` knows where
-in a note they stand. The verbs looked for are English.
+Pure functions over one point, paragraph, sentence or shell block; markdown.py applies them to the
+blocks of a note. The verbs are English.
 """
 
 from __future__ import annotations
@@ -13,11 +13,6 @@ from dataclasses import dataclass, field
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-def normalised(text: str) -> str:
-    """Return the words alone, without case."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 # -- text without its markup -----------------------------------------------------------------------
@@ -40,22 +35,24 @@ _STRONG = re.compile(
 
 
 def strip_markup(text: str) -> str:
-    """Return a text as it is read: links are their words, markup is gone, code keeps its ticks."""
-    text = _LINK.sub(r"\1", _LINK.sub(r"\1", _WIKI.sub(r"\1", text)))  # an image may be a link
+    """Return a text without markup: links become their words, code keeps its backticks."""
+    text = _LINK.sub(
+        r"\1", _LINK.sub(r"\1", _WIKI.sub(r"\1", text))
+    )  # twice: an image may be a link
     pieces, last = [], 0
     for code in _CODE.finditer(text):
-        pieces += [_unmark(text[last : code.start()]), code[0]]
+        pieces += [_strip_emphasis(text[last : code.start()]), code[0]]
         last = code.end()
-    pieces.append(_unmark(text[last:]))
+    pieces.append(_strip_emphasis(text[last:]))
     return " ".join("".join(pieces).split())
 
 
-def _unmark(text: str) -> str:
+def _strip_emphasis(text: str) -> str:
     text = _TAG.sub("", text)
     return _STRONG.sub(r"\1\2", _STRONG.sub(r"\1\2", text)).replace("**", "")
 
 
-NO_FACT = re.compile(
+NOT_A_FACT = re.compile(
     r"""\[[ xX-]\](?:\s|$)                                   # a box to tick
       | (?:TODO|FIXME|XXX|TBD)\b
       | (?:<?\w+://\S+>?|!?\[[^\]]*\]\([^)]*\)|\[\[[^\]]*\]\])   # a link alone, or with its date
@@ -68,15 +65,15 @@ NO_FACT = re.compile(
 
 
 def says_nothing(raw: str) -> bool:
-    """Whether a point or paragraph is a question, a box, a bare link or the like."""
+    """Whether a point or paragraph is a question, a checkbox, a bare link or the like."""
     raw = raw.strip()
     text = strip_markup(raw)
-    if NO_FACT.match(raw) or "{{" in raw:
+    if NOT_A_FACT.match(raw) or "{{" in raw:
         return True
     return text.endswith(("?", "？", ":")) or not re.search(r"\w", text)
 
 
-# -- what a sentence says --------------------------------------------------------------------------
+# -- sentences -------------------------------------------------------------------------------------
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[\"”)]?\s+(?=[^a-z\s])")
 BOLD_TERM = re.compile(
@@ -102,7 +99,7 @@ _DEFINES = re.compile(
          |[`"“]))""",
     re.X | re.I,
 )
-_NO_SUBJECT = _words("""
+_NOT_A_SUBJECT = _words("""
     i we you he she it they this that these those there here what which who whom whose why how
     when where while if but and or so because nobody somebody someone anyone everybody everyone
     nothing something everything all some many most my your his her their one think believe hope
@@ -111,29 +108,29 @@ _NO_SUBJECT = _words("""
 _VAGUE = re.compile(r"(?:The|Its|Our|Each|Every)\s", re.I)
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a paragraph."""
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
 
 
-def term(raw: str) -> str:
-    """Return "Term: what it is" if a point or paragraph begins with one, else nothing."""
+def find_term(raw: str) -> str:
+    """Return "Term: its meaning" if a point or paragraph begins with a term in bold, else ""."""
     if match := BOLD_TERM.match(raw):
         return f"{strip_markup(match['bold'])}: {strip_markup(match['a'])}"
     return ""
 
 
-def defines(sentence: str) -> bool:
-    """Whether a sentence says what something is, and of something that it names."""
+def is_definition(sentence: str) -> bool:
+    """Whether a sentence defines something that it names."""
     match = _DEFINES.match(sentence)
     if not match or sentence.endswith("?"):
         return False
     subject = re.findall(r"[\w'’]+", match["subject"].lower())
-    return _NO_SUBJECT.isdisjoint(subject)
+    return _NOT_A_SUBJECT.isdisjoint(subject)
 
 
 def names_its_subject(text: str) -> bool:
-    """Whether a sentence can be read without its heading: "the port" cannot."""
+    """Whether a sentence makes sense without its heading: "the port is" does not."""
     match = _DEFINES.match(text)
     general = bool(match and (match["names"] or match["one"])) and not _VAGUE.match(text)
     return general and (text[0].isupper() or text[0] in '"“`')
@@ -185,26 +182,26 @@ _INLINE = (
 
 
 def is_command(line: str) -> bool:
-    """Whether a line is a command, by its first word or its options."""
+    """Whether a line is a command: its first word is a known tool, or it has options."""
     first = line.split()[0] if line.split() else ""
     return first in _TOOLS or first.startswith("./") or " --" in line
 
 
-def purpose(said: str) -> str:
-    """Return "To do this" from what is said before a command; nothing if it says no such thing."""
-    said = _LEAD_OUT.sub("", strip_markup(said)).strip()
-    said = _LEAD_IN.sub("", said)
-    first = said.split()[0].lower() if said else ""
-    if first not in _VERBS or len(said.split()) < 2:
+def find_purpose(intro: str) -> str:
+    """Return "To do this" from the text before a command; "" if it does not name a purpose."""
+    purpose = _LEAD_OUT.sub("", strip_markup(intro)).strip()
+    purpose = _LEAD_IN.sub("", purpose)
+    first = purpose.split()[0].lower() if purpose else ""
+    if first not in _VERBS or len(purpose.split()) < 2:
         return ""
-    return f"To {said[0].lower()}{said[1:]}"
+    return f"To {purpose[0].lower()}{purpose[1:]}"
 
 
-def inline_command(sentence: str) -> str:
-    """Return "To do this: `command`" if a sentence says so, else nothing."""
+def find_inline_command(sentence: str) -> str:
+    """Return "To do this: `command`" if a sentence contains a command, else ""."""
     for shape in _INLINE:
         match = shape.match(sentence)
-        what = purpose(match["what"].rstrip(" .")) if match else ""
+        what = find_purpose(match["what"].rstrip(" .")) if match else ""
         if match and what and is_command(match["code"].strip("`")):
             return f"{what}: {match['code']}"
     return ""
@@ -222,8 +219,8 @@ class Step:
     commands: list[str] = field(default_factory=list)
 
 
-def steps(lines: Sequence[str], language: str) -> list[Step]:
-    """Return the commands of a fenced block; what a command printed is none."""
+def parse_steps(lines: Sequence[str], language: str) -> list[Step]:
+    """Return the commands of a fenced block, without the output that they printed."""
     text = re.sub(r"\\\n\s*", "", "\n".join(line.rstrip() for line in lines))
     prompted = re.search(r"^\s*[$>%]\s+\S", text, re.M)
     found = [Step("")]

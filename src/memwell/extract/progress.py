@@ -1,4 +1,4 @@
-"""Which files facts were taken from, when they were how, and the facts that each supports."""
+"""For each source file: its digest when it was last read, and the facts extracted from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memwell.files import read_state, write_state
 
 @dataclass(slots=True)
 class FileRecord:
-    """A file when it was last read: its digest, by what it was read, the facts it supports."""
+    """A file when it was last read: its digest, the model or "rules", and the ids of its facts."""
 
     digest: str
     by: str
@@ -20,7 +20,7 @@ class FileRecord:
 
 
 class IngestProgress:
-    """Which files were read, for one scope, and the facts that each supports. No text is in it."""
+    """The files that were read for one scope, by folder. The file contains no texts."""
 
     def __init__(self, file: Path, scope: str, roots: dict[str, dict[str, FileRecord]]) -> None:
         self.file = file
@@ -28,41 +28,41 @@ class IngestProgress:
         self.roots = roots
 
     @classmethod
-    def read(cls, file: Path, keeper: FactService) -> IngestProgress:
-        """Read the ledger of the scope that a keeper writes to; an unreadable one is empty."""
-        scope = ":".join(keeper.viewer.scopes[-1])
-        return cls(file, scope, _entries(read_state(file).get(scope)))
+    def read(cls, file: Path, service: FactService) -> IngestProgress:
+        """Read the progress of the viewer's narrowest scope; an unreadable file is empty."""
+        scope = ":".join(service.viewer.scopes[-1])
+        return cls(file, scope, _parse_roots(read_state(file).get(scope)))
 
     def write(self, root: str) -> None:
-        """Write what is known of one folder; what others wrote meanwhile stays.
+        """Write the records of one folder; keep the records that other processes wrote.
 
-        Should that fail, the next run reads the files again, and finds the facts known.
+        If that fails, the next run reads the files again and finds their facts known.
         """
-        all_of_it = read_state(self.file)
-        mine = {name: asdict(entry) for name, entry in self.roots.get(root, {}).items()}
-        all_of_it[self.scope] = {**_object(all_of_it.get(self.scope)), root: mine}
-        write_state(self.file, all_of_it)
+        scopes = read_state(self.file)
+        records = {name: asdict(record) for name, record in self.roots.get(root, {}).items()}
+        scopes[self.scope] = {**_as_dict(scopes.get(self.scope)), root: records}
+        write_state(self.file, scopes)
 
     def supported_elsewhere(self, root: str, name: str) -> set[str]:
-        """Return the facts that other files support."""
+        """Return the ids of the facts that other files contain."""
         return {
             fact
-            for other_root, entries in self.roots.items()
-            for other, entry in entries.items()
+            for other_root, records in self.roots.items()
+            for other, record in records.items()
             if (other_root, other) != (root, name)
-            for fact in entry.facts
+            for fact in record.facts
         }
 
 
-def _entries(found: Any) -> dict[str, dict[str, FileRecord]]:
+def _parse_roots(value: Any) -> dict[str, dict[str, FileRecord]]:
     try:
         return {
-            root: {name: FileRecord(**entry) for name, entry in entries.items()}
-            for root, entries in _object(found).items()
+            root: {name: FileRecord(**record) for name, record in records.items()}
+            for root, records in _as_dict(value).items()
         }
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError):  # the file is damaged
         return {}
 
 
-def _object(found: Any) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
-"""The files that facts are taken from: those that patterns name, inside one folder, cut to pieces.
+"""Find the files to extract facts from, inside one folder, and split them into parts.
 
-A pattern cannot lead out of the folder, nor can a link in it: a folder that was cloned must not
-have other files read.
+Neither a pattern nor a link may lead out of the folder: a cloned repository must not make memwell
+read other files.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ class FilePart:
 
 
 def find_files(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the files that patterns name, relative to a folder, and what was left out and why."""
+    """Return the files that match patterns, relative to a folder, and notices on skipped ones."""
     real = root.resolve()
     found: dict[str, None] = {}
-    left_out: dict[str, None] = {}
+    skipped: dict[str, None] = {}
     for pattern in patterns:
-        for path in _matches(root, _checked(pattern)):
+        for path in _find_matches(root, _check_pattern(pattern)):
             name = path.relative_to(root).as_posix()
-            if not _is_text(name):
-                left_out[f"{name!r}: its name is not UTF-8"] = None
+            if not _is_utf8(name):
+                skipped[f"{name!r}: its name is not UTF-8"] = None
             elif not path.resolve().is_relative_to(real):
-                left_out[f"{name}: it is a link that leads out of the folder"] = None
+                skipped[f"{name}: it is a link that leads out of the folder"] = None
             elif path.is_file():
                 found[name] = None
-    return [*found], [*left_out]
+    return [*found], [*skipped]
 
 
-def _is_text(name: str) -> bool:
-    """Whether a name can be written down: Linux lets it be any bytes."""
+def _is_utf8(name: str) -> bool:
+    """Whether a name is valid UTF-8: Linux allows any bytes."""
     return name.encode("utf-8", "replace").decode() == name
 
 
-def _checked(pattern: str) -> str:
-    """Return a pattern, or say why it is none."""
+def _check_pattern(pattern: str) -> str:
+    """Return a pattern in plain form; raise an error if it is not valid."""
     plain = pattern.strip().replace("\\", "/")
     inside = not (PurePosixPath(plain).is_absolute() or PureWindowsPath(plain).drive)
     parts = PurePosixPath(plain).parts
     if not inside or ".." in parts or plain.startswith("~"):
         raise MemwellError(
             f"{pattern!r} leads out of the workspace",
-            "Name files inside of it, or another one with --workspace",
+            "Use a pattern for files inside it, or name another workspace with --workspace",
         )
     if any("**" in part and part != "**" for part in parts) or "\0" in plain or not parts:
-        raise MemwellError(f"{pattern!r} is no pattern of files", "Write it like skills/**/*.md")
+        raise MemwellError(f"{pattern!r} is not a file pattern", "Write it like skills/**/*.md")
     return plain
 
 
-def _matches(root: Path, pattern: str) -> Iterator[Path]:
-    """Yield what a pattern names, in order; hidden files and folders only where it names them."""
+def _find_matches(root: Path, pattern: str) -> Iterator[Path]:
+    """Yield the matches of a pattern in order; hidden files only if the pattern names them."""
     named = {part for part in PurePosixPath(pattern).parts if part.startswith(".")}
     for path in sorted(root.glob(pattern)):
         parts = path.relative_to(root).parts
@@ -68,35 +68,35 @@ def _matches(root: Path, pattern: str) -> Iterator[Path]:
             yield path
 
 
-def split_file(text: str, size: int, overlap: int) -> list[FilePart]:
-    """Cut a text along its lines into pieces of about `size` characters.
+def split_text(text: str, size: int, overlap: int) -> list[FilePart]:
+    """Split a text at its lines into parts of about `size` characters.
 
-    Each repeats about `overlap` characters of the one before, whole lines of them; a line that is
-    longer than a piece is cut.
+    Each part repeats about `overlap` characters, in whole lines, of the part before it. A line
+    that is longer than `size` is cut.
     """
     overlap = min(overlap, size // 2)
     rows = [
         (number, row)
         for number, line in enumerate(text.split("\n"), 1)
-        for row in _rows(line.rstrip("\r"), size)
+        for row in _split_long_line(line.rstrip("\r"), size)
     ]
     found, begin = [], 0
     while begin < len(rows):
-        end = _end(rows, begin, size)
+        end = _part_end(rows, begin, size)
         joined = "\n".join(row for _, row in rows[begin:end])
         if joined.strip():
             found.append(FilePart(joined, rows[begin][0], rows[end - 1][0]))
-        begin = end if end == len(rows) else _back(rows, begin, end, size, overlap)
+        begin = end if end == len(rows) else _next_begin(rows, begin, end, size, overlap)
     return found
 
 
-def _rows(line: str, size: int) -> Iterator[str]:
+def _split_long_line(line: str, size: int) -> Iterator[str]:
     for at in range(0, max(1, len(line)), size):
         yield line[at : at + size]
 
 
-def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
-    """Return where a piece ends that begins at a row: it has one row at least."""
+def _part_end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
+    """Return the end of the part that begins at a row; a part has at least one row."""
     end, length = begin + 1, len(rows[begin][1])
     while end < len(rows) and length + 1 + len(rows[end][1]) <= size:
         length += 1 + len(rows[end][1])
@@ -104,11 +104,13 @@ def _end(rows: Sequence[tuple[int, str]], begin: int, size: int) -> int:
     return end
 
 
-def _back(rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int) -> int:
-    """Return where the next piece begins: before the end of this, if the next row still fits."""
+def _next_begin(
+    rows: Sequence[tuple[int, str]], begin: int, end: int, size: int, overlap: int
+) -> int:
+    """Return the begin of the next part: with an overlap, if the next row still fits then."""
     room = min(overlap, size - len(rows[end][1]) - 1)
-    back, again = end, 0
-    while back - 1 > begin and again + len(rows[back - 1][1]) + 1 <= room:
-        back -= 1
-        again += len(rows[back][1]) + 1
-    return back
+    next_begin, repeated = end, 0
+    while next_begin - 1 > begin and repeated + len(rows[next_begin - 1][1]) + 1 <= room:
+        next_begin -= 1
+        repeated += len(rows[next_begin][1]) + 1
+    return next_begin

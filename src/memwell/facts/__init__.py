@@ -1,1 +1,1 @@
-"""What an agent is told and must keep straight: what may be a fact, how long, and facts by rule."""
+"""Facts: remember, supersede, expire, forget; export and import; recall for a prompt."""

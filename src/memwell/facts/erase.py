@@ -1,10 +1,10 @@
-"""Forgetting: the text itself goes, from every file of the home.
+"""Erase forgotten facts: remove their texts from every file of the home.
 
-From memory.db and its log, from every agent's keyword index, vectors and their mapped copies, the
-caches of vectors and answers, and damaged files that were set aside. What has to go is written
-down with the deletion itself: where a process that still reads holds a log it is *pending*, and
-whoever opens the memory next finishes it, also after a crash. Backups are the owner's: those that
-still hold a text are named.
+The files are memory.db and its log, the keyword index and the vectors of every agent, the vectors'
+snapshots, the caches of vectors and of model answers, and quarantined files. The transaction that
+deletes a fact also records the pending erasure. If a process that still reads keeps a log alive,
+the erasure stays pending, and the next process that opens the memory finishes it, also after a
+crash. Backups are not changed: the report names those that still contain a fact.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from memwell.store.sqlite.verify import open_for_verify
 
 @dataclass(frozen=True, slots=True)
 class EraseReport:
-    """What was removed, and where something of it may still be."""
+    """How many facts were removed, and where their texts may still be."""
 
     count: int
     pending: bool = False
-    """Whether a process that is still reading keeps the last of it from going."""
+    """Whether a process that is still reading delays the erasure."""
     backups: tuple[str, ...] = ()
-    """Copies of the memory that still hold it, and are left alone."""
+    """Backups that still contain the facts; they are not changed."""
 
 
-def forget(ids: Sequence[str], keeper: FactService) -> EraseReport:
+def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
-    gone = keeper.forget(ids)
-    clean = finish_erasures(keeper.store)
-    copies = keeper.store.file.copies() if keeper.store.file else []
-    holding = [file for file in copies if _holds(file, gone)]
-    return EraseReport(len(gone), not clean, tuple(map(str, holding)))
+    forgotten = service.forget(ids)
+    finished = finish_erasures(service.store)
+    copies = service.store.file.copies() if service.store.file else []
+    backups = [file for file in copies if _contains_any(file, forgotten)]
+    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)))
 
 
 def finish_erasures(store: FactStore) -> bool:
-    """Remove every trace of what was forgotten; False while somebody still reads."""
+    """Remove every trace of forgotten facts; return False while a process still reads them."""
     traces = store.pending_erasures()
-    for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # what can be had again, or is of no use
+    for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # a cache, and files that nobody can read
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
-    clean = [_is_clean(index, traces) for index in store.indexes()]
-    clean.append(store.file is None or store.file.scrub())
-    if traces and all(clean):
+    finished = [_erase_traces(index, traces) for index in store.indexes()]
+    finished.append(store.file is None or store.file.scrub())
+    if traces and all(finished):
         store.clear_pending(traces)
-    return all(clean)
+    return all(finished)
 
 
-def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
-    """Remove the traces from what is kept of an agent."""
+def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
+    """Remove the traces from an agent's index and cache; return whether nothing is left."""
     with closing(index.cache(0)) as cache:
         cache_is_clean = cache.forget(traces.values())
     try:
@@ -66,16 +66,16 @@ def _is_clean(index: Index, traces: Mapping[str, bytes]) -> bool:
             return cache_is_clean
         remove_facts(index, [*traces])
         return (index.files is None or index.files.scrub()) and cache_is_clean
-    except MemwellError:  # one that is damaged is set aside by whoever uses it next
+    except MemwellError:  # the next process that uses a damaged index quarantines it
         return False
 
 
-def _holds(copy: Path, facts: Sequence[Fact]) -> bool:
-    """Whether a copy of the memory holds any of some facts; one that cannot be read may."""
+def _contains_any(copy: Path, facts: Sequence[Fact]) -> bool:
+    """Whether a backup contains one of the facts; True if it cannot be read."""
     try:
         with open_for_verify(copy) as connection:
             marks = ", ".join("?" * len(facts))
-            asked = f"SELECT EXISTS (SELECT 1 FROM fact_rows WHERE id IN ({marks}))"
-            return bool(connection.execute(asked, [fact.id for fact in facts]).get)
+            sql = f"SELECT EXISTS (SELECT 1 FROM fact_rows WHERE id IN ({marks}))"
+            return bool(connection.execute(sql, [fact.id for fact in facts]).get)
     except MemwellError:
         return True

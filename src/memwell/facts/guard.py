@@ -1,13 +1,13 @@
-"""What must not be remembered: what says nothing, what the memory said itself, and secrets.
+"""Texts that must not be remembered: too short ones, recalled blocks, and secrets.
 
-A text is looked at as it stands; nothing is asked of anyone else. Secrets are found in four ways:
+The checks look only at the text itself. There are four ways to find a secret:
 
-1. by the shape that a vendor gives to its keys (`_VENDORS`);
-2. as the block of a private key, even one that was cut off;
-3. as the number of a card: length, first digits, groups and check digit all have to fit;
-4. by what is said of them: a password or token with a value that is one (`_assigned`).
+1. the shape that a vendor gives to its keys (`_VENDORS`);
+2. the block of a private key, even one that was cut off;
+3. the number of a card: length, first digits, groups and check digit all have to fit;
+4. the words before it: a value that follows "password" or "token" (`_assigned_secrets`).
 
-Entropy alone is no reason: commit ids, digests and UUIDs have as much of it as a key
+High entropy alone does not make a secret: commit ids, digests and UUIDs have as much of it as a key
 (docs/decisions/0009-secrets.md has figures).
 """
 
@@ -15,108 +15,56 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memwell.scripts import UNSPACED
+
 RECALL_BEGIN = "<memwell-recall>"
-"""The line that a block of recalled facts begins with."""
+"""The first line of a block of recalled facts."""
 RECALL_END = "</memwell-recall>"
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands in a text: from `start` up to `end` (exclusive)."""
+    """A secret in a text: from `start` up to `end` (exclusive)."""
 
     kind: str
     start: int
     end: int
 
 
-# -- what is no fact -------------------------------------------------------------------------------
+# -- texts that are not facts ----------------------------------------------------------------------
 
 _NAME = RECALL_BEGIN.strip("<>")
 _CUT = len("<memw")
-"""With fewer characters of the marker at an end of the text, it may be anything."""
+"""With fewer characters of the marker at the end of a text, it may be any text."""
 _MARKER = re.compile(
     rf"(?:[<＜‹]|&lt;|&#60;|\\u003c|\\x3c|%3c)\s*\\?/?\s*{_NAME[: _NAME.index('-') + 2]}", re.I
 )
-_GREETINGS = frozenset(
-    """
-    hi; hello; hey; hiya; howdy; yo; good morning; good afternoon; good evening; good night;
-    good day; morning; greetings; welcome; welcome back; nice to meet you; how are you;
-    how are you doing; how is it going; whats up; sup; bye; goodbye; bye bye; see you; see ya;
-    see you later; see you soon; see you tomorrow; talk to you later; take care; cheers;
-    have a nice day; ping; test; thanks; thank you; thx; ty; many thanks; much appreciated;
-    appreciated; no problem; no worries; np; youre welcome; you are welcome; my pleasure; please;
-    sorry; my bad; ok; okay; okey; k; kk; yes; yep; yeah; yup; no; nope; sure; sure thing;
-    of course; certainly; absolutely; exactly; right; alright; all right; fine; good; great; cool;
-    nice; awesome; perfect; excellent; wonderful; amazing; brilliant; lovely; well done; good job;
-    great job; great work; good work; nice work; got it; i see; understood; makes sense;
-    sounds good; sounds great; looks good; looks good to me; lgtm; will do; done; noted; roger;
-    go ahead; go on; continue; proceed; agreed; i agree; lol; haha; hahaha; hm; hmm; oh; ah; wow;
-    thats great; that is great; thats it; hallo; guten morgen; guten tag; guten abend; gute nacht;
-    moin; servus; grüß gott; grüezi; tschüss; tschüs; auf wiedersehen; bis bald; bis später;
-    bis morgen; danke; danke schön; dankeschön; danke sehr; vielen dank; herzlichen dank; bitte;
-    bitte schön; gern geschehen; gerne; ja; nein; genau; klar; alles klar; verstanden; in ordnung;
-    passt; super; prima; gut; sehr gut; klingt gut; bonjour; bonsoir; bonne nuit; salut; coucou;
-    au revoir; à bientôt; à demain; merci; merci beaucoup; de rien; oui; non; daccord; entendu;
-    parfait; très bien; ça marche; sil vous plaît; sil te plaît; hola; buenos días; buenas tardes;
-    buenas noches; buenas; adiós; hasta luego; hasta mañana; gracias; qué tal; muchas gracias;
-    de nada; sí; vale; claro; perfecto; entendido; muy bien; de acuerdo; por favor; ciao;
-    buongiorno; buonasera; buonanotte; salve; arrivederci; grazie; grazie mille; prego; sì;
-    va bene; perfetto; certo; capito; daccordo; olá; oi; bom dia; boa tarde; boa noite; tchau;
-    até logo; obrigado; obrigada; muito obrigado; sim; não; tudo bem; beleza; hoi; goedemorgen;
-    goedemiddag; goedenavond; dag; doei; dank je; dank je wel; dank u; bedankt; graag gedaan; nee;
-    prima zo; hej; hejsan; god morgon; tack; tack så mycket; tak; mange tak; takk; tusen takk;
-    moi; kiitos; hyvää huomenta; cześć; dzień dobry; dobry wieczór; do widzenia; dziękuję;
-    tak jest; ahoj; dobrý den; děkuji; merhaba; selam; günaydın; teşekkürler; teşekkür ederim;
-    tamam; evet; hayır; привет; здравствуйте; здравствуй; доброе утро; добрый день; добрый вечер;
-    пока; до свидания; спасибо; спасибо большое; большое спасибо; пожалуйста; да; нет; хорошо;
-    понятно; ладно; ок; привіт; дякую; добре; 你好; 您好; 早上好; 早安; 晚上好; 晚安; 再见; 谢谢;
-    謝謝; 多谢; 不客气; 好的; 好; 是的; 明白了; 没问题; 嗨; こんにちは; こんばんは; おはよう;
-    おはようございます; おやすみ; おやすみなさい; さようなら; またね; ありがとう;
-    ありがとうございます; どうもありがとう; どうも; どういたしまして; はい; いいえ; わかりました;
-    了解; 了解です; 分かりました; よろしくお願いします; 안녕; 안녕하세요; 감사합니다; 고마워;
-    고맙습니다; 네; 아니요; 알겠습니다; 좋아요; مرحبا; السلام عليكم; صباح الخير; مساء الخير; شكرا;
-    شكرا جزيلا; نعم; لا; حسنا; שלום; תודה; בוקר טוב; כן; לא; नमस्ते; धन्यवाद; शुक्रिया; हाँ; नहीं;
-    ठीक है; xin chào; cảm ơn; สวัสดี; ขอบคุณ; halo; selamat pagi; terima kasih
-    """.replace("\n    ", " ")
-    .strip()
-    .split("; ")
-)
-_FILLERS = frozenset(
-    """
-    there; all; everyone; everybody; team; folks; guys; friend; my friend; again; so much;
-    very much; a lot; a bunch; to you; to you too; you too; for that; for now; then; and; just;
-    really; very; too; today; all good; und; zusammen; nochmal; sehr; dir; ihnen; tous; à tous; et;
-    a todos; y; tutti; a tutti; e; well; that; thats; this; is; it; for your help; for the help;
-    for everything
-    """.replace("\n    ", " ")
-    .strip()
-    .split("; ")
-)
-_LONGEST_GREETING = 12
-_LONGEST_PHRASE = 5
-_MARKS = re.compile(r"[^\w\s]|_")
+_MAX_WORDS = 2
+_MAX_LETTERS = 16
+"""A text up to both is too short to be a fact: "Guten Morgen", "merci beaucoup"."""
+_CHARACTERS_PER_WORD = 2
+"""In scripts without spaces."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def rejection_reason(text: str) -> str:
-    """Return why a text is no fact; nothing if it may be one."""
+    """Return the reason why a text is not a fact; "" if it may be one."""
     if not any(map(str.isalnum, text)):
         return "it is empty" if not text.strip() else "it has neither letters nor digits"
     if _is_recalled(text):
         return "it is a block that this memory recalled"
-    if _only_greets(text):
-        return "it is a bare greeting or acknowledgement"
+    if _is_too_short(text):
+        return "it is too short to be a fact"
     return ""
 
 
 def _is_recalled(text: str) -> bool:
-    """Whether a recalled block, or a cut end of one, is in it.
+    """Whether a text contains a recalled block, or the cut end of one.
 
-    The marker is found wherever it stands: in quotes, escaped, or with only the half that a
-    shortened message kept of it.
+    The marker may be quoted or escaped, and a shortened message may contain only half of it.
     """
     if _MARKER.search(text):
         return True
@@ -128,19 +76,17 @@ def _is_recalled(text: str) -> bool:
     )
 
 
-def _only_greets(text: str) -> bool:
-    folded = _MARKS.sub(" ", re.sub(r"['’`´]", "", unicodedata.normalize("NFKC", text).casefold()))
-    words = folded.split()
-    if not 0 < len(words) <= _LONGEST_GREETING:
+def _is_too_short(text: str) -> bool:
+    """Whether a text is as short as a greeting, and has no digit: a number may be a fact.
+
+    Greetings and thanks are mostly one or two short words, in any language. A list of them would
+    never be complete.
+    """
+    if any(map(str.isdigit, text)):
         return False
-    # Up to each word: None where the words are no such phrases, else whether one of them greets.
-    greets: list[bool | None] = [False, *(None for _ in words)]
-    for end in range(1, len(words) + 1):
-        for start in range(max(0, end - _LONGEST_PHRASE), end):
-            phrase = " ".join(words[start:end])
-            if greets[start] is not None and (phrase in _GREETINGS or phrase in _FILLERS):
-                greets[end] = greets[end] or greets[start] or phrase in _GREETINGS
-    return bool(greets[-1])
+    words = [word for word in _UNSPACED.sub(" ", text).split() if any(map(str.isalpha, word))]
+    count = len(words) + len(_UNSPACED.findall(text)) / _CHARACTERS_PER_WORD
+    return count <= _MAX_WORDS and sum(map(str.isalpha, text)) <= _MAX_LETTERS
 
 
 # -- secrets ---------------------------------------------------------------------------------------
@@ -178,16 +124,16 @@ _VENDORS: tuple[tuple[str, str, str], ...] = (
     ("Discord token", ".", rf"[MNO]{_ID}{{23,27}}\.{_ID}{{6}}\.{_ID}{{27,45}}"),
     ("JSON web token", "eyJ", rf"eyJ{_ID}{{10,}}\.eyJ{_ID}{{10,}}\.{_ID}{{10,}}"),
 )
-"""Kind, what has to be in a text for it to be worth looking, and the shape."""
+"""Kind, a string that every such key contains (a quick first check), and the shape."""
 _SHAPES = [
     (kind, sign, re.compile(rf"(?<![A-Za-z0-9]){shape}(?![A-Za-z0-9])"))
     for kind, sign, shape in _VENDORS
 ]
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _SHORTEST_RUN = 12
-"""Of letters and digits in a random text; names made of words have dashes more often."""
+"""Letters and digits in a row; names that consist of words have dashes more often."""
 _FEWEST_CHARACTERS = 8
-"""Different ones: a row of x is a placeholder."""
+"""Different characters: a row of x is a placeholder."""
 
 _PEM = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,60}PRIVATE KEY(?: BLOCK)?-----")
@@ -212,9 +158,14 @@ _ISSUERS = re.compile(
 )
 
 
-def secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text, in their order; none overlaps another."""
-    found = [*_private_keys(text), *_vendors(text), *_cards(text), *_assigned_secrets(text)]
+def find_secrets(text: str) -> list[Secret]:
+    """Return the secrets in a text, in order and without overlaps."""
+    found = [
+        *_private_keys(text),
+        *_vendor_keys(text),
+        *_card_numbers(text),
+        *_assigned_secrets(text),
+    ]
     found.sort(key=lambda secret: secret.start)
     merged: list[Secret] = []
     for secret in found:
@@ -226,43 +177,43 @@ def secrets(text: str) -> list[Secret]:
 
 
 def redact(text: str) -> str:
-    """Return the text with its secrets replaced by what kind they are of.
+    """Return the text with each secret replaced by its kind.
 
-    What is left is looked at again: without the secret, its neighbour may stand out.
+    The result is searched again: without one secret, the text beside it may look like another.
     """
-    while found := secrets(text):
+    while found := find_secrets(text):
         for secret in reversed(found):
             text = f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
     return text
 
 
-def _vendors(text: str) -> Iterator[Secret]:
+def _vendor_keys(text: str) -> Iterator[Secret]:
     for kind, sign, shape in _SHAPES:
         if sign in text:
             for match in shape.finditer(text):
-                if _random(match[0]):
+                if _is_random(match[0]):
                     yield Secret(kind, match.start(), match.end())
 
 
-def _random(value: str) -> bool:
-    """Whether a value looks drawn by lot: a long run of letters with digits or both cases."""
+def _is_random(value: str) -> bool:
+    """Whether a value looks random: it has a long run of letters with digits or both cases."""
     if len(set(value)) < _FEWEST_CHARACTERS or "EXAMPLE" in value:
         return False
     return any(
         len(run) >= _SHORTEST_RUN
         and not run.isdigit()
-        and (not run.isalpha() or _looks_random(run))
+        and (not run.isalpha() or _has_random_capitals(run))
         for run in _RUN.findall(value)
     )
 
 
-def _looks_random(letters: str) -> bool:
-    """Whether capitals are among letters as chance puts them, not one for each word."""
+def _has_random_capitals(letters: str) -> bool:
+    """Whether about half of the letters are capitals, not only the first of each word."""
     return 0.3 < sum(map(str.isupper, letters)) / len(letters) < 0.7
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
-    """Yield private keys; a mention of the first line alone is none."""
+    """Yield private keys; the first line of a key alone is not one."""
     done = 0
     for match in _PEM.finditer(text):
         if match.start() < done:
@@ -278,21 +229,21 @@ def _private_keys(text: str) -> Iterator[Secret]:
         yield Secret("private key", match.start(), done)
 
 
-def _cards(text: str) -> Iterator[Secret]:
+def _card_numbers(text: str) -> Iterator[Secret]:
     for match in _DIGITS.finditer(text):
         digits = match[0].replace(" ", "").replace("-", "")
-        fits = _GROUPS.fullmatch(match[0]) and _ISSUERS.fullmatch(digits) and _luhn(digits)
+        fits = _GROUPS.fullmatch(match[0]) and _ISSUERS.fullmatch(digits) and _passes_luhn(digits)
         iban = _IBAN.search(text, max(0, match.start() - 5), match.start())
         if fits and not iban and len(set(digits)) > 2:  # 4242 4242 4242 4242 is for tests
             yield Secret("card number", match.start(), match.end())
 
 
-def _luhn(digits: str) -> bool:
+def _passes_luhn(digits: str) -> bool:
     doubled = [int(digit) * 2 for digit in digits[-2::-2]]
     return (sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)) % 10 == 0
 
 
-# -- secrets by what is said of them ---------------------------------------------------------------
+# -- secrets by the words before them --------------------------------------------------------------
 
 _PASSWORD = (
     r"pass[_-]?(?:word|phrase|wd|code)|pwd|passwort|kennwort|wachtwoord|mot\ de\ passe|contraseña"
@@ -341,22 +292,22 @@ _CODE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*+=?~§")
 _SHORTEST_WORD = 6
-"""Of a password without quotes around it."""
+"""Characters of a password without quotes."""
 _ENTROPY = 3.8
-"""Bits a character; English words joined by dashes have fewer."""
+"""Bits per character; English words joined by dashes have fewer."""
 
 
 def _assigned_secrets(text: str) -> Iterator[Secret]:
     position = 0
     while match := _ASSIGNED.search(text, position):
-        position = match.end("key")  # what seems to be its value may be the next key
+        position = match.end("key")  # the apparent value may be the next key
         start, end = match.span("bare" if match["quoted"] is None else "quoted")
         if match["quoted"] is None:
             end = start + len(text[start:end].rstrip(".,:;"))
         if _is_value(match, text[start:end]):
             yield Secret("password" if match["password"] else "token", start, end)
     for match in _HEADER.finditer(text):
-        if _random(match[1]):
+        if _is_random(match[1]):
             yield Secret("token", *match.span(1))
     for match in _ADDRESS.finditer(text):
         if not _PLACEHOLDER.fullmatch(match[2]) and match[2] != match[1]:
@@ -368,14 +319,14 @@ def _assigned_secrets(text: str) -> Iterator[Secret]:
 
 
 def _is_value(match: re.Match[str], value: str) -> bool:
-    """Whether what follows a key is its value, and not a word about it, a name or a type."""
+    """Whether the text after a key is its value, and not a word about it, a name or a type."""
     quoted = match["quoted"] is not None
     if _PLACEHOLDER.fullmatch(value) or (not quoted and _CODE.fullmatch(value)):
         return False
     if any(map(str.isspace, value)):
         return match["key"].lower().endswith("phrase")
     if not match["password"]:
-        return _random(value) or _is_high_entropy(value)
+        return _is_random(value) or _is_high_entropy(value)
     if quoted or _is_mixed(value):
         return True
     in_environment = match["sign"] == "=" and match["key"].isupper()
@@ -383,7 +334,7 @@ def _is_value(match: re.Match[str], value: str) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether it is no word of a language: digits or symbols between letters, or a number."""
+    """Whether a value has digits or symbols between letters, or is a number: not a word."""
     if len(value) < _SHORTEST_WORD:
         return False
     letters = any(map(str.isalpha, value))
@@ -392,7 +343,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_high_entropy(value: str) -> bool:
-    """Whether a value with dashes in it is random all the same."""
+    """Whether a value that contains dashes is random."""
     shares = [value.count(character) / len(value) for character in set(value)]
     kinds = (str.isdigit, str.islower, str.isupper)
     return (

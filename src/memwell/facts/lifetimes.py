@@ -1,6 +1,6 @@
-"""How long a fact is held true, by its decay class: one table, and functions over plain values.
+"""How long a fact is valid, by its decay class: one table, and functions over plain values.
 
-Times are aware, in any zone: what is written down in one zone ends at the same moment in another.
+Times have a time zone, any one: a fact expires at the same moment wherever it is read.
 """
 
 from __future__ import annotations
@@ -16,30 +16,29 @@ from memwell.errors import MemwellError
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long a fact of a class lives, and what begins its life anew."""
+    """How long a fact of a class is valid, and whether reading it starts that time again."""
 
     lasts: dt.timedelta | None
-    """None is for ever."""
+    """None is unlimited."""
     renewed_by_reading: bool
-    renewed_by_confirming: bool
 
 
 Lifetimes = Mapping[str, Lifetime]
 
 LIFETIMES: Lifetimes = MappingProxyType(
     {
-        "permanent": Lifetime(None, renewed_by_reading=False, renewed_by_confirming=False),
-        "stable": Lifetime(dt.timedelta(days=90), True, True),
-        "active": Lifetime(dt.timedelta(days=14), True, True),
-        "session": Lifetime(dt.timedelta(hours=24), False, True),
-        "checkpoint": Lifetime(dt.timedelta(hours=4), False, True),
+        "permanent": Lifetime(None, renewed_by_reading=False),
+        "stable": Lifetime(dt.timedelta(days=90), renewed_by_reading=True),
+        "active": Lifetime(dt.timedelta(days=14), renewed_by_reading=True),
+        "session": Lifetime(dt.timedelta(hours=24), renewed_by_reading=False),
+        "checkpoint": Lifetime(dt.timedelta(hours=4), renewed_by_reading=False),
     }
 )
 
 FRESH = 0.75
-"""The share of its life during which a fact keeps its confidence."""
+"""The share of its lifetime in which a fact keeps its full confidence."""
 STALE = 0.5
-"""What is left of the confidence after that."""
+"""The factor on the confidence after that."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LIFETIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
@@ -47,65 +46,65 @@ _FOR_EVER = frozenset(("never", "forever"))
 
 
 def lifetime(decay_class: str, table: Lifetimes = LIFETIMES) -> Lifetime:
-    """Return the row of a class."""
+    """Return the lifetime of a decay class."""
     try:
         return table[decay_class]
     except KeyError:
         raise MemwellError(
-            f"There is no decay class {decay_class!r}", f"Use one of: {', '.join(table)}"
+            f"{decay_class!r} is not a decay class", f"Use one of: {', '.join(table)}"
         ) from None
 
 
 def expiry_time(
     decay_class: str, since: dt.datetime, table: Lifetimes = LIFETIMES
 ) -> dt.datetime | None:
-    """Return when a fact that was made or renewed at `since` ends, in UTC; None is never."""
-    since = _utc(since, "since")
+    """Return the time, in UTC, when a fact created or renewed at `since` expires; None is never."""
+    since = _to_utc(since, "since")
     lasts = lifetime(decay_class, table).lasts
     if lasts is None:
         return None
     try:
         return since + lasts
-    except OverflowError:  # no calendar goes that far
+    except OverflowError:  # later than the last date of datetime
         return None
 
 
 def is_expired(expires: dt.datetime | None, now: dt.datetime) -> bool:
-    """Whether a fact has ended: at the moment `expires` itself it has."""
-    now = _utc(now, "now")
-    return expires is not None and now >= _utc(expires, "expires")
+    """Whether a fact has expired; at the moment `expires` itself it has."""
+    now = _to_utc(now, "now")
+    return expires is not None and now >= _to_utc(expires, "expires")
 
 
 def confidence(
     stated: float, since: dt.datetime, expires: dt.datetime | None, now: dt.datetime
 ) -> float:
-    """Return what is left of the confidence that a fact was stated with.
+    """Return the current confidence of a fact that was stated with a confidence.
 
-    All of it for three quarters of its life, then half, and nothing from its end on. Before its
-    life began (clocks are set back) it is fresh.
+    All of it for three quarters of its lifetime, then half, then 0. Before `since` (a clock may
+    be set back) it is all of it.
     """
-    since, now = _utc(since, "since"), _utc(now, "now")
+    since, now = _to_utc(since, "since"), _to_utc(now, "now")
     if is_expired(expires, now):
         return 0.0
     if expires is None:
         return stated
-    stale_from = since + (_utc(expires, "expires") - since) * FRESH
+    stale_from = since + (_to_utc(expires, "expires") - since) * FRESH
     return stated if now < stale_from else stated * STALE
 
 
 def parse_lifetimes(given: Iterable[str], table: Lifetimes = LIFETIMES) -> dict[str, Lifetime]:
-    """Return the table with the lifetimes that a user gives instead: "stable=90d", "active=never".
+    """Return the table with overrides such as "stable=90d" or "active=never".
 
-    What renews a fact stays as it is in the table; only how long it lasts is changed.
+    An override changes how long a class lasts, not whether reading renews it.
     """
     changed = dict(table)
-    for one in given:
-        name, _, value = (part.strip() for part in one.partition("="))
-        changed[name] = replace(lifetime(name, table), lasts=_parse_one(name, value.lower()))
+    for override in given:
+        name, _, value = (part.strip() for part in override.partition("="))
+        changed[name] = replace(lifetime(name, table), lasts=_parse_length(name, value.lower()))
     return changed
 
 
-def _parse_one(name: str, text: str) -> dt.timedelta | None:
+def _parse_length(name: str, text: str) -> dt.timedelta | None:
     if text in _FOR_EVER:
         return None
     match = _LIFETIME.fullmatch(text)
@@ -113,19 +112,19 @@ def _parse_one(name: str, text: str) -> dt.timedelta | None:
         lasts = dt.timedelta(seconds=float(match[1]) * _UNITS[match[2]] if match else 0)
         if not lasts:
             raise MemwellError(
-                f"The lifetime of decay class {name!r} is {text!r}, which is no length of time",
+                f"The lifetime of decay class {name!r} is {text!r}, which is not a length of time",
                 'Give a number above 0 and a unit, like "90d", "24h" or "30m", or "never"',
             )
         return lasts
     except OverflowError:
         raise MemwellError(
-            f"The lifetime of decay class {name!r} is {text!r}, longer than a calendar goes",
-            'Say "never" instead',
+            f"The lifetime of decay class {name!r} is {text!r}, which is too long",
+            'Use "never" instead',
         ) from None
 
 
-def _utc(moment: dt.datetime, name: str) -> dt.datetime:
-    """Return the moment in UTC; without a zone it could be any of a day's moments."""
+def _to_utc(moment: dt.datetime, name: str) -> dt.datetime:
+    """Return a time in UTC; refuse a time without a zone, because it is ambiguous."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise MemwellError(
             f"The time {name} = {moment.isoformat()} has no time zone",
@@ -133,6 +132,6 @@ def _utc(moment: dt.datetime, name: str) -> dt.datetime:
         )
     try:
         return moment.astimezone(dt.UTC)
-    except OverflowError:  # the first or last hours that there are, seen from another zone
+    except OverflowError:  # within hours of the first or last date of datetime
         edge = dt.datetime.min if moment.year == dt.MINYEAR else dt.datetime.max
         return edge.replace(tzinfo=dt.UTC)

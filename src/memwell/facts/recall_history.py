@@ -1,6 +1,6 @@
-"""What a session was told lately: it is still in its prompt, and is not told again.
+"""The passages that a session recalled recently: they are still in its prompt.
 
-Kept by a digest, so that no text stays here when it is forgotten.
+Passages are stored as digests, so that a forgotten text leaves no copy here.
 """
 
 from __future__ import annotations
@@ -10,49 +10,48 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memwell.files import read_state, write_state
-from memwell.hashing import digest_of
+from memwell.files import digest_of, read_state, write_state
 from memwell.model import Hit
 
-TOLD = "recalled.json"
-"""The file, in an agent's folder."""
+_FILE_NAME = "recalled.json"
+"""In an agent's folder."""
 
 
 class RecallHistory:
-    """What was told to one session within the last so many minutes."""
+    """The passages that one session recalled within the last so many minutes."""
 
     def __init__(self, folder: Path, session: str, minutes: float) -> None:
-        self._file = folder / TOLD
+        self._file = folder / _FILE_NAME
         self._session = session
         self._since = time.time() - 60 * minutes
 
     def unseen(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return the hits that were not told; all of them where no session is named."""
+        """Return the hits that the session has not recalled; all of them without a session."""
         known = self._sessions().get(self._session, {}) if self._session else {}
         return [hit for hit in hits if _digest(hit) not in known]
 
     def record(self, hits: Iterable[Hit]) -> None:
-        """Note that hits were told now."""
-        if told := {_digest(hit): time.time() for hit in hits if self._session}:
+        """Record that the session recalls these hits now."""
+        if recalled := {_digest(hit): time.time() for hit in hits if self._session}:
             sessions = self._sessions()
-            sessions[self._session] = {**sessions.get(self._session, {}), **told}
+            sessions[self._session] = {**sessions.get(self._session, {}), **recalled}
             write_state(self._file, sessions)
 
     def clear(self) -> None:
-        """Note that nothing of what was told is known any more."""
+        """Forget the history of the session: its prompt was cleared."""
         write_state(self._file, {**self._sessions(), self._session: {}})
 
     def _sessions(self) -> dict[str, dict[str, float]]:
-        """Return what was told to each session, without what is long ago."""
+        """Return the recent passages of each session: digest and time."""
         sessions: dict[str, Any] = read_state(self._file)
         try:
-            lately = {
-                session: {one: at for one, at in told.items() if at > self._since}
-                for session, told in sessions.items()
+            recent = {
+                session: {digest: at for digest, at in recalled.items() if at > self._since}
+                for session, recalled in sessions.items()
             }
-        except (AttributeError, TypeError):
+        except (AttributeError, TypeError):  # the file is damaged
             return {}
-        return {session: told for session, told in lately.items() if told}
+        return {session: recalled for session, recalled in recent.items() if recalled}
 
 
 def _digest(hit: Hit) -> str:

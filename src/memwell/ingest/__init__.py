@@ -1,1 +1,1 @@
-"""A file becomes rows: scan, read, chunk, sync, watch."""
+"""A file becomes a note with chunks: scan, parse, chunk, sync, watch."""

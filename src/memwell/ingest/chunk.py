@@ -2,9 +2,9 @@
 
 1. A heading opens a section; a heading with nothing under it joins the next one.
 2. A section that fits is one chunk.
-3. A larger one is packed from its blocks; a block that alone is too large is divided at its
-   nested items or rows, then lines, sentences, words and at last anywhere.
-4. A chunk that continues a section repeats the end of the one before (the overlap).
+3. A larger section is packed from its blocks. A block that is too large is divided at its nested
+   items or rows, then at lines, sentences, words, and at last anywhere.
+4. A chunk that continues a section repeats the end of the chunk before it (the overlap).
 
 Sizes are in tokens, estimated: four characters are one, a CJK character is one.
 """
@@ -21,8 +21,8 @@ from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
 from memwell.token_estimate import CHARACTERS_PER_TOKEN, quarter_tokens
 
-# Where to cut, ever finer: at the end of a match. Each begins with the characters it looks for, so
-# that the engine skips to them; look-behinds would be tried at every position.
+# Where to cut, from coarse to fine: at the end of a match. Each pattern begins with the characters
+# it looks for, so that the engine skips to them; it would try a look-behind at every position.
 _FINER = (
     re.compile(r"\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])"),  # before a nested item
     re.compile(r"\n(?=[ \t]*\n)"),  # before a blank line
@@ -40,7 +40,7 @@ def chunk(
     first_line: int = 1,
     rst: bool = False,
 ) -> list[Chunk]:
-    """Cut `text` into chunks of about `size` tokens; `first_line` is the number of its first."""
+    """Cut `text` into chunks of about `size` tokens; its lines count from `first_line`."""
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     offsets = [0, *accumulate(map(len, lines))]
@@ -91,16 +91,16 @@ class _Cutter:
         if self._weight(start, end) <= self.limit:
             yield self._chunk(heading, start, start, end)
             return
-        for own_start, own_end in self._packed(section):
-            first = own_start == start
-            repeated_from = own_start if first else self._overlap_start(start, own_start)
-            yield self._chunk(heading, repeated_from, own_start, own_end)
+        for new_start, new_end in self._pack(section):
+            first = new_start == start
+            repeated_from = new_start if first else self._overlap_start(start, new_start)
+            yield self._chunk(heading, repeated_from, new_start, new_end)
 
     def _weight(self, start: int, end: int) -> int:
         return end - start if self.ascii else quarter_tokens(self.text[start:end])
 
-    def _packed(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
-        """Pack the section's atoms greedily; what continues leaves room for its overlap."""
+    def _pack(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
+        """Pack the atoms of a section greedily; leave room for overlap from the second chunk on."""
         begin = end = self.offsets[section[0].first]
         filled, room = 0, self.limit
         for atom_start, atom_end in self._atoms(section):
@@ -113,7 +113,7 @@ class _Cutter:
         yield begin, end
 
     def _atoms(self, section: Sequence[Block]) -> Iterator[tuple[int, int]]:
-        """Yield spans that are not to be cut; headings are part of the atom after them."""
+        """Yield spans that are not cut further; a heading belongs to the atom after it."""
         room = self.limit - self.overlap
         begin: int | None = None
         for block in section:
@@ -121,12 +121,12 @@ class _Cutter:
             if block.kind is Kind.HEADING and end - start < room // 2 and block is not section[-1]:
                 begin = start if begin is None else begin
                 continue
-            for atom_start, atom_end in self._divided(start, end, room, 0):
+            for atom_start, atom_end in self._divide(start, end, room, 0):
                 yield (atom_start if begin is None else begin), atom_end
                 begin = None
 
-    def _divided(self, start: int, end: int, room: int, finer: int) -> list[tuple[int, int]]:
-        """Divide a span that is too large at ever finer boundaries."""
+    def _divide(self, start: int, end: int, room: int, finer: int) -> list[tuple[int, int]]:
+        """Divide a span that is too large, at finer and finer boundaries."""
         if self._weight(start, end) <= room:
             return [(start, end)]
         if finer == len(_FINER):
@@ -140,22 +140,22 @@ class _Cutter:
             for piece in (
                 [(first, last)]
                 if self._weight(first, last) <= room
-                else self._divided(first, last, room, finer + 1)
+                else self._divide(first, last, room, finer + 1)
             )
         ]
 
-    def _overlap_start(self, section_start: int, own_start: int) -> int:
-        """Return where the overlap before `own_start` begins: at a line, sentence or word."""
-        earliest = max(section_start, own_start - self.overlap)
-        while earliest < own_start and self._weight(earliest, own_start) > self.overlap:
-            earliest += max(1, (own_start - earliest) // 4)
+    def _overlap_start(self, section_start: int, new_start: int) -> int:
+        """Return where the overlap before `new_start` begins: at a line, sentence or word."""
+        earliest = max(section_start, new_start - self.overlap)
+        while earliest < new_start and self._weight(earliest, new_start) > self.overlap:
+            earliest += max(1, (new_start - earliest) // 4)
         for boundary in _FINER[2:]:
-            for match in boundary.finditer(self.text, earliest, own_start):
-                if match.end() < own_start:
+            for match in boundary.finditer(self.text, earliest, new_start):
+                if match.end() < new_start:
                     return match.end()
-        return own_start
+        return new_start
 
-    def _chunk(self, heading: tuple[str, ...], start: int, own_start: int, end: int) -> Chunk:
+    def _chunk(self, heading: tuple[str, ...], start: int, new_start: int, end: int) -> Chunk:
         text = self.text[start:end]
         lead = len(text) - len(text.lstrip())
         first = start if lead == len(text) else start + lead
@@ -165,5 +165,5 @@ class _Cutter:
             start_line=self.first_line + bisect_right(self.offsets, first) - 1,
             end_line=self.first_line + bisect_right(self.offsets, last) - 1,
             heading=heading,
-            overlap=own_start - start,
+            overlap=new_start - start,
         )

@@ -1,4 +1,4 @@
-"""Everything besides a file that decides what its rows look like."""
+"""The settings that determine how a note is cut into chunks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from memwell.config.sections import ChunkingSettings
 
 CHUNKER_VERSION = 1
-"""Raised whenever the same text gives other chunks; notes are then chunked again."""
+"""Raise it if the same text gives other chunks now: all notes are then cut again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How notes are cut; a note cut by another recipe is read again."""
+    """How notes are cut, in tokens; a note that was cut with other settings is read again."""
 
     chunk_size: int = ChunkingSettings.size
     chunk_overlap: int = ChunkingSettings.overlap

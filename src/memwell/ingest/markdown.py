@@ -1,7 +1,7 @@
 """Markdown as a sequence of blocks: just enough of its structure to cut it well.
 
-One pass over the lines, no syntax tree: a full parser spends most of its time on what is
-inside a paragraph, which no cut depends on (docs/decisions/0003-chunking.md has figures).
+One pass over the lines, without a syntax tree: a full parser spends most of its time inside
+paragraphs, and no cut depends on that (docs/decisions/0003-chunking.md has figures).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     HEADING = "heading"
     FENCE = "fence"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Block:
-    """Lines `first` up to `end` (exclusive, from 0), with the blank lines that follow them."""
+    """Lines `first` up to `end` (exclusive, from 0), including the blank lines after them."""
 
     kind: Kind
     first: int
@@ -33,6 +33,9 @@ class Block:
     title: str = ""
 
 
+FENCED_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
+"""A fenced block in a whole text; without a closing fence it goes to the end."""
+
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?\n?$", re.S)
 _FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?\n|$)")
@@ -40,17 +43,17 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})\
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?$")
 _RST_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}[ \t]*\r?\n?$")
 _TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\r?\n?$")
-_LONGEST_UNDERLINED = 200
+_MAX_UNDERLINED = 200
 _INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
 
 
 def blocks(lines: Sequence[str], *, rst: bool = False) -> list[Block]:
-    """Return the blocks of `lines` (each with its line end); together they cover them all."""
+    """Return the blocks of `lines` (each with its line end); every line is in one block."""
     return _Scanner(lines, rst).run()
 
 
 class _Scanner:
-    """A pass over the lines that keeps the block it is in."""
+    """One pass over the lines, with the block that is open."""
 
     def __init__(self, lines: Sequence[str], rst: bool) -> None:
         self.lines = lines
@@ -71,29 +74,29 @@ class _Scanner:
                 continue
             after = None
             if interesting(line) or "|" in line or self.rst:
-                after = self._structured(number, line)
-            if after is None and (self.after_blank or not self._goes_on()):
-                self._text(number, line)
+                after = self._read_structure(number, line)
+            if after is None and (self.after_blank or not self._continues()):
+                self._read_text(number, line)
             self.after_blank = False
             number = after or number + 1
         if self.open:
             self.open.end = total
         return self.found
 
-    def _structured(self, number: int, line: str) -> int | None:
-        if self.rst and self._underlines(number, line):
-            return number + 1  # before fences: ~~~ underlines a heading there
+    def _read_structure(self, number: int, line: str) -> int | None:
+        if self.rst and self._apply_underline(number, line):
+            return number + 1  # before fences, because in rst ~~~ underlines a heading
         if fence := _FENCE.match(line):
-            return self._fence(number, fence.group(1))
+            return self._read_fence(number, fence.group(1))
         if heading := _ATX.match(line):
             self._begin(
                 Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip()
             )
             return number + 1
-        if self._underlines(number, line):
+        if self._apply_underline(number, line):
             return number + 1
         if not _RULE.match(line) and (item := _ITEM.match(line)):
-            return self._item(number, item)
+            return self._read_item(number, item)
         if "|" in line and number + 1 < len(self.lines) and self._table_starts(number):
             self._begin(Kind.TABLE, number)
             return number + 2
@@ -106,18 +109,18 @@ class _Scanner:
         self.opened_at = number
         self.found.append(self.open)
 
-    def _goes_on(self) -> bool:
-        """Whether a line of text right below the open block is part of it."""
+    def _continues(self) -> bool:
+        """Whether a line of text directly below the open block belongs to it."""
         kind = self.open.kind if self.open else None
         return kind is Kind.PARAGRAPH or kind is Kind.ITEM or kind is Kind.TABLE
 
-    def _text(self, number: int, line: str) -> None:
-        """Take text that stands apart: in an item if it is indented, else a new paragraph."""
+    def _read_text(self, number: int, line: str) -> None:
+        """Read text after a blank line: if indented, part of the item, else a new paragraph."""
         if not (self.open and self.open.kind is Kind.ITEM and line[0] in " \t"):
             self._begin(Kind.PARAGRAPH, number)
 
-    def _fence(self, number: int, marker: str) -> int:
-        """Take in a fenced block up to its closing fence, or to the end of the note."""
+    def _read_fence(self, number: int, marker: str) -> int:
+        """Read a fenced block up to its closing fence, or to the end of the note."""
         inside_item = self.open and self.open.kind is Kind.ITEM and self.lines[number][0] in " \t"
         if not inside_item:
             self._begin(Kind.FENCE, number)
@@ -129,18 +132,18 @@ class _Scanner:
                 return later + 1
         return len(self.lines)
 
-    def _item(self, number: int, item: re.Match[str]) -> int:
-        """An item nested in the one above belongs to it; any other opens a block."""
+    def _read_item(self, number: int, item: re.Match[str]) -> int:
+        """Read an item: it belongs to the block above if it is nested, else it opens a block."""
         block = self.open
         indent = len(item.group(1))
         if not (block and block.kind is Kind.ITEM and indent > block.level):
             self._begin(Kind.ITEM, number, indent)
         return number + 1
 
-    def _underlines(self, number: int, line: str) -> bool:
-        """Whether the line turns the paragraph above into a heading.
+    def _apply_underline(self, number: int, line: str) -> bool:
+        """Make the paragraph above a heading if the line underlines it; return whether it does.
 
-        Only a single line that is not too long: under a longer text they are meant as a rule.
+        The paragraph must be one short line. Under a longer text the line is a rule.
         """
         block = self.open
         if not block or block.kind is not Kind.PARAGRAPH or self.opened_at != number - 1:
@@ -148,7 +151,7 @@ class _Scanner:
         title = self.lines[number - 1].strip()
         match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
         too_short = self.rst and len(line.strip()) < len(title)
-        if not match or too_short or len(title) > _LONGEST_UNDERLINED:
+        if not match or too_short or len(title) > _MAX_UNDERLINED:
             return False
         level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
         block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title

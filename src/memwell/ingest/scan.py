@@ -1,4 +1,4 @@
-"""Which files of a workspace are notes: walk it, honour ignore files, look at nothing twice."""
+"""Find the notes of a workspace: walk its folders, apply ignore files, visit no folder twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
 CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
-"""What an agent's workspace is known by, and what is taken of it when no path is named."""
+"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -43,10 +43,10 @@ IGNORE_FILES = (".gitignore", ".memwellignore")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of a workspace is taken.
+    """Which files of a workspace to index.
 
-    `include` holds paths and globs relative to `root`; "." is all of it. `conventional` adds
-    the files agents keep their memory in.
+    `include` contains paths and globs relative to `root`; "." is the whole folder. `conventional`
+    adds the files in which agents keep their memory.
     """
 
     root: Path
@@ -57,7 +57,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that is a note, as its folder lists it."""
+    """A file that is a note, with its size and mtime."""
 
     path: str
     size: int
@@ -66,19 +66,20 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Scan:
-    """What a walk found, and where it could not look."""
+    """The result of a walk: the notes, and the paths that could not be read."""
 
     files: dict[str, FoundFile] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Every folder that was looked at, relative to the root."""
+    """Every folder that was read, relative to the root."""
     unreadable: list[str] = field(default_factory=list)
-    """Paths that exist but could not be looked at: their notes are kept as they are."""
+    """Paths that exist but could not be read: their notes stay in the index."""
 
     def may_hide(self, path: str) -> bool:
-        """Whether `path` lies where the walk could not look."""
+        """Whether `path` is in a part of the workspace that could not be read."""
         return any(
-            path == blind or path.startswith(f"{blind}/") or not blind for blind in self.unreadable
+            path == hidden or path.startswith(f"{hidden}/") or not hidden
+            for hidden in self.unreadable
         )
 
 
@@ -100,21 +101,21 @@ class _Walk:
     def run(self) -> Scan:
         inherited = _inherited_rules(self.root, self.result.problems)
         if "." in self.selection.include:
-            self._folder("", inherited)
+            self._take_folder("", inherited)
         else:
             self.result.folders.append("")
-            self._named(inherited)
+            self._take_named(inherited)
         for link in self.links:
-            self._linked_file(link)
+            self._take_link(link)
         return self.result
 
-    def _named(self, inherited: list[_Rules]) -> None:
-        """Take what is named.
+    def _take_named(self, inherited: list[_Rules]) -> None:
+        """Take the files and folders that the selection names.
 
-        A name outweighs .gitignore (which often lists memory/), a glob does not; .memwellignore is
-        meant for us and always counts.
+        A name overrides .gitignore (which often lists memory/), a glob does not. .memwellignore
+        always applies.
         """
-        git, own = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
+        git, memwell = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
         for name in (
             *(CONVENTIONAL if self.selection.conventional else ()),
             *self.selection.include,
@@ -125,35 +126,37 @@ class _Walk:
             full = os.path.join(self.root, fixed)
             if not os.path.lexists(full):
                 continue
-            if not self._inside(full):
+            if not self._is_inside(full):
                 remedy = f"run `memwell index {full}` to make it a workspace of its own"
-                self.result.problems.append(Problem(name, "lies outside of the workspace", remedy))
+                self.result.problems.append(Problem(name, "is outside the workspace", remedy))
             elif is_glob:
-                self._glob(name, fixed, [*inherited, *filter(None, (git, own))])
+                self._take_glob(name, fixed, [*inherited, *filter(None, (git, memwell))])
             else:
-                self._name(name, [own] if own else [])
+                self._take_name(name, [memwell] if memwell else [])
 
-    def _glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
+    def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
         inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
-        inner._folder(folder, rules)
-        matching = {path: file for path, file in inner.result.files.items() if _fits(path, glob)}
+        inner._take_folder(folder, rules)
+        matching = {
+            path: file for path, file in inner.result.files.items() if _matches_glob(path, glob)
+        }
         self.result.files |= matching
         self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
 
-    def _name(self, name: str, rules: list[_Rules]) -> None:
+    def _take_name(self, name: str, rules: list[_Rules]) -> None:
         full = os.path.join(self.root, name)
-        if _ignored(full, os.path.isdir(full), rules):
+        if _is_ignored(full, os.path.isdir(full), rules):
             return
         if os.path.isdir(full):
-            self._folder(name, rules)
+            self._take_folder(name, rules)
         elif os.path.islink(full):
             self.links.append(name)
         else:
-            self._file(name, None)
+            self._take_file(name, None)
 
-    def _folder(self, folder: str, rules: list[_Rules]) -> None:
-        """Take the notes below `folder`; a folder reached a second time (a loop) is left."""
+    def _take_folder(self, folder: str, rules: list[_Rules]) -> None:
+        """Take the notes below `folder`; skip a folder that was visited already (a loop)."""
         full = os.path.join(self.root, folder) if folder else self.root
         try:
             status = os.stat(full)
@@ -169,15 +172,15 @@ class _Walk:
         if folder and "pyvenv.cfg" in names:
             return
         self.result.folders.append(folder)
-        own = [
+        found = [
             _read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names
         ]
-        rules = [*rules, *(rule for rule in own if rule)]
+        rules = [*rules, *(rule for rule in found if rule)]
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            self._entry(path, entry, rules)
+            self._take_entry(path, entry, rules)
 
-    def _entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
+    def _take_entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
         is_note = entry.name.lower().endswith(SUFFIXES)
         try:
             is_folder = entry.is_dir()
@@ -187,17 +190,17 @@ class _Walk:
             return
         if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
             return
-        if rules and _ignored(os.path.join(self.root, path), is_folder, rules):
+        if rules and _is_ignored(os.path.join(self.root, path), is_folder, rules):
             return
         if is_folder:
-            if not is_link or self._inside(entry.path):
-                self._folder(path, rules)
+            if not is_link or self._is_inside(entry.path):
+                self._take_folder(path, rules)
         elif is_link:
             self.links.append(path)
         else:
-            self._file(path, entry)
+            self._take_file(path, entry)
 
-    def _file(self, path: str, entry: os.DirEntry[str] | None) -> None:
+    def _take_file(self, path: str, entry: os.DirEntry[str] | None) -> None:
         try:
             status = entry.stat() if entry else os.stat(os.path.join(self.root, path))
         except FileNotFoundError:
@@ -219,24 +222,24 @@ class _Walk:
                 Problem(
                     path,
                     f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
-                    "raise scan.max_file_mb to take it",
+                    "raise scan.max_file_mb to index it",
                 )
             )
             return
         self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
 
-    def _linked_file(self, path: str) -> None:
-        """Take a link to a file inside the workspace, unless that file was taken itself."""
+    def _take_link(self, path: str) -> None:
+        """Take a link to a file inside the workspace, unless the file itself was taken."""
         real = os.path.realpath(os.path.join(self.root, path))
-        if not self._inside(real):
+        if not self._is_inside(real):
             return
         if (
             os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/")
             not in self.result.files
         ):
-            self._file(path, None)
+            self._take_file(path, None)
 
-    def _inside(self, full: str) -> bool:
+    def _is_inside(self, full: str) -> bool:
         real, root = os.path.realpath(full), os.path.realpath(self.root)
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
@@ -248,21 +251,21 @@ class _Walk:
         )
 
 
-def _fits(path: str, pattern: str) -> bool:
-    """Match a path against a glob where ** also stands for no folder at all."""
+def _matches_glob(path: str, pattern: str) -> bool:
+    """Whether a path matches a glob in which ** also matches zero folders."""
     return fnmatch(path, pattern) or fnmatch(path, pattern.replace("**/", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The patterns of one ignore file, and the folder they are relative to."""
+    """The patterns of one ignore file, and the folder that they are relative to."""
 
     base: str
     spec: GitIgnoreSpec
 
 
-def _ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
-    """Whether the innermost rule that speaks of a path excludes it."""
+def _is_ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
+    """Whether the innermost rule that matches a path excludes it."""
     for rule in reversed(rules):
         relative = os.path.relpath(full, rule.base).replace(os.sep, "/")
         verdict = rule.spec.check_file(relative + "/" if is_folder else relative)
@@ -303,13 +306,13 @@ def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | Non
         except ValueError as error:
             where = os.path.join(folder, name)
             problems.append(
-                Problem(where, f"pattern {line!r} is not valid: {error}", "mend the line")
+                Problem(where, f"pattern {line!r} is not valid: {error}", "correct the line")
             )
     return _Rules(folder, GitIgnoreSpec.from_lines(patterns)) if patterns else None
 
 
 def find_workspace(start: Path) -> Path | None:
-    """Return the nearest folder around `start` that looks like an agent's workspace."""
+    """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
         if (folder / "memwell.toml").is_file() or any(
             (folder / name).exists() for name in CONVENTIONAL

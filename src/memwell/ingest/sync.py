@@ -1,13 +1,13 @@
-"""Bring the index in step with the files of a workspace.
+"""Sync the index with the files of a workspace.
 
-1. Scan: what is there (size and mtime, no content).
-2. Compare with the stamps in the index: what is new, changed, gone.
-3. Read what is new or changed; equal content is only restamped, the same content under
-   another path is a move, anything else is written anew.
-4. Delete what is gone.
+1. Scan the folder: size and mtime of every note, no content.
+2. Compare them with the stamps in the index: which notes are new, changed or gone.
+3. Read the new and changed files. If the content is the same, only the stamp is updated. If a file
+   that is gone had the same content, the note moved. Otherwise the note is written.
+4. Delete the notes whose files are gone.
 
-Notes are written in batches, each one transaction: killed at any moment, the index holds whole
-notes, and the next sync goes on from there. Two syncs at once do the same work twice and agree.
+Notes are written in batches, each in one transaction: if the process is killed, the index contains
+whole notes, and the next sync continues. Two syncs at the same time do the work twice and agree.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
 from memwell.model import IndexReport, Note, Problem
+from memwell.progress import Progress
 from memwell.store.contract.index import Notes
 from memwell.store.contract.values import IndexedFile, SourceFile
 
@@ -29,53 +30,53 @@ BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
 _FINE_CLOCK_NS = 50_000_000
 _COARSE_CLOCK_NS = 2_000_000_000
-"""A file read this soon after its mtime may have changed again without another mtime."""
+"""A file that was read this soon after its mtime may have changed again with the same mtime."""
 
 Writing = Callable[[], AbstractContextManager[Notes]]
-Progress = Callable[[int, int], None]
-"""Is told how many of how many notes were read."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a sync would do."""
+    """The work of a sync: which notes are new, changed, unsure or gone."""
 
     scan: Scan
     new: list[FoundFile] = field(default_factory=list)
     changed: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
     unsure: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
-    """Read so soon after they were written that their stamps prove nothing."""
+    """Read so soon after they were written that an equal stamp proves nothing."""
     gone: dict[str, IndexedFile] = field(default_factory=dict)
     unchanged: int = 0
 
     @property
     def size(self) -> int:
-        """How many notes are known to have changed."""
+        """The number of notes that are known to have changed."""
         return len(self.new) + len(self.changed) + len(self.gone)
 
     @property
     def bytes(self) -> int:
-        """How much would be read."""
-        seen_before = (*self.changed, *self.unsure)
-        return sum(file.size for file in (*self.new, *(file for file, _ in seen_before)))
+        """The number of bytes to read."""
+        indexed = (*self.changed, *self.unsure)
+        return sum(file.size for file in (*self.new, *(file for file, _ in indexed)))
 
     def only_deletions(self) -> Plan:
-        """The part that costs nothing: no search may show a note that is gone."""
+        """Return the part that costs nothing: a search must not show a note that is gone."""
         return Plan(self.scan, gone=self.gone, unchanged=self.unchanged)
 
 
-def plan(selection: Selection, stamps: dict[str, IndexedFile], recipe: ChunkSettings) -> Plan:
-    """Compare the files of a workspace with what the index says of them."""
+def plan(
+    selection: Selection, stamps: dict[str, IndexedFile], chunk_settings: ChunkSettings
+) -> Plan:
+    """Compare the files of a workspace with their stamps in the index."""
     result = Plan(scan(selection))
     for path, file in result.scan.files.items():
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif (file.size, file.mtime_ns, str(recipe)) != (stamp.size, stamp.mtime_ns, stamp.recipe):
+        elif (file.size, file.mtime_ns, str(chunk_settings)) != (
+            stamp.size,
+            stamp.mtime_ns,
+            stamp.recipe,
+        ):
             result.changed.append((file, stamp))
         elif _may_have_changed_since(stamp):
             result.unsure.append((file, stamp))
@@ -90,7 +91,7 @@ def plan(selection: Selection, stamps: dict[str, IndexedFile], recipe: ChunkSett
 
 
 def _may_have_changed_since(stamp: IndexedFile) -> bool:
-    """Whether the file was read within one tick of the clock that dates it."""
+    """Whether the file was read within one tick of the file system's clock after its mtime."""
     whole_seconds = stamp.mtime_ns % 1_000_000_000 == 0
     tick = _COARSE_CLOCK_NS if whole_seconds else _FINE_CLOCK_NS
     return stamp.mtime_ns >= stamp.read_ns - tick
@@ -100,12 +101,12 @@ def apply(
     todo: Plan,
     root: Path,
     workspace_id: int,
-    recipe: ChunkSettings,
+    chunk_settings: ChunkSettings,
     writing: Writing,
     progress: Progress,
 ) -> IndexReport:
-    """Do what the plan says and report it."""
-    work = SyncRun(todo, root, workspace_id, recipe, progress)
+    """Carry out a plan and report the result."""
+    work = SyncRun(todo, root, workspace_id, chunk_settings, progress)
     for batch in _batches(work.read()):
         with writing() as notes:
             work.write(batch, notes)
@@ -122,7 +123,7 @@ def apply(
 
 @dataclass(frozen=True, slots=True)
 class _ReadNote:
-    """A file that was read: the same as before (`note` is None) or to be written."""
+    """A file that was read; `note` is None if its content did not change."""
 
     file: SourceFile
     note: Note | None
@@ -143,15 +144,20 @@ def _batches(items: Iterator[_ReadNote]) -> Iterator[list[_ReadNote]]:
 
 
 class SyncRun:
-    """The reading and writing of one sync, and its tally."""
+    """Reads and writes the notes of one sync, and counts them."""
 
     def __init__(
-        self, todo: Plan, root: Path, workspace_id: int, recipe: ChunkSettings, progress: Progress
+        self,
+        todo: Plan,
+        root: Path,
+        workspace_id: int,
+        chunk_settings: ChunkSettings,
+        progress: Progress,
     ) -> None:
         self.todo = todo
         self.root = root
         self.workspace_id = workspace_id
-        self.recipe = recipe
+        self.chunk_settings = chunk_settings
         self.progress = progress
         self.report = IndexReport(workspace=str(root))
         self.problems: list[Problem] = []
@@ -161,6 +167,7 @@ class SyncRun:
             self.gone_by_hash.setdefault(stamp.hash, []).append(path)
 
     def read(self) -> Iterator[_ReadNote]:
+        """Yield the new, changed and unsure files, read and parsed."""
         files: list[tuple[FoundFile, IndexedFile | None]] = [(file, None) for file in self.todo.new]
         files += [*self.todo.changed, *self.todo.unsure]
         for done, (file, stamp) in enumerate(files):
@@ -170,10 +177,11 @@ class SyncRun:
         self.progress(len(files), len(files))
 
     def _read_one(self, found: FoundFile, stamp: IndexedFile | None) -> _ReadNote | None:
-        # Imported here: most searches find nothing changed, and need not wait for these.
+        # Imported here, because most searches find nothing changed and need not wait for these.
         import hashlib
 
-        from memwell.ingest.parse_note import BinaryFileError, decode, parse_note
+        from memwell.errors import BinaryFileError
+        from memwell.ingest.parse_note import decode, parse_note
 
         read_ns = time.time_ns()
         try:
@@ -181,7 +189,7 @@ class SyncRun:
                 data = handle.read()
                 status = os.fstat(handle.fileno())
         except FileNotFoundError:
-            return None  # gone since the scan: the next sync sees that
+            return None  # deleted after the scan: the next sync removes the note
         except OSError as error:
             reason = error.strerror or str(error)
             self.problems.append(
@@ -194,7 +202,7 @@ class SyncRun:
             status.st_mtime_ns,
             read_ns,
             hashlib.blake2b(data, digest_size=16).hexdigest(),
-            str(self.recipe),
+            str(self.chunk_settings),
         )
         if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
             return _ReadNote(file, None, stamp)
@@ -203,11 +211,12 @@ class SyncRun:
         except BinaryFileError:
             self.problems.append(Problem(found.path, "skipped, it holds binary data"))
             text, wrong_bytes = "", ""
-        note, wrong_fields = parse_note(found.path, text, self.recipe)
+        note, wrong_fields = parse_note(found.path, text, self.chunk_settings)
         self.problems += [Problem(found.path, what) for what in (wrong_bytes, wrong_fields) if what]
         return _ReadNote(file, note, stamp)
 
     def write(self, batch: list[_ReadNote], notes: Notes) -> None:
+        """Write a batch of notes."""
         notes.restamp(
             (item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note
         )
@@ -216,7 +225,7 @@ class SyncRun:
             if item.note is None:
                 self.unchanged += 1
                 continue
-            origin = None if item.stamp else self._moved_from(item.file.hash)
+            origin = None if item.stamp else self._claim_moved_note(item.file.hash)
             _, new_chunks = notes.put(
                 self.workspace_id,
                 item.file,
@@ -235,7 +244,7 @@ class SyncRun:
             chunks_written=self.report.chunks_written + written,
         )
 
-    def _moved_from(self, content_hash: str) -> IndexedFile | None:
-        """Take the note with this content off the list of those that are gone."""
+    def _claim_moved_note(self, content_hash: str) -> IndexedFile | None:
+        """Return the note with this content that is gone, and remove it from the deletions."""
         paths = self.gone_by_hash.get(content_hash)
         return self.todo.gone.pop(paths.pop()) if paths else None

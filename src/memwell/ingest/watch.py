@@ -1,7 +1,7 @@
-"""Keep workspaces in step with their files as they change.
+"""Sync workspaces whenever their files change.
 
-The system's notifications where they can be had, a look every second where not; a workspace
-that disappears is waited for.
+The system's file notifications start a sync; if they are not available, memwell polls once a
+second. If a workspace disappears, memwell waits until it is back.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from memwell.reports import FillReport
 
 POLL_SECONDS = 1.0
 _FILL_AGAIN_SECONDS = 30.0
-"""How often passages to embed are looked for though nothing changed: a provider may be back."""
-_SETTLE_MS = 200
-"""Changes this close together are one: an editor's write, rename and delete."""
+"""How often to look for passages to embed if nothing changed: a provider may work again."""
+_DEBOUNCE_MS = 200
+"""Changes within this time start one sync: an editor writes, renames and deletes to save a file."""
 
 Sync = Callable[[Path], None]
 Folders = Callable[[Path], list[Path]]
@@ -31,7 +31,7 @@ def watch(
 ) -> None:
     """Watch each root until `stop` is set.
 
-    Only the `folders` that notes can be in are watched: what is ignored costs no file handle.
+    Only the `folders` that can contain notes are watched: ignored folders use no file handle.
     """
     threads = [
         threading.Thread(target=_watch_root, args=(root, sync, folders, say, stop), daemon=True)
@@ -56,15 +56,18 @@ def _watch_root(root: Path, sync: Sync, folders: Folders, say: Say, stop: thread
             say(f"{root} is back")
         _sync_safely(root, sync, say)
         if notified:
-            notified = _follow_notifications(root, sync, folders, say, stop)
+            notified = _sync_on_notifications(root, sync, folders, say, stop)
         else:
             stop.wait(POLL_SECONDS)
 
 
-def _follow_notifications(
+def _sync_on_notifications(
     root: Path, sync: Sync, folders: Folders, say: Say, stop: threading.Event
 ) -> bool:
-    """Sync after each burst of changes until the folders are others; False if there are none."""
+    """Sync after each group of changes, until the folders to watch change.
+
+    Return False if there are no notifications.
+    """
     from watchfiles import watch as notifications
 
     inode = _inode(root)
@@ -75,7 +78,7 @@ def _follow_notifications(
             *watched,
             recursive=False,
             watch_filter=None,
-            debounce=_SETTLE_MS,
+            debounce=_DEBOUNCE_MS,
             step=50,
             rust_timeout=int(POLL_SECONDS * 1000),
             yield_on_timeout=True,
@@ -86,9 +89,9 @@ def _follow_notifications(
             if stop.is_set():
                 return True
             if _inode(root) != inode:
-                return True  # deleted or replaced: begin again with what is there now
+                return True  # the folder was deleted or replaced: start again
             if changes or not begun:
-                # The first time also without changes: some may have come before the watch began.
+                # Without changes, too, the first time: files may have changed before the watch.
                 begun = True
                 _sync_safely(root, sync, say)
                 if folders(root) != watched:
@@ -96,9 +99,9 @@ def _follow_notifications(
     except FileNotFoundError:
         return True
     except (OSError, RuntimeError) as error:
-        # inotify's limits (max_user_watches, max_user_instances) are met with ENOSPC or EMFILE.
-        every = f"looking every {POLL_SECONDS:g} s instead"
-        say(f"The system's notifications cannot be had ({error}); {every}")
+        # At inotify's limits (max_user_watches, max_user_instances): ENOSPC or EMFILE.
+        fallback = f"checking every {POLL_SECONDS:g} s instead"
+        say(f"The system's file notifications are not available ({error}); {fallback}")
         return False
     return True
 
@@ -124,15 +127,15 @@ def keep_embedding(
     say: Callable[[str], None],
     stop: threading.Event,
 ) -> None:
-    """Embed what waits, after every sync and now and then, until `stop` is set."""
-    said: tuple[str, ...] = ()
+    """Embed waiting passages after every sync, and at intervals, until `stop` is set."""
+    last_notes: tuple[str, ...] = ()
     while not stop.is_set():
         something_new.clear()
         try:
-            done = fill()
-            if done.notes != said:
-                said = done.notes
-                for note in said:
+            report = fill()
+            if report.notes != last_notes:
+                last_notes = report.notes
+                for note in last_notes:
                     say(note)
         except MemwellError as error:
             say(str(error))

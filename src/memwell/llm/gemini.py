@@ -1,29 +1,27 @@
-"""Gemini's language models, of the developer API."""
+"""Gemini's language models, through the developer API."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import quote
 
-from memwell.config.providers import GEMINI_URL
 from memwell.llm.http_chat import HttpChat, get_member, join_texts
-from memwell.net.responses import entries
+from memwell.net.responses import get_objects
+from memwell.net.vendors import GEMINI
 
 _CUT = "MAX_TOKENS"
 _FINISHED = (None, "FINISH_REASON_UNSPECIFIED", "STOP", _CUT)
-"""Every other reason to stop is that something was held back, or went wrong."""
+"""Every other finish reason means that the vendor withheld text, or that an error occurred."""
 
 
 class GeminiChat(HttpChat):
     """A model behind ``:generateContent``."""
 
     name = "gemini"
-    vendor = GEMINI_URL
-    variable = "GEMINI_API_KEY"
-    header = "x-goog-api-key"
+    vendor = GEMINI
 
     def __init__(self, model: str, **details: Any) -> None:
-        """Take the model's name with or without what the API's lists put before it."""
+        """Take the model's name with or without the prefix that the API's lists give it."""
         super().__init__(model.removeprefix("models/"), **details)
 
     def _body(self, system: str, user: str, max_tokens: int) -> dict[str, object]:
@@ -36,26 +34,25 @@ class GeminiChat(HttpChat):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         return body
 
-    def _sent(self, body: dict[str, object], seconds: float) -> Any:
+    def _send(self, body: dict[str, object], seconds: float) -> Any:
         path = f"/models/{quote(self.model, safe='')}:generateContent"
-        return self._service.post(path, body, within=seconds)
+        return self._client.post(path, body, seconds=seconds)
 
     def _text(self, answer: Any) -> str:
-        if blocked := get_member(answer, "promptFeedback").get("blockReason"):
-            raise self._refused(blocked)
-        candidates = entries(self._server, answer, "candidates")
+        if reason := get_member(answer, "promptFeedback").get("blockReason"):
+            raise self._refused(reason)
+        candidates = get_objects(self._endpoint, answer, "candidates")
         if not candidates:
-            raise self._server.wrong_answer("answered without a candidate")
-        why = candidates[0].get("finishReason")
-        if why not in _FINISHED:
-            raise self._refused(why)
-        return self._parse_reply(
-            join_texts(get_member(candidates[0], "content").get("parts")), cut=why == _CUT
-        )
+            raise self._endpoint.wrong_answer("answered without a candidate")
+        reason = candidates[0].get("finishReason")
+        if reason not in _FINISHED:
+            raise self._refused(reason)
+        parts = get_member(candidates[0], "content").get("parts")
+        return self._check_text(join_texts(parts), is_cut=reason == _CUT)
 
     def _usage(self, answer: Any) -> tuple[object, object]:
-        """Add the thoughts to what was written, which are paid for like it."""
+        """Add the tokens of the thoughts to those of the text: both are paid for."""
         usage = get_member(answer, "usageMetadata")
         counts = [usage.get(name) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-        told = [count for count in counts if type(count) is int]
-        return usage.get("promptTokenCount"), sum(told) if told else None
+        output = [count for count in counts if type(count) is int]
+        return usage.get("promptTokenCount"), sum(output) if output else None

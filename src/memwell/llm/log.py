@@ -1,6 +1,7 @@
-"""A file in which the owner can read what language models were sent, and what they answered.
+"""The file ``llm.log``: every request to a language model, and its answer.
 
-One JSON object a line. Keys are in none: neither those of the settings, nor any header.
+Each line is a JSON object. It never holds a key: those of the settings are masked, and headers are
+not logged.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
 
 
-def budget_of(settings: Settings, say: Callable[[str], object]) -> Budget:
-    """Return what the settings allow a command; what it asks is written to ``llm.log``."""
+def budget_of(settings: Settings, warn: Callable[[str], object]) -> Budget:
+    """Return the budget that the settings give a command; it logs calls to ``llm.log``."""
     llm = settings.llm
-    log = _file(llm.log, settings.api_keys, say) if llm.log else None
+    log = _log_to_file(llm.log, settings.api_keys, warn) if llm.log else None
     return Budget(llm.max_calls, llm.max_tokens, log=log)
 
 
-def _file(name: str, api_keys: Iterable[str], say: Callable[[str], object]) -> Log:
-    """Return what appends to the file, and says once if it cannot."""
+def _log_to_file(name: str, api_keys: Iterable[str], warn: Callable[[str], object]) -> Log:
+    """Return a function that appends to the file, and warns once if it cannot."""
     path = Path(name).expanduser()
     keys = [ApiKey(key) for key in api_keys]
     failed = False
@@ -40,14 +41,14 @@ def _file(name: str, api_keys: Iterable[str], say: Callable[[str], object]) -> L
                 os.close(file)
         except OSError as error:
             if not failed:
-                say(f"llm.log = {name!r} cannot be written: {error.strerror}")
+                warn(f"llm.log = {name!r} cannot be written: {error.strerror}")
             failed = True
 
     return write
 
 
 def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
-    def blotted(text: str) -> str:
+    def mask(text: str) -> str:
         for key in keys:
             text = key.mask(text)
         return text
@@ -59,11 +60,11 @@ def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
         "model": exchange.model,
         "address": exchange.address,
         "messages": [
-            {"role": role, "content": blotted(text)}
+            {"role": role, "content": mask(text)}
             for role, text in (("system", exchange.system), ("user", exchange.user))
         ],
-        "answer": blotted(answer.text) if answer else None,
+        "answer": mask(answer.text) if answer else None,
         "input_tokens": answer.input_tokens if answer else None,
         "output_tokens": answer.output_tokens if answer else None,
-        "error": blotted(exchange.error),
+        "error": mask(exchange.error),
     }

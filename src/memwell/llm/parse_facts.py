@@ -1,9 +1,9 @@
-"""Facts out of a model's answer, whatever it wraps them in: pure functions that never raise.
+"""The facts in a model's answer, whatever surrounds them. Pure functions that never raise.
 
-Asked for JSON lines, models answer with fenced blocks, lists, an object around the list, bullets,
-numbers, prose before and after, commas too many, and stop in the middle of a line. So every JSON
-object of the answer that has a text is a fact, wherever it stands; an end that is missing is
-added, and what had begun there is dropped.
+memwell asks for JSON lines. Models answer with fenced blocks, lists, an object around the list,
+bullets, numbers, prose before and after, too many commas, and may stop in the middle of a line. So
+every JSON object with a text is a fact, wherever it stands. A missing end is added, and the
+unfinished value before it is dropped.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-MOST_FACTS = 200
-MOST_CHARACTERS = 2_000
-"""Of a fact: more is a passage."""
-MOST_TAGS = 20
-MOST_WORD = 60
+MAX_FACTS = 200
+MAX_CHARACTERS = 2_000
+"""A longer fact is a passage."""
+MAX_TAGS = 20
+MAX_WORD = 60
 """Characters of a category or a tag."""
-MOST_READ = 200_000
-"""Characters of an answer."""
+MAX_ANSWER = 200_000
+"""Characters of an answer that are read."""
 
 _DEEPEST = 16
-# An object anywhere; a list only where a line begins, as the tags of a broken line are one too.
+# An object anywhere, but a list only at the start of a line: the tags of a fact are a list, too.
 _START = re.compile(r"\{|^[ \t>]*+(?:[-*+•]|\d++[.)])?[ \t]*+\[", re.MULTILINE)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
-"""Without its end; line breaks are in it as they are, as models write them."""
+"""A string without its closing quote. It may hold raw line breaks, which models write."""
 _SCALAR = re.compile(r"[-+.\w]+")
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
 class FoundFact(TypedDict):
-    """A fact as the model gave it; the category and the tags may be empty."""
+    """A fact as the model wrote it; the category and the tags may be empty."""
 
     text: str
     category: str
@@ -41,12 +41,12 @@ class FoundFact(TypedDict):
 
 
 def parse_facts(answer: str) -> list[FoundFact]:
-    """Return the facts of an answer in their order, each text once."""
+    """Return the facts of an answer in order, each text once."""
     facts: dict[str, FoundFact] = {}
-    for value in _values(answer[:MOST_READ]):
+    for value in _values(answer[:MAX_ANSWER]):
         for fact in _facts(value, strings=isinstance(value, list)):
             facts.setdefault(fact["text"].casefold(), fact)
-            if len(facts) == MOST_FACTS:
+            if len(facts) == MAX_FACTS:
                 return [*facts.values()]
     return [*facts.values()]
 
@@ -54,29 +54,29 @@ def parse_facts(answer: str) -> list[FoundFact]:
 def _values(text: str) -> Iterator[Any]:
     """Yield the outermost JSON objects of a text, and the lists with which a line begins."""
     at = 0
-    while found := _START.search(text, at):
-        reader = _Reader(text, found.end() - 1)
+    while start := _START.search(text, at):
+        reader = _Reader(text, start.end() - 1)
         try:
             value = reader.value()
         except _TooDeep:
-            at = reader.at  # To try every level anew would take the square of the time.
+            at = reader.at  # Starting again at every level would take quadratic time.
         except (_Malformed, _EndOfText):
-            at = found.end()
+            at = start.end()
         else:
             at = reader.at
             yield value
 
 
 def _facts(value: Any, *, strings: bool = False) -> Iterator[FoundFact]:
-    """Yield the facts of a value: itself, or those in the lists that it is or has.
+    """Yield the facts of a value: the value itself, or those in its lists.
 
-    A list of plain `strings` is one of facts only where nothing else is meant by it.
+    `strings` says that plain strings of a list are facts.
     """
     if isinstance(value, list):
         for item in value:
             yield from _facts({"text": item} if strings and isinstance(item, str) else item)
     elif isinstance(value, dict) and isinstance(value.get("text"), str):
-        if text := _line(value["text"], MOST_CHARACTERS):
+        if text := _line(value["text"], MAX_CHARACTERS):
             yield FoundFact(
                 text=text, category=_word(value.get("category")), tags=_tags(value.get("tags"))
             )
@@ -87,44 +87,44 @@ def _facts(value: Any, *, strings: bool = False) -> Iterator[FoundFact]:
 
 
 def _tags(value: Any) -> list[str]:
-    found = value if isinstance(value, list) else []
-    return [*dict.fromkeys(tag for tag in map(_word, found) if tag)][:MOST_TAGS]
+    items = value if isinstance(value, list) else []
+    return [*dict.fromkeys(tag for tag in map(_word, items) if tag)][:MAX_TAGS]
 
 
 def _word(value: Any) -> str:
-    return _line(value, MOST_WORD) if isinstance(value, str) else ""
+    return _line(value, MAX_WORD) if isinstance(value, str) else ""
 
 
-def _line(text: str, most: int) -> str:
-    """Return a text as one line that can be stored: no controls, no halves of characters."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    line = " ".join(whole.translate(_CONTROLS).split())
-    if len(line) <= most:
+def _line(text: str, limit: int) -> str:
+    """Return a text as one line that can be stored: no controls, no lone surrogates."""
+    encodable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    line = " ".join(encodable.translate(_CONTROLS).split())
+    if len(line) <= limit:
         return line
-    return line[: most + 1].rpartition(" ")[0] or line[:most]
+    return line[: limit + 1].rpartition(" ")[0] or line[:limit]
 
 
 class _Malformed(Exception):
-    """Not JSON, not even nearly."""
+    """The text is not JSON, even with the errors that are forgiven."""
 
 
 class _TooDeep(Exception):
-    """Lists within lists within lists."""
+    """Lists and objects are nested deeper than `_DEEPEST`."""
 
 
 class _EndOfText(Exception):
-    """The text is over before the value is."""
+    """The text ends before the value does."""
 
 
 class _Reader:
-    """JSON from a place in a text on, forgiving commas before an end and ends that are missing."""
+    """Reads JSON from a position in a text; forgives trailing commas and missing ends."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text = text
         self.at = at
 
     def value(self, depth: int = 0) -> Any:
-        """Read any value; numbers and the like, of which no fact is made, become None."""
+        """Read any value; a number or a literal, which is never a fact, becomes None."""
         first = self._next()
         if first in "{[" and depth == _DEEPEST:
             raise _TooDeep
@@ -142,7 +142,7 @@ class _Reader:
                 name = self._string()
                 self._expect(":")
                 members[name] = self.value(depth)
-                self._separated("}")
+                self._read_separator("}")
         except _EndOfText:
             self.at = len(self.text)
         return members
@@ -153,18 +153,18 @@ class _Reader:
         try:
             while self._more_follows("]"):
                 items.append(self.value(depth))
-                self._separated("]")
+                self._read_separator("]")
         except _EndOfText:
             self.at = len(self.text)
         return items
 
     def _more_follows(self, end: str) -> bool:
-        """Return whether there is more before the end, and step over it if there is not."""
-        over = self._next() == end
-        self.at += over
-        return not over
+        """Return whether a value comes before the end; if not, step over the end."""
+        is_end = self._next() == end
+        self.at += is_end
+        return not is_end
 
-    def _separated(self, end: str) -> None:
+    def _read_separator(self, end: str) -> None:
         if self._next() != end:
             self._expect(",")
 

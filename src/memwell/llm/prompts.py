@@ -1,7 +1,7 @@
-"""What language models are asked, in words.
+"""The prompts for language models.
 
-A passage is data, though it may look like instructions: it stands between marks that hold a digest
-of it, which nobody can write into a text beforehand.
+A passage is data, even if it looks like instructions. It stands between marks that hold its digest,
+so that nobody can write a mark into a text beforehand.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ preamble and no doubts."""
 
 
 def extract_prompt(passage: str, path: str, categories: Sequence[str]) -> tuple[str, str]:
-    """Return the system's and the user's part of the request for the facts of a passage."""
+    """Return the system part and the user part of the prompt that extracts facts."""
     system = _EXTRACT.replace("CATEGORIES", ", ".join(categories))
     file = json.dumps(path, ensure_ascii=False)
     return system, f"The file is {file}.\n{_mark_text(passage)}\nThe facts, one JSON object a line:"
 
 
 def hyde_prompt(query: str) -> tuple[str, str]:
-    """Return both parts of the request for an answer that could stand in somebody's notes."""
+    """Return both parts of the prompt for a hypothetical answer in the user's notes."""
     return _HYDE, f"{_mark_text(query)}\nThe passage:"
 
 

@@ -1,14 +1,15 @@
-"""Language models by name: ``provider:model``, as the settings have it."""
+"""Language models by name: ``provider:model``, as in the settings."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 from memwell.config.providers import LlmSettings
-from memwell.llm.base import Chat, LlmUnavailable, Timeouts
+from memwell.errors import LlmUnavailable
+from memwell.llm.base import Chat, Timeouts
 
 PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
-"""Each is a module of this package, with its class."""
+"""The modules of this package that hold a provider, with their classes."""
 
 
 def create_chat(
@@ -18,7 +19,7 @@ def create_chat(
     setting: str = "llm.default",
     seconds: float | None = None,
 ) -> Chat:
-    """Make the model of a name such as ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``.
+    """Create a model from a name such as ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``.
 
     `setting` is the setting that holds the name, for messages. `seconds` limit each request and
     all retries together; without them ``llm.timeout`` limits each request.
@@ -33,7 +34,7 @@ def create_chat(
     server = getattr(settings, provider)
     chat: Chat = getattr(import_module(f"memwell.llm.{provider}"), PROVIDERS[provider])(
         model,
-        pace=Timeouts(seconds or settings.timeout, seconds),
+        timeouts=Timeouts(seconds or settings.timeout, seconds),
         setting=setting,
         base_url=server.base_url,
         key=server.key,
@@ -44,7 +45,7 @@ def create_chat(
 def model_for(
     settings: LlmSettings, name: str = "", setting: str = "", *, seconds: float | None = None
 ) -> Chat | None:
-    """Make the model called `name`, else ``llm.default``; None if neither names one.
+    """Create the model called `name`, or else ``llm.default``; None if neither names one.
 
     `setting` is the setting that holds `name`.
     """

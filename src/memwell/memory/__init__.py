@@ -20,12 +20,12 @@ from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.scan import find_workspace
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
 from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
+from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 from memwell.store.factory import Stores, open_postgres, open_sqlite
 from memwell.store.vectors.backend import BackendSetting
@@ -518,11 +518,11 @@ class Memory:
 
         A dry run only reports the changes.
         """
+        from memwell.errors import LlmUnavailable
         from memwell.extract.extractor import FactExtractor, model_name
         from memwell.extract.files import IngestReport, IngestRun
         from memwell.extract.progress import IngestProgress
         from memwell.extract.source_files import find_files
-        from memwell.llm.base import LlmUnavailable
         from memwell.llm.log import budget_of
         from memwell.llm.registry import model_for
         from memwell.memory.ingest_files import FactChanges

@@ -1,8 +1,8 @@
-"""Fill a space: embed the chunks that have no vector in it yet, those of the newest notes first.
+"""Fill a vector space: embed the chunks without a vector, those of the newest notes first.
 
-Batches are embedded several at a time and written as each comes back, one transaction each:
-killed at any moment, what was written stays, and the next filling goes on from there. Where a
-store hands chunks out to several processes, each embeds its own, and waits for the others.
+Several batches are embedded at a time, and each is written in its own transaction when it returns.
+A process that is killed loses only unfinished batches; the next run continues from there. Where a
+store leases chunks to several processes, each embeds its own and then waits for the others.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import Embedder, EmbeddingError, Limits
+from memwell.embed.base import Embedder, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
-from memwell.ingest.sync import Progress
+from memwell.errors import EmbeddingError
+from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
 
@@ -28,25 +29,25 @@ if TYPE_CHECKING:
     from memwell.store.contract.vectors import Take, VectorCache
 
 _POOL = 1_000
-"""Chunks looked up at a time."""
+"""Chunks that are leased at a time."""
 _GROWTH = 1.02
-"""How many times as many chunks there must be that the cosine of two is measured again."""
+"""The baseline of cosines is measured again when the number of chunks grew by this factor."""
 _SAMPLE = 2_000
-"""Vectors that the cosine of two is measured on."""
+"""Vectors that the baseline is measured on."""
 _OTHERS_SECONDS = 0.5
-"""How often is looked whether others are done, or leave something."""
+"""A process that waits for others checks this often whether they are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedResult:
-    """What a filling did."""
+    """The result of one run."""
 
     embedded: int = 0
     from_cache: int = 0
     refused: tuple[str, ...] = ()
-    """Why texts have no vector: the provider would not take them."""
+    """Why texts have no vector: the provider refused them."""
     left: int = 0
-    """Chunks that still wait."""
+    """Chunks that still have no vector."""
     stopped_by: EmbeddingError | None = None
 
 
@@ -60,19 +61,19 @@ def embed_pending(
     stop: threading.Event,
     now: Callable[[], str],
     *,
-    in_passing: bool = False,
+    quick: bool = False,
 ) -> EmbedResult:
-    """Embed until nothing waits, the provider fails or `stop` is set; then the space is live.
+    """Embed until no chunk is left, the provider fails or `stop` is set; a full space goes live.
 
-    Where somebody waits for something else, `in_passing`, others are not waited for, and what
-    vectors have in common is measured again only if much has come since.
+    With `quick`, a person waits for something else: the run does not wait for other processes, and
+    measures the baseline again only if the number of chunks grew much.
     """
     if index.files:
         index.files.move_vectors(space)
     with index.reading() as reader:
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
-    work.run(take, alone=in_passing)
+    work.run(take, alone=quick)
     if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
         _measure_baseline(index, embedder, space)
     cache.trim()
@@ -80,7 +81,7 @@ def embed_pending(
         left = reader.spaces.count_waiting(space)
     if not left:
         before = work.total - work.done.embedded - work.done.from_cache
-        measure = not in_passing or _growth_step(before) != _growth_step(work.total)
+        measure = not quick or _growth_step(before) != _growth_step(work.total)
         _finish_space(index, space, now(), measure=measure)
     if index.files:
         index.files.compact(space.fingerprint)
@@ -88,7 +89,7 @@ def embed_pending(
 
 
 class EmbedRun:
-    """One filling, and its tally."""
+    """One run of embedding, and its counts."""
 
     def __init__(
         self,
@@ -107,19 +108,19 @@ class EmbedRun:
         self.stop = stop
         self.done = EmbedResult()
         self.total = 0
-        """Chunks that there are, embedded or not."""
+        """All chunks, embedded or not."""
         self.goal = 0
-        """Chunks that this filling may come to: others take their share."""
+        """Chunks that this run may embed: other processes embed the rest."""
 
     def run(self, take: Take, *, alone: bool) -> None:
-        """Embed what can be taken; unless `alone`, until what others have taken is done, too."""
+        """Embed what can be leased; unless `alone`, wait until other processes are done, too."""
         while not self.stop.is_set() and self.done.stopped_by is None:
             pool = take(self.space, _POOL)
             with self.index.reading() as reader:
                 is_there = reader.spaces.find(self.space.fingerprint) is not None
                 waiting = reader.spaces.count_waiting(self.space) if is_there else 0
                 self.total = reader.total
-            self.goal = self.result + waiting
+            self.goal = self.count + waiting
             if pool:
                 self._embed_all(pool)
                 if self.index.files:
@@ -179,16 +180,17 @@ class EmbedRun:
         self.cache.put(self.space.fingerprint, ((item.text, matrix) for item, matrix in vectors))
 
     @property
-    def result(self) -> int:
+    def count(self) -> int:
+        """Chunks that this run has finished."""
         return self.done.embedded + self.done.from_cache + len(self.done.refused)
 
     def _report(self) -> None:
-        self.progress(self.result, max(self.goal, self.result))
+        self.progress(self.count, max(self.goal, self.count))
 
 
 @dataclass(frozen=True, slots=True)
 class _Cancellable:
-    """Embeds a batch; retries end when the filling is to stop."""
+    """Embeds a batch; its retries end when the run is stopped."""
 
     embedder: Embedder
     stop: threading.Event
@@ -198,7 +200,7 @@ class _Cancellable:
 
 
 def split_batches(items: Sequence[WaitingChunk], limits: Limits) -> Iterator[list[WaitingChunk]]:
-    """Divide chunks into batches that a provider takes."""
+    """Split chunks into batches within the limits of a provider."""
     batch: list[WaitingChunk] = []
     weight = 0
     for item in items:
@@ -217,9 +219,9 @@ def run_parallel(
     batches: Sequence[Sequence[WaitingChunk]],
     most: int,
 ) -> Iterator[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | EmbeddingError]]:
-    """Yield each batch with what came of it, as it comes; leaving early abandons the rest.
+    """Yield each batch with its result as it finishes; leaving early abandons the rest.
 
-    Threads that nobody waits for when the process ends: a request may hang for a minute.
+    The threads are daemons: a request may hang for a minute, and the process must be able to end.
     """
     todo: SimpleQueue[Sequence[WaitingChunk] | None] = SimpleQueue()
     done: SimpleQueue[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | Exception]] = (
@@ -251,7 +253,7 @@ def run_parallel(
 
 
 def _measure_baseline(index: Index, embedder: Embedder, space: Space) -> None:
-    """Learn what the model's cosines mean; where it cannot be asked now, the next time."""
+    """Measure the cosines of unrelated texts; if the provider fails, the next run does it."""
     with suppress(EmbeddingError):
         if cosines := unrelated_cosines(embedder):
             with index.writing_spaces() as spaces:
@@ -265,15 +267,15 @@ def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None
         with index.reading() as reader:
             mean, deviation = random_cosines(reader.vectors.sample(space, _SAMPLE))
     with index.writing_spaces() as spaces:
-        if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next filling's
+        if spaces.count_waiting(space) == 0:  # else notes came meanwhile: the next run embeds them
             spaces.mark_complete(space, mean, deviation)
             now = spaces.find(space.fingerprint)
-            if now and now.state == FILLING:  # not what another process let answer, or retired
+            if now and now.state == FILLING:  # another process may have made it live or retired it
                 spaces.go_live(space, at)
 
 
 def _growth_step(count: int) -> int:
-    """Return a number that grows by one whenever there are much more, however they come."""
+    """Return a number that grows by one each time `count` has grown by `_GROWTH`."""
     return int(math.log(max(count, 1), _GROWTH))
 
 
@@ -282,8 +284,8 @@ def random_cosines(
 ) -> tuple[float | None, float | None]:
     """Return mean and deviation of the cosine of two vectors of different notes.
 
-    Over every such pair, so that the order of the vectors does not matter: the pairs of all, by
-    the sum of the vectors and the sum of their squares, less those within a note.
+    Every such pair counts, so that the order of the vectors does not matter. The sums over all
+    pairs follow from the sum of the vectors and of their squares, less the pairs within a note.
     """
     import numpy as np
 
@@ -293,13 +295,13 @@ def random_cosines(
     if len(by_note) < 2:
         return None, None
     groups = [
-        np.frombuffer(b"".join(own), dtype="<f4").reshape(len(own), -1).astype(float)
-        for own in by_note.values()
+        np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), -1).astype(float)
+        for rows in by_note.values()
     ]
     every = np.concatenate(groups)
-    within = [own @ own.T for own in groups]
-    pairs = len(every) ** 2 - sum(own.size for own in within)
-    total = np.square(every.sum(axis=0)).sum() - sum(own.sum() for own in within)
-    squares = np.square(every.T @ every).sum() - sum(np.square(own).sum() for own in within)
+    within = [group @ group.T for group in groups]
+    pairs = len(every) ** 2 - sum(part.size for part in within)
+    total = np.square(every.sum(axis=0)).sum() - sum(part.sum() for part in within)
+    squares = np.square(every.T @ every).sum() - sum(np.square(part).sum() for part in within)
     mean = total / pairs
     return float(mean), math.sqrt(max(squares / pairs - mean**2, 0.0))

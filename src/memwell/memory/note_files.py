@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from memwell.errors import HomeError, MemwellError, NotFoundError
-from memwell.ingest.parse_note import BinaryFileError, decode
+from memwell.errors import BinaryFileError, HomeError, MemwellError, NotFoundError
+from memwell.ingest.parse_note import decode
 from memwell.ingest.scan import SUFFIXES
 from memwell.model import Excerpt
 

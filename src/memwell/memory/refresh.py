@@ -14,8 +14,9 @@ from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection
-from memwell.ingest.sync import Plan, Progress, Writing, apply, no_progress, plan
+from memwell.ingest.sync import Plan, Writing, apply, plan
 from memwell.model import Freshness, IndexReport
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.values import IndexedFile, Workspace

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell.errors import UNWRITABLE, MemwellError
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
 from memwell.model import Freshness, SearchResult
+from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
@@ -172,7 +172,7 @@ class Searcher:
 
     def find_near_fact(self, fact: NewFact) -> str | None:
         """Return the id of a fact of the same scope that says nearly the same, by its vector."""
-        from memwell.facts.service import says_the_same
+        from memwell.facts.comparison import says_the_same
 
         least = self._scope.settings.facts.duplicate_similarity
         if not self._facts.exists or least > 1 or not self._vectors().chain:

@@ -1,4 +1,4 @@
-"""What `memwell status` tells, and what `memwell doctor` looks at, each with its remedy."""
+"""`memwell status` and `memwell doctor`: the state of a memory, and checks with remedies."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ def read_status(
     agent: str,
     index: Index,
     registry: WorkspaceList,
-    meaning: VectorIndex,
+    vectors: VectorIndex,
     *,
     deep: bool,
 ) -> Status:
-    """Return what an index holds; `deep` also checks every page of it."""
+    """Return the state of an index; `deep` also checks every page of it."""
     index.ensure_keyword_index()
     with index.reading() as reader:
         known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
         words = reader.keywords.problem()
         rows = []
-        for entry in registry.list_all():
-            key, at = known.get(entry.root, (None, None))
+        for workspace in registry.list_all():
+            key, at = known.get(workspace.root, (None, None))
             notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
-            rows.append(WorkspaceStatus(entry.root, notes, chunks, at, not entry.path.is_dir()))
+            missing = not workspace.path.is_dir()
+            rows.append(WorkspaceStatus(workspace.root, notes, chunks, at, missing))
     wrong = index.check_integrity() if deep else []
     store = tuple(index.run_checks())
     return Status(
@@ -42,9 +43,9 @@ def read_status(
         index=index.location,
         bytes=index.bytes,
         words=words or "ready",
-        meaning=meaning.describe(),
-        providers=meaning.providers(),
-        spaces=meaning.spaces(),
+        meaning=vectors.describe(),
+        providers=vectors.providers(),
+        spaces=vectors.spaces(),
         workspaces=tuple(rows),
         store=store,
         warnings=(*(_sentence(check) for check in store if not check.ok), *wrong),
@@ -56,12 +57,12 @@ def run_checks(
     home: Path,
     index: Index,
     registry: WorkspaceList,
-    meaning: Callable[[], VectorIndex],
+    vectors: Callable[[], VectorIndex],
     place: Path | None,
 ) -> list[Check]:
-    """Run every check, none of which changes anything a user wrote.
+    """Run every check; none of them changes anything that a user wrote.
 
-    The settings that `meaning` is made from may be those of a workspace, which the store knows.
+    `vectors` is called late: loading the settings may fail, and that is a finding, too.
     """
     return _without_repeats(
         [
@@ -69,20 +70,20 @@ def run_checks(
             *_check_home(home),
             *_check_store(index),
             *_check_index(index),
-            *_check_vectors(meaning),
+            *_check_vectors(vectors),
             *_check_workspaces(registry),
         ]
     )
 
 
 def _without_repeats(checks: Iterable[Check]) -> list[Check]:
-    """Leave out what fails in words that were said: a server that is not there fails many."""
-    said: set[tuple[str, str]] = set()
+    """Leave out failures with the same words: a server that is down fails many checks."""
+    reported: set[tuple[str, str]] = set()
     found = []
     for check in checks:
-        if check.ok or (check.detail, check.remedy) not in said:
+        if check.ok or (check.detail, check.remedy) not in reported:
             found.append(check)
-        said.add((check.detail, check.remedy))
+        reported.add((check.detail, check.remedy))
     return found
 
 
@@ -101,7 +102,7 @@ def _check_settings(place: Path | None) -> Iterator[Check]:
 
 def _check_home(home: Path) -> Iterator[Check]:
     if not home.exists():
-        yield Check("home", True, f"{home} (not made yet)")
+        yield Check("home", True, f"{home} (not created yet)")
         return
     mode = home.stat().st_mode & 0o777
     if not os.access(home, os.W_OK | os.X_OK):
@@ -126,7 +127,7 @@ def _check_index(index: Index) -> Iterator[Check]:
             reason = reader.keywords.problem()
         yield Check("words", usable, reason or "ready", "" if usable else "pip install -U apsw")
         wrong = index.check_integrity()
-        remedy = "Run `memwell reset`: it is rebuilt from the notes"
+        remedy = "Run `memwell reset`: the next search rebuilds the index from the notes"
         yield Check(
             "index",
             not wrong,
@@ -139,14 +140,14 @@ def _check_index(index: Index) -> Iterator[Check]:
         yield Check("index", False, error.what, error.remedy)
 
 
-def _check_vectors(meaning: Callable[[], VectorIndex]) -> Iterator[Check]:
+def _check_vectors(vectors: Callable[[], VectorIndex]) -> Iterator[Check]:
     try:
-        for provider in meaning().providers():
+        for provider in vectors().providers():
             yield Check(f"provider {provider.name}", provider.usable, provider.detail)
-        for space in meaning().spaces():
+        for space in vectors().spaces():
             left = space.chunks - space.embedded
             if space.state == "live":
-                detail = f"{space.model}, {left} of {space.chunks} passages wait"
+                detail = f"{space.model}, {left} of {space.chunks} passages have no vector yet"
                 yield Check("vectors", not left, detail, "memwell index" if left else "")
     except MemwellError as error:
         yield Check("vectors", False, error.what, error.remedy)
@@ -154,13 +155,14 @@ def _check_vectors(meaning: Callable[[], VectorIndex]) -> Iterator[Check]:
 
 def _check_workspaces(registry: WorkspaceList) -> Iterator[Check]:
     try:
-        entries = registry.list_all()
+        workspaces = registry.list_all()
     except MemwellError as error:
         yield Check("workspaces", False, error.what, error.remedy)
         return
-    for entry in entries:
-        there = entry.path.is_dir()
-        remedy = "" if there else f"memwell reset --workspace {entry.root}"
-        yield Check(
-            "workspace", there, entry.root if there else f"{entry.root} is not there", remedy
-        )
+    for workspace in workspaces:
+        root = workspace.root
+        if workspace.path.is_dir():
+            yield Check("workspace", True, root)
+        else:
+            remedy = f"memwell reset --workspace {root}"
+            yield Check("workspace", False, f"The folder {root} is missing", remedy)

@@ -1,8 +1,8 @@
-"""The meaning half of a memory: which provider, which space, filling it, asking it.
+"""The vectors of a memory: choosing a provider, filling its vector space, embedding queries.
 
-The first member of ``embedding.chain`` that can be used fills a space; that space answers as
-soon as it is full. Until then, and whenever its provider fails, whatever other space can be asked
-answers, and the words always do.
+The first provider of ``embedding.chain`` that works fills a vector space. Queries use that space as
+soon as it is full. Until then, and whenever its provider fails, queries use another space whose
+provider works. Keyword search does not depend on any of this.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.config.settings import Settings
-from memwell.embed.base import (
-    Embedder,
+from memwell.embed.base import Embedder
+from memwell.embed.providers import Factory
+from memwell.errors import (
     EmbeddingError,
+    MemwellError,
+    NotFoundError,
     ProviderFailing,
     ProviderUnavailable,
 )
-from memwell.embed.providers import Factory
-from memwell.errors import MemwellError, NotFoundError
-from memwell.ingest.sync import Progress, no_progress
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg
+from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from memwell.store.contract.vectors import Take, VectorCache
 
 _SEARCH_WAIT_MS = 200
-"""How long a search waits to record that a provider failed."""
+"""A search waits this long to record that a provider failed."""
 
 
 class VectorIndex:
@@ -60,7 +61,7 @@ class VectorIndex:
 
     @cached_property
     def cache(self) -> VectorCache:
-        """Vectors by text."""
+        """Vectors of texts that were embedded before."""
         most = int(self._settings.embedding.cache_mb * 1e6)
         if self._cache_file is None:
             return self._index.cache(most)
@@ -69,11 +70,11 @@ class VectorIndex:
         return cache.SqliteVectorCache(self._cache_file, most)
 
     def close(self) -> None:
-        """Let go of the cache."""
+        """Close the cache."""
         if "cache" in self.__dict__:
             self.cache.close()
 
-    # -- filling -------------------------------------------------------------------------------
+    # -- embedding -----------------------------------------------------------------------------
 
     def fill(
         self,
@@ -82,9 +83,9 @@ class VectorIndex:
         *,
         again: bool = False,
     ) -> FillReport:
-        """Embed what waits, by the first provider that can be used.
+        """Embed the chunks without a vector, by the first provider that works.
 
-        With `again` providers that were left alone for a while are tried all the same.
+        With `again` cooldowns end, so that every provider is tried.
         """
         started = time.perf_counter()
         if not self.chain:
@@ -103,29 +104,29 @@ class VectorIndex:
 
         notes: list[str] = []
         while True:
-            member, embedder, problems = self._choose_provider()
+            spec, embedder, problems = self._choose_provider()
             notes += [problem for problem in problems if problem not in notes]
-            if member is None or embedder is None:
+            if spec is None or embedder is None:
                 return FillReport(notes=tuple(notes), left=self._count_unembedded())
-            space = self._open(member, embedder)
-            if rest := self._cooldown(embedder):
-                notes.append(f"{member.name} is left alone for now: {rest.reason}")
+            space = self._open(spec, embedder)
+            if pause := self._cooldown(embedder):
+                notes.append(f"{spec.name} is in its cooldown: {pause.reason}")
                 return FillReport(
-                    member.name, space.model, left=self._count_waiting(space), notes=tuple(notes)
+                    spec.name, space.model, left=self._count_waiting(space), notes=tuple(notes)
                 )
             done = embed_pending(
                 self._index, take, embedder, space, self.cache, progress, stop, _now
             )
             if done.stopped_by and not stop.is_set():
                 self._record_failure(embedder, done.stopped_by, WAIT_MS)
-                notes.append(f"{member.name}: {done.stopped_by}")
+                notes.append(f"{spec.name}: {done.stopped_by}")
                 if isinstance(done.stopped_by, ProviderUnavailable):
                     continue
             elif not done.stopped_by:
                 self._record_success(embedder)
             self._drop_old_spaces()
             return FillReport(
-                member.name,
+                spec.name,
                 space.model,
                 done.embedded,
                 done.from_cache,
@@ -136,9 +137,9 @@ class VectorIndex:
             )
 
     def catch_up(self, most: int) -> int:
-        """Embed the few chunks that came since, if the model is on this machine.
+        """Embed new chunks if they are few and the model runs on this machine.
 
-        Returns how many still wait: a search must not be kept waiting for more than a moment.
+        Returns how many chunks still have no vector. A search must not wait long for them.
         """
         waiting = self._count_unembedded()
         if 0 < waiting <= most:
@@ -155,10 +156,10 @@ class VectorIndex:
         if live:
             space, embedder = live, self.chain.embedder_for(live)
         else:
-            member, first, _ = self._choose_provider()
-            if member is None or first is None:
-                raise ProviderUnavailable("no member of the chain can be used")
-            space, embedder = self._open(member, first), first
+            spec, first, _ = self._choose_provider()
+            if spec is None or first is None:
+                raise ProviderUnavailable("no provider of embedding.chain can be used")
+            space, embedder = self._open(spec, first), first
         if embedder.remote or self._cooldown(embedder):
             return self._count_waiting(space)
         done = embed_pending(
@@ -170,7 +171,7 @@ class VectorIndex:
             no_progress,
             threading.Event(),
             _now,
-            in_passing=True,
+            quick=True,
         )
         if done.stopped_by:
             self._record_failure(embedder, done.stopped_by, _SEARCH_WAIT_MS)
@@ -191,9 +192,9 @@ class VectorIndex:
         return None, None, problems
 
     def _open(self, member: ProviderSpec, embedder: Embedder) -> Space:
-        """Return the space of a provider, made or taken up again where needed.
+        """Return the space of a provider, created or reopened where needed.
 
-        A space that another one was to replace, and now will not, is retired.
+        A half-filled space of another provider is retired.
         """
         with self._index.reading() as reader:
             known = reader.spaces.find(embedder.fingerprint)
@@ -232,7 +233,7 @@ class VectorIndex:
         return reader.spaces.count_waiting(live) if live else reader.total
 
     def _drop_old_spaces(self) -> None:
-        """Delete spaces that were retired longer ago than they are to be kept."""
+        """Delete spaces that were retired more than ``embedding.keep_days`` ago."""
         days = self._settings.embedding.keep_days
         before = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
         with self._index.reading() as reader:
@@ -240,10 +241,10 @@ class VectorIndex:
         for space in old:
             self._index.drop_space(space)
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     def embed_query(self, text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
-        """Begin to embed a query in the first space that can be asked; what is returned waits."""
+        """Begin to embed a query in the first space with vectors; the result waits for it."""
         if not self.chain:
             return no_vectors(text, reader)
         spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
@@ -255,14 +256,14 @@ class VectorIndex:
     def embed_query_as(
         self, passage: str, text: str, reader: Reader
     ) -> Callable[[], QueryEmbedding]:
-        """Ask by the vector of a passage; by that of the text where it cannot be had."""
+        """Embed a passage in place of the query; embed the query itself if that fails."""
         asked = self.embed_passage(passage, reader)
         if asked is None:
             return self.embed_query(text, reader)
         return lambda: (asked, Leg(MEANING, True, detail=HYPOTHETICAL))
 
     def embed_passage(self, text: str, reader: Reader) -> EmbeddedQuery | None:
-        """Embed a text as a passage in the space that answers; None if that cannot be had now."""
+        """Embed a text as a passage in the live space; None if that is not possible now."""
         space = reader.spaces.live()
         if space is None or cooldown(space.fingerprint, reader.cooldowns):
             return None
@@ -291,8 +292,8 @@ class VectorIndex:
     def _embed_in(
         self, text: str, space: Space, reader: Reader, begun: _BackgroundCall | None
     ) -> EmbeddedQuery | None:
-        if rest := cooldown(space.fingerprint, reader.cooldowns):
-            raise ProviderFailing(f"left alone for now: {rest.reason}")
+        if pause := cooldown(space.fingerprint, reader.cooldowns):
+            raise ProviderFailing(f"in its cooldown: {pause.reason}")
         try:
             vector = begun.result() if begun else self.chain.embedder_for(space).embed_query(text)
         except EmbeddingError as error:
@@ -305,8 +306,8 @@ class VectorIndex:
     def _record_failure(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:
         unavailable = isinstance(error, ProviderUnavailable)
         at_least = getattr(error, "retry_after", None) or 0.0
-        with suppress(MemwellError), self._index.writing_cooldowns(wait_ms) as rests:
-            rests.record_failure(
+        with suppress(MemwellError), self._index.writing_cooldowns(wait_ms) as cooldowns:
+            cooldowns.record_failure(
                 embedder.fingerprint,
                 str(error),
                 time.time(),
@@ -315,25 +316,25 @@ class VectorIndex:
             )
 
     def _record_success(self, embedder: Embedder) -> None:
-        with suppress(MemwellError), self._index.writing_cooldowns(_SEARCH_WAIT_MS) as rests:
-            rests.clear(embedder.fingerprint)
+        with suppress(MemwellError), self._index.writing_cooldowns(_SEARCH_WAIT_MS) as cooldowns:
+            cooldowns.clear(embedder.fingerprint)
 
     def _clear_cooldowns(self) -> None:
-        with suppress(MemwellError), self._index.writing_cooldowns() as rests:
-            rests.clear_all()
+        with suppress(MemwellError), self._index.writing_cooldowns() as cooldowns:
+            cooldowns.clear_all()
 
     # -- for people ----------------------------------------------------------------------------
 
     def providers(self) -> tuple[ProviderStatus, ...]:
-        """Return the members of the chain, and whether each can be used."""
+        """Return the providers of the chain, and whether each can be used."""
         found = []
         with self._index.reading() as reader:
             for usable in self.chain.states(reader.cooldowns):
                 embedder, problem = usable.embedder, usable.problem
-                rest = cooldown(embedder.fingerprint, reader.cooldowns) if embedder else None
-                if rest:
-                    wait = dt.datetime.fromtimestamp(rest.until, dt.UTC).isoformat("T", "seconds")
-                    problem = f"left alone until {wait}: {rest.reason}"
+                pause = cooldown(embedder.fingerprint, reader.cooldowns) if embedder else None
+                if pause:
+                    end = dt.datetime.fromtimestamp(pause.until, dt.UTC).isoformat("T", "seconds")
+                    problem = f"in its cooldown until {end}: {pause.reason}"
                 detail = problem or (embedder.model if embedder else "")
                 found.append(ProviderStatus(usable.spec.name, not problem, detail))
         return tuple(found)
@@ -346,7 +347,7 @@ class VectorIndex:
             )
 
     def describe(self) -> str:
-        """Say in a line what answers by meaning."""
+        """Return one line about the space that queries use."""
         if not self.chain:
             return "off (embedding.chain is empty)"
         live = next((space for space in self.spaces() if space.state == LIVE), None)
@@ -356,7 +357,7 @@ class VectorIndex:
         return f"{live.model} ({live.provider}), {share:.0%} of {live.chunks} passages"
 
     def switch(self, number: int) -> SpaceStatus:
-        """Let a space answer from now on."""
+        """Use a space for queries from now on."""
         space = self._find_space(number)
         with self._index.writing_spaces() as spaces:
             spaces.go_live(space, _now())
@@ -364,7 +365,7 @@ class VectorIndex:
         return next(status for status in self.spaces() if status.id == number)
 
     def drop(self, number: int) -> None:
-        """Delete a space; not the one that answers."""
+        """Delete a space that queries do not use."""
         space = self._find_space(number)
         if space.state == LIVE:
             raise MemwellError(
@@ -400,7 +401,7 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
 
 
 class _BackgroundCall:
-    """Work that goes on in the background until its result is asked for."""
+    """A call that runs in a thread until its result is needed."""
 
     def __init__(self, work: Callable[[], Matrix]) -> None:
         self._work = work
@@ -415,7 +416,7 @@ class _BackgroundCall:
             self._found = error
 
     def result(self) -> Matrix:
-        """Wait for it, and return it or raise what it raised."""
+        """Wait for the call; return its result or raise its error."""
         self._thread.join()
         if isinstance(self._found, Exception):
             raise self._found

@@ -1,12 +1,13 @@
-"""JSON to a provider's server and back, within a time, on the standard library alone.
+"""A client that sends JSON to a provider's server and reads JSON, within a total time.
 
-Redirects are not followed, so that a key never reaches another host. The environment's proxies are
-used, except to this machine.
+It uses httpx2, which the first request imports. It adds what httpx2 does not have: a deadline for
+the whole request, a limit on the size of a response, and errors that never show a key. It does not
+follow redirects, so that a key never reaches another host. It uses the proxies that the environment
+names, except for this machine.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
 import ipaddress
@@ -17,22 +18,23 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from memwell.embed.base import EmbeddingError, ProviderFailing, ProviderUnavailable
-from memwell.net.responses import ApiKey, Reply, ServerName, SettingNames, error_for
+from memwell.errors import EmbeddingError, ProviderFailing, ProviderUnavailable
+from memwell.net.responses import ApiKey, Endpoint, Reply, SettingNames, error_for
+from memwell.net.vendors import Vendor
+
+if TYPE_CHECKING:
+    import httpx2
 
 T = TypeVar("T")
-ErrorMapper = Callable[[ServerName, Reply], EmbeddingError]
+ErrorMapper = Callable[[Endpoint, Reply], EmbeddingError]
 
-MOST_BYTES = 256 * 1024 * 1024
-"""Of an answer; the vectors of a full batch are a tenth of it."""
+MAX_BYTES = 256 * 1024 * 1024
+"""The largest response that is read; the vectors of a full batch are a tenth of it."""
 INTERACTIVE_SECONDS = 10.0
-_PIECE = 64 * 1024
-_PORTS = {"http": 80, "https": 443}
 
 
 class JsonClient:
@@ -42,113 +44,117 @@ class JsonClient:
         self,
         base_url: str,
         key: str,
-        *,
-        vendor: str,
-        header: str,
-        scheme: str = "",
+        vendor: Vendor,
         settings: SettingNames,
+        *,
         timeout: float,
-        most_bytes: int = MOST_BYTES,
-        meaning: ErrorMapper = error_for,
+        max_bytes: int = MAX_BYTES,
+        to_error: ErrorMapper = error_for,
     ) -> None:
-        """Send the key as `header`, after `scheme`; only the `vendor`'s own address demands one.
+        """Speak the `vendor`'s protocol at `base_url`; only the vendor's own address needs a key.
 
-        `meaning` makes an error of an answer other than success.
+        `to_error` makes an error of a response without success.
         """
-        self._address = _parse_address(base_url, settings)
-        self.server = ServerName(self._address.netloc, _check_key(key, settings), settings)
-        self._header = header
-        self._scheme = scheme
+        address = _parse_address(base_url, settings)
+        self.endpoint = Endpoint(address.netloc, _check_key(key, settings), settings)
+        self._address = address
+        self._vendor = vendor
         self._timeout = timeout
-        self._most_bytes = most_bytes
-        self._meaning = meaning
-        if not key and self._address.hostname == urlsplit(vendor).hostname:
-            raise ProviderUnavailable(f"{self.server.host} asks for a key", settings.check_key)
+        self._max_bytes = max_bytes
+        self._to_error = to_error
+        if not key and address.hostname == urlsplit(vendor.address).hostname:
+            raise ProviderUnavailable(f"{address.netloc} requires a key", settings.key_remedy)
 
     def post(
-        self, path: str, body: object, *, hurry: bool = False, within: float | None = None
+        self, path: str, body: object, *, interactive: bool = False, seconds: float | None = None
     ) -> Any:
-        """Send `body` as JSON to a path below the base URL and return the JSON of the answer.
+        """Send `body` as JSON to a path below the base URL and return the JSON of the response.
 
-        Somebody waits for a query: in a `hurry` a slow server is given up sooner. So it is where
-        no more than the seconds `within` are left.
+        A request that is `interactive`, because somebody waits for a search, gives up a slow
+        server sooner. `seconds` can shorten the time further.
         """
-        seconds = min(self._timeout, INTERACTIVE_SECONDS) if hurry else self._timeout
-        seconds = seconds if within is None else min(seconds, within)
-        reply = self._reply(path, json.dumps(body).encode(), seconds)
+        limits = (self._timeout, INTERACTIVE_SECONDS if interactive else None, seconds)
+        reply = self._send(path, json.dumps(body).encode(), min(s for s in limits if s is not None))
         if not 200 <= reply.status < 300:
-            raise self._meaning(self.server, reply)
+            raise self._to_error(self.endpoint, reply)
         try:
             return json.loads(reply.body)
         except (ValueError, RecursionError):
-            raise self.server.wrong_answer("did not answer with JSON") from None
+            raise self.endpoint.wrong_answer("did not answer with JSON") from None
 
-    def _reply(self, path: str, body: bytes, seconds: float) -> Reply:
-        exchange = _Request(self._address, seconds, self._most_bytes)
+    def _send(self, path: str, body: bytes, seconds: float) -> Reply:
+        import httpx2
+
+        request = _Request(self._address, seconds, self._max_bytes)
         try:
-            return _with_deadline(lambda: exchange.run(path, body, self._headers()), seconds)
-        except (OSError, HTTPException, UnicodeError, _TooLong) as error:
-            exchange.abort()
-            raise self._broken(error, seconds) from None
+            return _with_deadline(lambda: request.send(path, body, self._headers()), seconds)
+        except (OSError, UnicodeError, httpx2.HTTPError, httpx2.InvalidURL, _TooLong) as error:
+            request.abort()
+            raise self._connection_error(_root_cause(error), seconds) from None
 
     def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "User-Agent": "memwell"}
-        if self.server.key:
-            headers[self._header] = self._scheme + self.server.key.reveal()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "memwell",
+            "Accept-Encoding": "identity",
+        }
+        if self.endpoint.key:
+            headers[self._vendor.header] = self._vendor.scheme + self.endpoint.key.reveal()
         return headers
 
-    def _broken(self, error: Exception, seconds: float) -> EmbeddingError:
-        """Return what a fault on the line means; an error's own words may hold anything."""
-        host, settings = self.server.host, self.server.settings
+    def _connection_error(self, error: BaseException, seconds: float) -> EmbeddingError:
+        """Return the error to report. It never quotes the original, which may hold a key."""
+        host, settings = self.endpoint.host, self.endpoint.settings
         if isinstance(error, TimeoutError):
             late = f"{host} did not answer within {seconds:g} seconds"
             return ProviderFailing(late, "Try again later")
         if isinstance(error, ConnectionRefusedError):
             start = f"Start the server there, or check {settings.section}.base_url"
-            return ProviderFailing(f"Nothing answers at {host}", start)
+            return ProviderFailing(f"No server answers at {host}", start)
         if isinstance(error, (socket.gaierror, UnicodeError)):
-            return ProviderFailing(f"No address is known for {host}", settings.check("base_url"))
+            return ProviderFailing(f"The host {host} is unknown", settings.remedy("base_url"))
         if isinstance(error, ssl.SSLCertVerificationError):
-            forged = f"{host} has no certificate that this machine trusts"
-            return ProviderUnavailable(forged, settings.check("base_url"))
+            forged = f"This machine does not trust the certificate of {host}"
+            return ProviderUnavailable(forged, settings.remedy("base_url"))
         if isinstance(error, _TooLong):
-            return self.server.wrong_answer(f"answered with over {self._most_bytes} bytes")
+            return self.endpoint.wrong_answer(f"answered with over {self._max_bytes} bytes")
         broken = f"The connection to {host} broke ({type(error).__name__})"
         return ProviderFailing(broken, "Try again later")
 
 
 def _parse_address(base_url: str, settings: SettingNames) -> SplitResult:
-    """Divide a base URL, which is not shown where it is wrong: it may hold a key."""
+    """Split a base URL. An error does not show it, since it may hold a key."""
     url = base_url.strip().rstrip("/")
     address = _split_address(url)
     if address is not None and "@" in address.netloc:
         raise ProviderUnavailable(
             f"{settings.section}.base_url holds a user or a password",
-            f"Take them out. {settings.check_key}",
+            f"Remove them. {settings.key_remedy}",
         )
     if address is None or address.query or address.fragment or not _is_plain(url):
         raise ProviderUnavailable(
             f"{settings.section}.base_url is not an address such as https://host/v1",
-            settings.check("base_url"),
+            settings.remedy("base_url"),
         )
     return address
 
 
 def _split_address(url: str) -> SplitResult | None:
-    """Divide an address of the web; anything else is none."""
+    """Split an address of the web; return None for anything else."""
     try:
         address = urlsplit(url)
-        usable = address.scheme in _PORTS and bool(address.hostname) and address.port != 0
+        usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
     except ValueError:
         return None
     return address if usable else None
 
 
 def _check_key(key: str, settings: SettingNames) -> ApiKey:
-    # The standard library repeats a header that it cannot send in its error, key and all.
+    # A header that cannot be sent appears in the error of the HTTP library, with the key in it.
     if not _is_plain(key):
         raise ProviderUnavailable(
-            "The key holds a space, a line break or a letter that no key has", settings.check_key
+            "The key holds a space, a line break or a character that keys do not have",
+            settings.key_remedy,
         )
     return ApiKey(key)
 
@@ -158,52 +164,62 @@ def _is_plain(text: str) -> bool:
 
 
 class _TooLong(Exception):
-    """An answer longer than any that was asked for."""
+    """The response is larger than the limit."""
 
 
 class _Request:
-    """One request and its answer, which can be cut short from another thread."""
+    """One request and its response; another thread can abort it."""
 
-    def __init__(self, address: SplitResult, timeout: float, most_bytes: int) -> None:
+    def __init__(self, address: SplitResult, timeout: float, max_bytes: int) -> None:
         self._address = address
         self._timeout = timeout
-        self._most_bytes = most_bytes
-        self._line: socket.socket | None = None
-        self._late = False
+        self._max_bytes = max_bytes
+        self._socket: socket.socket | None = None
+        self._aborted = False
 
-    def run(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Connect, ask and read."""
-        connection, before, more = _route(self._address, self._timeout)
-        with contextlib.closing(connection):
-            connection.connect()
-            self._line = connection.sock
-            if self._late:
-                raise TimeoutError
-            target = before + self._address.path + path
-            connection.request("POST", target, body, {**headers, **more})
-            with connection.getresponse() as response:
-                return Reply(response.status, response.headers, self._read(response))
+    def send(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Connect, send and read, on a connection that serves this request only."""
+        import httpx2
+
+        url, watch = self._address.geturl() + path, {"trace": self._watch_connection}
+        with (
+            httpx2.Client(
+                proxy=_proxy(self._address),
+                verify=_tls_context(),
+                trust_env=False,
+                timeout=self._timeout,
+            ) as client,
+            client.stream("POST", url, content=body, headers=headers, extensions=watch) as response,
+        ):
+            return Reply(response.status_code, response.headers, self._read(response))
 
     def abort(self) -> None:
-        """End it now, wherever it is."""
-        self._late = True
-        if self._line is not None:
+        """End the request now, at whatever step it is."""
+        self._aborted = True
+        if self._socket is not None:
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(self._line, socket.SHUT_RDWR)
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-    def _read(self, response: HTTPResponse) -> bytes:
+    def _watch_connection(self, event: str, info: Mapping[str, Any]) -> None:
+        """Keep the socket of a new connection, so that `abort` can shut it down."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._socket = info["return_value"].get_extra_info("socket")
+            if self._aborted:
+                raise TimeoutError
+
+    def _read(self, response: httpx2.Response) -> bytes:
         body = bytearray()
-        while piece := response.read(_PIECE):
-            body += piece
-            if len(body) > self._most_bytes:
+        for part in response.iter_raw():
+            body += part
+            if len(body) > self._max_bytes:
                 raise _TooLong
         return bytes(body)
 
 
 def _with_deadline(work: Callable[[], T], seconds: float) -> T:
-    """Run `work` in a thread of its own and wait for it no longer than this.
+    """Run `work` in a thread of its own; raise `TimeoutError` if it takes longer.
 
-    A socket's timeout begins anew with every byte, and a resolver has none.
+    The timeout of a socket begins anew with every byte, and a look-up of a host has none.
     """
     outcome: Future[T] = Future()
 
@@ -217,46 +233,29 @@ def _with_deadline(work: Callable[[], T], seconds: float) -> T:
     return outcome.result(seconds)
 
 
-def _route(address: SplitResult, timeout: float) -> tuple[HTTPConnection, str, dict[str, str]]:
-    """Return a line to a server, what goes before the path on it, and headers for the way."""
-    host, port = str(address.hostname), address.port or _PORTS[address.scheme]
-    proxy = _proxy(address)
-    if proxy is None:
-        return _connection(address.scheme, host, port, timeout), "", {}
-    near = _connection(address.scheme, str(proxy.hostname), proxy.port or 80, timeout)
-    if address.scheme == "http":
-        return near, f"http://{address.netloc}", _proxy_authorization(proxy)
-    near.set_tunnel(host, port, _proxy_authorization(proxy))
-    return near, "", {}
-
-
-def _connection(scheme: str, host: str, port: int, timeout: float) -> HTTPConnection:
-    if scheme == "http":
-        return HTTPConnection(host, port, timeout=timeout)
-    return HTTPSConnection(host, port, timeout=timeout, context=_verifying())
+def _root_cause(error: BaseException) -> BaseException:
+    """Return the error of the operating system that the HTTP library wrapped, if there is one."""
+    # httpcore2 raises some errors "from None", which hides the cause but keeps the context.
+    inner = error.__cause__ or error.__context__
+    return error if inner is None else _root_cause(inner)
 
 
 @functools.cache
-def _verifying() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _proxy(address: SplitResult) -> SplitResult | None:
+def _proxy(address: SplitResult) -> str | None:
     """Return the proxy that the environment names for an address."""
-    proxy = getproxies().get(address.scheme, "")
-    if not proxy or _is_loopback(str(address.hostname)) or proxy_bypass(address.netloc):
+    import httpx2
+
+    url = getproxies().get(address.scheme, "")
+    if not url or _is_loopback(str(address.hostname)) or proxy_bypass(address.netloc):
         return None
-    divided = _split_address(proxy if "://" in proxy else f"http://{proxy}")
-    if divided is None:
-        raise HTTPException("the proxy's address is not one")
-    return divided
-
-
-def _proxy_authorization(proxy: SplitResult) -> dict[str, str]:
-    if proxy.username is None:
-        return {}
-    user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
+    proxy = _split_address(url if "://" in url else f"http://{url}")
+    if proxy is None:
+        raise httpx2.UnsupportedProtocol("the proxy is not an HTTP address")
+    return f"http://{proxy.netloc}"
 
 
 def _is_loopback(host: str) -> bool:

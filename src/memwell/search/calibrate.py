@@ -1,19 +1,19 @@
-"""From what the legs say of a passage to its relevance, between 0 and 1. A pure function.
+"""The legs' scores of a passage become its relevance, between 0 and 1. A pure function.
 
     relevance = 1 / (1 + e^-x), x the greatest of
 
-        0.31 c + 2.7 b - 3.8        what both legs say together
-        0.48 c - 3.15               what meaning says alone
-        5 b - 4                     a passage with nearly all the words is found, whatever it means
-        3.7 b - 1.8                 what words say alone, where meaning says nothing of it
+        0.31 c + 2.7 b - 3.8        both legs together
+        0.48 c - 3.15               vector search alone
+        5 b - 4                     a passage with nearly all words is relevant at any cosine
+        3.7 b - 1.8                 keyword search alone, for a passage without a cosine
 
-    c   by how many deviations its cosine lies above that of a question and a passage which has
-        nothing to do with it (embed/yardstick.py)
+    c   how many deviations its cosine lies above the cosine of a question and an unrelated passage
+        (embed/unrelated_baseline.py)
     b   its BM25 over that of a passage of average length with every word of the query once
 
 Both scales mean the same for every query, model and corpus, and so does relevance. The greatest,
-so that no passage is the worse for what the other leg does not say of it. Logistic regression
-on first hits of which it is known whether they answer: docs/ranking.md.
+so that a low score of one leg never lowers the relevance. Logistic regression on first hits that
+are known to answer or not: docs/ranking.md.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ BOTH = (0.31, 2.7, -3.8)
 MEANING_ALONE = (0.48, -3.15)
 NEARLY_ALL_WORDS = (5.0, -4.0)
 WORDS_ALONE = (3.7, -1.8)
-_FURTHEST = 500.0
+_LIMIT = 500.0
 
 
-def relevance(above_chance: float | None, covered: float | None) -> float:
-    """Return how likely a passage answers; None is a leg that does not know it."""
-    if above_chance is None:
-        x = -_FURTHEST if covered is None else WORDS_ALONE[0] * covered + WORDS_ALONE[1]
+def relevance(cosine_z: float | None, coverage: float | None) -> float:
+    """Return the probability that a passage answers; None if a leg has no score for it."""
+    if cosine_z is None:
+        x = -_LIMIT if coverage is None else WORDS_ALONE[0] * coverage + WORDS_ALONE[1]
     else:
-        x = MEANING_ALONE[0] * above_chance + MEANING_ALONE[1]
-        if covered is not None:
-            both = BOTH[0] * above_chance + BOTH[1] * covered + BOTH[2]
-            x = max(x, both, NEARLY_ALL_WORDS[0] * covered + NEARLY_ALL_WORDS[1])
-    return 1.0 / (1.0 + exp(min(_FURTHEST, max(-_FURTHEST, -x))))
+        x = MEANING_ALONE[0] * cosine_z + MEANING_ALONE[1]
+        if coverage is not None:
+            both = BOTH[0] * cosine_z + BOTH[1] * coverage + BOTH[2]
+            x = max(x, both, NEARLY_ALL_WORDS[0] * coverage + NEARLY_ALL_WORDS[1])
+    return 1.0 / (1.0 + exp(min(_LIMIT, max(-_LIMIT, -x))))

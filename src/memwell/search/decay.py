@@ -1,12 +1,15 @@
-"""What time leaves of a passage's score. A pure function.
+"""The factor that age leaves of a passage's score. A pure function.
 
-    relative   kept = least + (1 - least) x 2^(-age / half-life)
-               age: in days, from the newest note that answers about as well. Of two that answer the
-               newer comes first, and one that answers alone loses nothing, however old it is.
-    plain      kept = 2^(-age / half-life), age from today. Erases what is five months old.
+    relative   factor = least + (1 - least) x 2^(-age / half-life)
+               age: in days, from the newest note that answers about as well. If two notes answer
+               equally well, the newer one ranks first. A note that is the only answer keeps its
+               score, however old it is.
+    plain      factor = 2^(-age / half-life), age from today. After five months almost nothing
+               is left.
 
-Notes without a date, and those named evergreen, keep all. Where the query speaks of a time, that
-decides instead of the age: what is outside of it keeps OUTSIDE, what has no date UNDATED.
+Notes without a date and evergreen notes keep their score. If the query names a time, that time
+decides instead of the age: the factor is OUTSIDE for notes outside the period and UNDATED for notes
+without a date.
 """
 
 from __future__ import annotations
@@ -23,25 +26,24 @@ from memwell.search.time_expressions import Period
 RELATIVE, PLAIN, OFF = "relative", "plain", "off"
 OUTSIDE, LIKELY_OUTSIDE, UNDATED = 0.3, 0.75, 0.75
 ABOUT_AS_WELL = 0.5
-"""Of the best relevance, what makes a passage one that age is counted from."""
+"""The share of the best relevance that a passage needs for age to be counted from its date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How passages age."""
+    """How scores decay with age."""
 
     method: str = OFF
     today: dt.date | None = None
-    """None where nobody can say: then nothing ages, and of the times that a query speaks of
-    only those count that do not depend on it."""
+    """None if unknown: then nothing decays, and relative times in a query are ignored."""
     half_life: float = SearchSettings.half_life
     least: float = SearchSettings.decay_floor
     evergreen: tuple[str, ...] = ()
-    """Globs on paths; * also crosses folders."""
+    """Globs on paths of notes that do not decay; * also matches a slash."""
 
 
 class Dated(NamedTuple):
-    """A passage: how relevant, of which note, of which day."""
+    """The relevance of a passage, and the path and date of its note."""
 
     relevance: float
     path: str
@@ -49,7 +51,7 @@ class Dated(NamedTuple):
 
 
 class Decayed(NamedTuple):
-    """What is left of a score, and why not all."""
+    """The factor that is left of a score, and the reason if it is below 1."""
 
     factor: float = 1.0
     why: str = ""
@@ -59,10 +61,10 @@ UNDECAYED = Decayed()
 
 
 def decay_factors(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list[Decayed]:
-    """Return what time leaves of each passage."""
+    """Return the factor of each passage."""
     days = [parse_day(passage.date) for passage in passages]
     if period:
-        return [_in_period(day, period) for day in days]
+        return [_period_factor(day, period) for day in days]
     today = decay.today
     if today is None or decay.method == OFF:
         return [UNDECAYED] * len(passages)
@@ -72,30 +74,32 @@ def decay_factors(passages: Sequence[Dated], decay: Decay, period: Period | None
             None if any(fnmatchcase(passage.path, glob) for glob in decay.evergreen) else day
             for passage, day in zip(passages, days, strict=True)
         ]
-    since = today if decay.method == PLAIN else _newest(passages, ageing, today)
-    return [UNDECAYED if day is None else _decayed((since - day).days, decay) for day in ageing]
+    since = today if decay.method == PLAIN else _newest_relevant_day(passages, ageing, today)
+    return [UNDECAYED if day is None else _age_factor((since - day).days, decay) for day in ageing]
 
 
-def _in_period(day: dt.date | None, period: Period) -> Decayed:
+def _period_factor(day: dt.date | None, period: Period) -> Decayed:
     if day is None:
-        return Decayed(UNDATED, f"no date, {period} was asked for")
-    if period.holds(day):
+        return Decayed(UNDATED, f"no date, the query asks for {period}")
+    if period.contains(day):
         return UNDECAYED
-    return Decayed(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not of {period}")
+    return Decayed(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not in {period}")
 
 
-def _newest(passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt.date) -> dt.date:
+def _newest_relevant_day(
+    passages: Sequence[Dated], days: Sequence[dt.date | None], today: dt.date
+) -> dt.date:
     """Return the day of the newest passage that answers about as well as the best."""
     best = max((passage.relevance for passage in passages), default=0.0)
-    telling = [
+    relevant = [
         day
         for passage, day in zip(passages, days, strict=True)
         if day and day <= today and passage.relevance >= ABOUT_AS_WELL * best
     ]
-    return max(telling, default=today)
+    return max(relevant, default=today)
 
 
-def _decayed(age: int, decay: Decay) -> Decayed:
+def _age_factor(age: int, decay: Decay) -> Decayed:
     if age <= 0:
         return UNDECAYED
     least = decay.least if decay.method == RELATIVE else 0.0
@@ -104,7 +108,7 @@ def _decayed(age: int, decay: Decay) -> Decayed:
 
 
 def parse_day(date: str | None) -> dt.date | None:
-    """Read the date of a note."""
+    """Return the day of an ISO date; None if there is none or it is not valid."""
     try:
         return dt.date.fromisoformat(date[:10]) if date else None
     except ValueError:

@@ -1,7 +1,7 @@
-"""From ranked candidates to hits: copies collapse, and hits may be asked to differ.
+"""From ranked candidates to the passages that are shown: deduplicate, and diversify on request.
 
-Same text (whatever its case and spacing), or nearly the same: one hit, which lists the others.
-The copy that the words found wins over one that they did not.
+Passages with the same text (apart from case and spacing), or nearly the same, become one hit that
+lists the locations of the others. A copy that keyword search found wins over one that it did not.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from memwell.store.contract.index import Reader
 DIVERSITIES = (OFF, MMR, CLUSTER) = ("off", "mmr", "cluster")
 BY_WORDS, BY_VECTORS = "words", "vectors"
 NEAR_COPY = 0.8
-"""Of the words of two passages, the share they have in common from which on one is a copy."""
+"""Two passages are copies if they have at least this share of their words in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """Whether, and how, hits are to differ."""
+    """Whether and how to diversify the hits."""
 
     method: str = OFF
     balance: float = SearchSettings.mmr_lambda
     """With mmr: 1 is relevance alone, 0 is difference alone."""
     similarity: str = BY_WORDS
     near: float = SearchSettings.cluster_similarity
-    """With cluster: from which similarity on hits are one group."""
+    """With cluster: hits at least this similar are one group."""
 
 
 @dataclass(slots=True)
 class Selected:
-    """A candidate that is shown, and those that are shown with it."""
+    """A candidate that is shown, and its copies."""
 
     candidate: Candidate
     hit: Hit
     words: frozenset[str]
     numbers: frozenset[str]
     copies: list[tuple[Candidate, str]] = field(default_factory=list)
-    """Those it stands for, and where they are."""
+    """The passages that it stands for, each with its location."""
     worth: float | None = None
-    """With mmr: what it was chosen by."""
+    """With mmr: its value when it was chosen."""
 
     def to_hit(self, min_score: float, *, explain: bool) -> Hit:
-        """Return the hit, with where else it stands, and how its score came about if asked."""
-        also = tuple(place for _, place in self.copies)
+        """Return the hit with the locations of its copies, and with `explain` its trace."""
+        also = tuple(location for _, location in self.copies)
         trace = None
         if explain:
-            trace = add_trace(self.candidate, min_score, copies=len(also), worth=self.worth)
+            trace = build_trace(self.candidate, min_score, copies=len(also), worth=self.worth)
         return replace(self.hit, score=self.candidate.score, also=also, trace=trace)
 
 
-def add_trace(
+def build_trace(
     candidate: Candidate, min_score: float, *, copies: int = 0, worth: float | None = None
 ) -> Trace:
-    """Say how the score of a candidate came about."""
+    """Return the trace of a candidate: the steps that made its score."""
     return Trace(
         candidate.parts,
         candidate.fused,
@@ -81,61 +81,63 @@ def select(
     choice: int,
     diversity: Diversity,
     reader: Reader,
-    asked: EmbeddedQuery | None,
+    embedded_query: EmbeddedQuery | None,
 ) -> list[Selected]:
-    """Return what is shown: `k`, chosen from the first `choice` where they are to differ."""
+    """Return `k` passages; if they are diversified, `k` of the first `choice`."""
     if diversity.method == OFF:
         return _unique(candidates, k, reader)
-    found = _unique(candidates, max(k, choice), reader)
-    alike = _similarity(found, diversity, reader, asked)
+    selected = _unique(candidates, max(k, choice), reader)
+    alike = _similarity(selected, diversity, reader, embedded_query)
     if diversity.method == MMR:
-        best = max((one.candidate.value for one in found), default=0.0) or 1.0
-        values = [max(0.0, one.candidate.value) / best for one in found]
+        best = max((passage.candidate.value for passage in selected), default=0.0) or 1.0
+        values = [max(0.0, passage.candidate.value) / best for passage in selected]
         order = mmr(values, alike, k, diversity.balance)
         for at, worth in order:
-            found[at].worth = worth
-        return [found[at] for at, _ in order]
-    groups = cluster(len(found), alike, k, diversity.near)
+            selected[at].worth = worth
+        return [selected[at] for at, _ in order]
+    groups = cluster(len(selected), alike, k, diversity.near)
     for leader, *others in groups:
         for other in others:
-            _collapse(found[other], into=found[leader])
-    return [found[group[0]] for group in groups]
+            _collapse(selected[other], into=selected[leader])
+    return [selected[group[0]] for group in groups]
 
 
-def _unique(candidates: Sequence[Candidate], wanted: int, reader: Reader) -> list[Selected]:
-    """Return the first passages with different texts; what filters list is listed as it is."""
-    chosen: list[Selected] = []
-    for candidate, hit in _load_texts(candidates, wanted + 1, reader):
-        new = _select(candidate, hit)
-        same = next((one for one in chosen if _is_copy(one, new)), None)
+def _unique(candidates: Sequence[Candidate], limit: int, reader: Reader) -> list[Selected]:
+    """Return the first `limit` passages with different texts, each with its copies.
+
+    A query of filters alone lists every passage: its candidates have no parts, and stay apart.
+    """
+    selected: list[Selected] = []
+    for candidate, hit in _load_texts(candidates, limit + 1, reader):
+        new = _to_selected(candidate, hit)
+        same = next((passage for passage in selected if _is_copy(passage, new)), None)
         if same and candidate.parts:
             _collapse(new, into=same)
-        elif len(chosen) == wanted:
+        elif len(selected) == limit:
             break
         else:
-            chosen.append(new)
-    return chosen
+            selected.append(new)
+    return selected
 
 
 def _load_texts(
-    candidates: Sequence[Candidate], at_once: int, reader: Reader
+    candidates: Sequence[Candidate], batch_size: int, reader: Reader
 ) -> Iterator[tuple[Candidate, Hit]]:
-    """Yield candidates with their passages, read some at a time: a store may be far away."""
-    for start in range(0, len(candidates), at_once):
-        some = candidates[start : start + at_once]
-        read = reader.chunks.hits(
-            [(one.chunk_id, one.relevance) for one in some if one.hit is None]
-        )
-        yield from ((one, one.hit or next(read)) for one in some)
+    """Yield candidates with their passages, read in batches: each read of a server takes long."""
+    for start in range(0, len(candidates), batch_size):
+        batch = candidates[start : start + batch_size]
+        local = [(chunk.chunk_id, chunk.relevance) for chunk in batch if chunk.hit is None]
+        hits = reader.chunks.hits(local)
+        yield from ((candidate, candidate.hit or next(hits)) for candidate in batch)
 
 
-def _select(candidate: Candidate, hit: Hit) -> Selected:
+def _to_selected(candidate: Candidate, hit: Hit) -> Selected:
     words = word_set(hit.text)
     return Selected(candidate, hit, words, frozenset(word for word in words if not word.isalpha()))
 
 
 def _is_copy(one: Selected, other: Selected) -> bool:
-    """Whether two texts are nearly the same; another number is another text."""
+    """Whether two texts are nearly the same; texts with different numbers are not."""
     if one.numbers != other.numbers:
         return False
     if not one.words and not other.words:
@@ -144,12 +146,12 @@ def _is_copy(one: Selected, other: Selected) -> bool:
 
 
 def _collapse(copy: Selected, *, into: Selected) -> None:
-    """Let one stand for both: the copy that the words found, if only one is."""
+    """Merge two passages; the one that keyword search found stays, if it found only one."""
     if copy.candidate.was_found_by(WORDS) and not into.candidate.was_found_by(WORDS):
         for name in ("candidate", "hit", "words", "numbers"):
-            ours, theirs = getattr(into, name), getattr(copy, name)
-            setattr(into, name, theirs)
-            setattr(copy, name, ours)
+            kept, replaced = getattr(copy, name), getattr(into, name)
+            setattr(into, name, kept)
+            setattr(copy, name, replaced)
     into.copies += [(copy.candidate, _location(copy.hit)), *copy.copies]
 
 
@@ -158,18 +160,21 @@ def _location(hit: Hit) -> str:
 
 
 def _similarity(
-    found: Sequence[Selected], diversity: Diversity, reader: Reader, asked: EmbeddedQuery | None
+    selected: Sequence[Selected],
+    diversity: Diversity,
+    reader: Reader,
+    embedded_query: EmbeddedQuery | None,
 ) -> Similarity:
-    """Compare by vectors where that is asked for and both have one, else by words."""
+    """Return a comparison by vectors, if that is configured and both have one, else by words."""
     vectors = {}
-    if diversity.similarity == BY_VECTORS and asked:
-        chunks = [one.candidate.chunk_id for one in found]
-        vectors = reader.vectors.first_windows(asked.space, chunks)
+    if diversity.similarity == BY_VECTORS and embedded_query:
+        chunks = [passage.candidate.chunk_id for passage in selected]
+        vectors = reader.vectors.first_windows(embedded_query.space, chunks)
 
     def alike(one: int, other: int) -> float:
-        first, second = (vectors.get(found[at].candidate.chunk_id) for at in (one, other))
+        first, second = (vectors.get(selected[at].candidate.chunk_id) for at in (one, other))
         if first is None or second is None:
-            return jaccard(found[one].words, found[other].words)
+            return jaccard(selected[one].words, selected[other].words)
         return max(0.0, float(first @ second))
 
     return alike

@@ -1,4 +1,4 @@
-"""Which letters of a passage match a query: the marks a person checks a hit by."""
+"""The spans of a passage that match the words of a query, to be highlighted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
 from memwell.store.words.normalise import bigrams, camel_parts, normalise, runs_without_spaces
 
 Tokens = Callable[[str], list[tuple[str, str]]]
-"""The index's own view of a text: each token, and the letters it came from."""
+"""Returns the tokens of a text as the index has them, each with the letters it came from."""
 
-Rows = Callable[[str], int]
-"""How many chunks hold a token."""
+DocumentFrequency = Callable[[str], int]
+"""Returns how many chunks contain a token."""
 
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -20,54 +20,57 @@ _MARKS = (
 )
 _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
 _JOINTS = ("", "_", ".", "/", "-")
-"""Between two marks, what makes them one: ERR_NGX_502."""
+"""Two highlights with one of these between them become one: ERR_NGX_502."""
 
 _COMMON_SHARE = 0.25
-"""A word in more than this share of the chunks is not worth a mark, if a rarer one is there."""
+"""A word in more than this share of the chunks is not highlighted, if the query has a rarer one."""
 
 
 class Highlighter:
-    """Finds the words of one query in any text; excluded and too common ones are left out."""
+    """Finds the words of one query in any text, except excluded and too common words."""
 
-    def __init__(self, query: WordQuery, tokenize: Tokens, rows: Rows, total: int) -> None:
+    def __init__(
+        self, query: WordQuery, tokenize: Tokens, frequency: DocumentFrequency, total: int
+    ) -> None:
         words = [*_words((*query.any_of, *query.all_of))]
         texts = [word.text for word in words]
-        every = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
-        found = {token for text in every for token, _ in tokenize(text)}
-        rarest = min(filter(None, map(rows, found)), default=0)
-        telling = {token for token in found if rows(token) <= max(_COMMON_SHARE * total, rarest)}
-        starts = {token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]}
-        starts |= {token for token in telling if len(token) > 2 and not rows(token)}
+        with_parts = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
+        tokens = {token for text in with_parts for token, _ in tokenize(text)}
+        rarest = min(filter(None, map(frequency, tokens)), default=0)
+        most = max(_COMMON_SHARE * total, rarest)
+        rare = {token for token in tokens if frequency(token) <= most}
+        prefixes = {token for word in words if word.prefix for token, _ in tokenize(word.text)[-1:]}
+        prefixes |= {token for token in rare if len(token) > 2 and not frequency(token)}
         runs = [run for text in texts for run in runs_without_spaces(text)]
-        self._tokens = telling
-        self._prefixes = tuple(starts)
-        self._pairs = {pair for run in runs for pair in bigrams(run)}
-        self._initials = {token[:1] for token in (*telling, *starts)}
+        self._tokens = rare
+        self._prefixes = tuple(prefixes)
+        self._bigrams = {pair for run in runs for pair in bigrams(run)}
+        self._initials = {token[:1] for token in (*rare, *prefixes)}
         self._tokenize = tokenize
-        self._known: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._cache: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def spans(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Return the spans of `text` that match, in order and apart from each other."""
+        """Return the spans of `text` that match, in order and without overlaps."""
         spans: list[tuple[int, int]] = []
         for match in _WORD.finditer(text):
             word = match.group()
-            if word not in self._known:
-                self._known[word] = tuple(self._in_word(word))
-            for start, end in self._known[word]:
+            if word not in self._cache:
+                self._cache[word] = tuple(self._spans_in_word(word))
+            for start, end in self._cache[word]:
                 first, last = match.start() + start, match.start() + end
                 if spans and text[spans[-1][1] : first] in _JOINTS:
                     first = spans.pop()[0]
                 spans.append((first, last))
         return tuple(spans)
 
-    def _in_word(self, word: str) -> Iterator[tuple[int, int]]:
+    def _spans_in_word(self, word: str) -> Iterator[tuple[int, int]]:
         if word.isascii() and word[1:].islower() and word[0].lower() not in self._initials:
-            return  # a stem begins like its word: most need not be looked at
+            return  # a stem begins like its word, so that most words can be skipped
         if runs_without_spaces(word):
             for start in range(len(word)):
-                if word[start : start + 2] in self._pairs:
+                if word[start : start + 2] in self._bigrams:
                     yield start, min(start + 2, len(word))
-                elif word[start] in self._pairs:
+                elif word[start] in self._bigrams:
                     yield start, start + 1
             return
         if self._matches(word):

@@ -129,7 +129,7 @@ def find_hypothetical_answer(
     Answers are cached in `folder`, an agent's; `index` records models that fail. A `budget` is
     shared by several searches.
     """
-    from memwell.llm.base import LlmError
+    from memwell.errors import LlmError
     from memwell.llm.log import budget_of
 
     try:
@@ -158,7 +158,7 @@ def _ask_model(message: str, chat: Chat, folder: Path, index: Index) -> str:
 
 def _complete(message: str, chat: Chat, index: Index) -> str:
     """Ask a model that is not in its cooldown; a failure starts one, for every process."""
-    from memwell.llm.base import BudgetSpent, LlmError, LlmFailing, LlmRefused
+    from memwell.errors import BudgetSpent, LlmError, LlmFailing, LlmRefused
     from memwell.llm.prompts import hyde_prompt
 
     name, cooldown = f"{chat.name}:{chat.model} at {chat.address}", None

@@ -1,4 +1,4 @@
-"""What a search is asked for, from the settings and what a call says otherwise."""
+"""The options of a search: from the settings, and from the arguments that override them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memwell.search.fuse import FUSIONS, Fusion
 from memwell.search.pipeline import CONTEXTS, NO_CONTEXT, Options
 from memwell.search.retrieve import MODES
 
-MOST_HITS = 100_000
+MAX_HITS = 100_000
 
 
 def search_options(
@@ -28,9 +28,9 @@ def search_options(
     explain: bool = False,
     today: dt.date | None = None,
 ) -> Options:
-    """Return the options of a search, or say which value makes no sense.
+    """Return the options of a search; raise an error for an invalid value.
 
-    Where `today` is not known nothing ages.
+    Without `today` nothing decays.
     """
     options = Options(
         k=settings.k if k is None else k,
@@ -61,13 +61,15 @@ def search_options(
         context=context or NO_CONTEXT,
         explain=explain,
     )
-    if not 1 <= options.k <= MOST_HITS:
+    if not 1 <= options.k <= MAX_HITS:
         raise MemwellError(
-            f"k = {options.k} is no number of hits", f"Ask for at least 1, at most {MOST_HITS:,}"
+            f"k = {options.k} is not a valid number of hits",
+            f"Use a number from 1 to {MAX_HITS:,}",
         )
     if not 0 <= options.min_score <= 1:
         raise MemwellError(
-            f"min_score = {options.min_score} is not a relevance", "Use a number between 0 and 1"
+            f"min_score = {options.min_score} is not between 0 and 1",
+            "Use a number between 0 and 1",
         )
     _check_choice("mode", options.mode, MODES)
     _check_choice("fusion", options.fusion.method, FUSIONS)
@@ -78,4 +80,4 @@ def search_options(
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
-        raise MemwellError(f"{value!r} is no {what}", f"Use one of {', '.join(known)}")
+        raise MemwellError(f"{value!r} is not a {what}", f"Use one of {', '.join(known)}")

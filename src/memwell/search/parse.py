@@ -1,13 +1,13 @@
-"""From what a person types to a query. Any text whatever is a valid query.
+"""The text that a person types becomes a query. Every text is a valid query.
 
     query  := clause*                 plain words rank, none of them is required
     clause := all (OR all)*           `a OR b`
     all    := one ((AND | NOT) one)*  `a AND b`, `a NOT b`: must match
     one    := -one | "a phrase" | word* | word | ( query )
 
-Filters stand anywhere: path:glob  tag:x  after:2026-01-01  before:2026-02, and -path: -tag:.
-Operators are upper case; parentheses group only in a query that has operators. What makes no
-sense as syntax is taken as words.
+Filters may stand anywhere: path:glob  tag:x  after:2026-01-01  before:2026-02, and -path: -tag:.
+Operators are in upper case. Parentheses group only in a query that has operators. Text that is not
+valid syntax is searched as words.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _TOKEN = re.compile(
     re.X,
 )
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
-_DEEPEST = 20
-_LONGEST = 100_000
-"""Characters of a query that are read; a pasted file is a query too."""
+_MAX_DEPTH = 20
+_MAX_CHARACTERS = 100_000
+"""The rest of a longer query is ignored: people paste whole files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A query, and what the user should know about how it was read."""
+    """A query, and notices to the user about how it was parsed."""
 
     query: WordQuery
     text: str = ""
-    """What is asked, without filters, operators and what must not match."""
+    """The words of the query, without filters, operators and excluded words."""
     notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Not:
-    """A part that must not match, while parsing."""
+    """A part that must not match; it exists only while parsing."""
 
     part: Node
 
@@ -61,26 +61,26 @@ class _Token:
 
 
 def parse(text: str) -> Parsed:
-    """Read a query."""
-    readable = text[:_LONGEST].replace("\0", " ").encode("utf-8", "replace").decode()
-    filters, tokens, notices = _split(readable)
+    """Parse the text of a query."""
+    readable = text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
+    filters, tokens, notices = _tokenize(readable)
     boolean = any(token.kind == "operator" for token in tokens)
     if not boolean:
         tokens = [token for token in tokens if token.kind != "paren"]
-    clauses = _Parser(tokens).clauses()
-    query = _sort_clauses(clauses, filters)
+    clauses = _Parser(tokens).parse_clauses()
+    query = _to_query(clauses, filters)
     if not query.has_words and query.none_of and not filters.selects_content:
-        # Nothing but exclusions ranks nothing: they were meant as words.
+        # A query of exclusions alone ranks nothing: the user meant them as words.
         words = [token for token in tokens if token.kind in ("word", "phrase")]
         query = WordQuery(any_of=tuple(Word(token.text) for token in words), filters=filters)
-    return Parsed(query, _parse_query(tokens), tuple(notices))
+    return Parsed(query, _plain_text(tokens), tuple(notices))
 
 
 def without_quotes(parsed: Parsed) -> Parsed | None:
-    """Return the query with quoted phrases as plain words; None if that says nothing more.
+    """Return the query with its quoted phrases as plain words; None if it has no phrase.
 
-    For a question in which a title is quoted, and the notes hold it otherwise. A phrase that
-    stands alone is meant as it is.
+    For a question that quotes a title which the notes write in another way. None also for a
+    query that is only a phrase: its user wants exactly these words.
     """
     query = parsed.query
     phrases = [node for node in query.all_of if isinstance(node, Phrase)]
@@ -89,7 +89,7 @@ def without_quotes(parsed: Parsed) -> Parsed | None:
     words = tuple(Word(word) for phrase in phrases for word in phrase.text.split())
     rest = tuple(node for node in query.all_of if not isinstance(node, Phrase))
     quoted = ", ".join(f'"{phrase.text}"' for phrase in phrases)
-    notice = f"No passage holds {quoted} word for word; searched for the words"
+    notice = f"No passage contains {quoted} word for word; searched for the single words"
     return replace(
         parsed,
         query=replace(query, any_of=(*query.any_of, *words), all_of=rest),
@@ -97,23 +97,24 @@ def without_quotes(parsed: Parsed) -> Parsed | None:
     )
 
 
-def _parse_query(tokens: list[_Token]) -> str:
-    before = [_Token("", ""), *tokens]
-    wanted = (
+def _plain_text(tokens: list[_Token]) -> str:
+    """Return the words to search for, without operators and excluded words."""
+    previous = [_Token("", ""), *tokens]
+    words = (
         token.text
-        for last, token in zip(before, tokens, strict=False)
+        for last, token in zip(previous, tokens, strict=False)
         if token.kind in ("word", "phrase") and not token.minus and last.text != "NOT"
     )
-    return " ".join(wanted).strip()
+    return " ".join(words).strip()
 
 
-def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
+def _tokenize(text: str) -> tuple[Filters, list[_Token], list[str]]:
     filters, tokens, notices = Filters(), [], []
     for match in _TOKEN.finditer(text):
         minus = match["minus"] is not None
         if match["filter"]:
             value = match["quoted_value"] if match["value"] is None else match["value"]
-            updated = _take_filters(filters, match["filter"], value, minus)
+            updated = _add_filter(filters, match["filter"], value, minus)
             if updated is None:
                 notices.append(
                     f"{match['filter']}:{value} is not a date like 2026-01-31; searched as words"
@@ -131,8 +132,8 @@ def _split(text: str) -> tuple[Filters, list[_Token], list[str]]:
     return filters, tokens, notices
 
 
-def _take_filters(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
-    """Return the filters with one more, or None if its value makes no sense."""
+def _add_filter(filters: Filters, name: str, value: str, minus: bool) -> Filters | None:
+    """Return the filters with one more, or None if its value is not a date."""
     match name, minus:
         case "path", False:
             return replace(filters, paths=(*filters.paths, value))
@@ -142,14 +143,14 @@ def _take_filters(filters: Filters, name: str, value: str, minus: bool) -> Filte
             return replace(filters, tags=(*filters.tags, value.lstrip("#")))
         case "tag", True:
             return replace(filters, not_tags=(*filters.not_tags, value.lstrip("#")))
-    date = _date(value)
+    date = _parse_date(value)
     if date is None:
         return None
     return replace(filters, after=date) if name == "after" else replace(filters, before=date)
 
 
-def _date(value: str) -> str | None:
-    """Read 2026, 2026-01 or 2026-01-31 as the first day it can mean."""
+def _parse_date(value: str) -> str | None:
+    """Return the first day of 2026, 2026-01 or 2026-01-31; None if it is not a date."""
     parts = value.split("-")
     if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > 3:
         return None
@@ -160,40 +161,40 @@ def _date(value: str) -> str | None:
 
 
 class _Parser:
-    """Recursive descent over the tokens; what does not fit is skipped, nothing is refused."""
+    """A recursive descent parser that skips tokens which do not fit, and never fails."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens = tokens
         self.position = 0
         self.depth = 0
 
-    def clauses(self) -> list[Node | _Not]:
-        found: list[Node | _Not] = []
+    def parse_clauses(self) -> list[Node | _Not]:
+        clauses: list[Node | _Not] = []
         while (token := self._peek()) and not (
             self.depth and token.text == ")" and token.kind == "paren"
         ):
-            clause = self._either()
+            clause = self._parse_or()
             if clause is not None:
-                found.append(clause)
-        return found
+                clauses.append(clause)
+        return clauses
 
-    def _either(self) -> Node | _Not | None:
-        parts = [self._all()]
+    def _parse_or(self) -> Node | _Not | None:
+        parts = [self._parse_and()]
         while self._accept("OR"):
-            parts.append(self._all())
+            parts.append(self._parse_and())
         wanted = [part for part in parts if part is not None]
         if len(wanted) < 2:
             return wanted[0] if wanted else None
         return Or(tuple(part for part in wanted if not isinstance(part, _Not)))
 
-    def _all(self) -> Node | _Not | None:
-        first = self._one()
+    def _parse_and(self) -> Node | _Not | None:
+        first = self._parse_one()
         parts, joined = [first], False
         while True:
             if self._accept("AND"):
-                parts.append(self._one())
+                parts.append(self._parse_one())
             elif first is not None and self._accept("NOT"):
-                negated = self._one()
+                negated = self._parse_one()
                 parts.append(
                     _Not(negated)
                     if negated is not None and not isinstance(negated, _Not)
@@ -210,23 +211,25 @@ class _Parser:
             return _Not(Or(without)) if without else None
         return And(wanted, without)
 
-    def _one(self) -> Node | _Not | None:
+    def _parse_one(self) -> Node | _Not | None:
         token = self._next()
         if token is None:
             return None
         if token.kind == "operator":
             if token.text != "NOT":
                 return None
-            part = self._one()
+            part = self._parse_one()
             return _Not(part) if part is not None and not isinstance(part, _Not) else part
-        node = self._group() if token.text == "(" and token.kind == "paren" else _leaf(token)
+        node = (
+            self._parse_group() if token.text == "(" and token.kind == "paren" else _to_node(token)
+        )
         return _Not(node) if token.minus and node is not None else node
 
-    def _group(self) -> Node | None:
-        if self.depth >= _DEEPEST:
+    def _parse_group(self) -> Node | None:
+        if self.depth >= _MAX_DEPTH:
             return None
         self.depth += 1
-        inside = self.clauses()
+        inside = self.parse_clauses()
         self.depth -= 1
         self._next()  # the closing parenthesis, or the end
         wanted = tuple(part for part in inside if not isinstance(part, _Not))
@@ -252,7 +255,7 @@ class _Parser:
         return False
 
 
-def _leaf(token: _Token) -> Node | None:
+def _to_node(token: _Token) -> Node | None:
     if token.kind == "phrase":
         return Phrase(token.text) if token.text.strip() else None
     if token.kind != "word":
@@ -262,8 +265,8 @@ def _leaf(token: _Token) -> Node | None:
     return Word(token.text)
 
 
-def _sort_clauses(clauses: list[Node | _Not], filters: Filters) -> WordQuery:
-    """Words and alternatives rank; phrases and conjunctions must match; the rest must not."""
+def _to_query(clauses: list[Node | _Not], filters: Filters) -> WordQuery:
+    """Return the query: words and OR rank, phrases and AND must match, negations must not."""
     any_of: list[Node] = []
     all_of: list[Node] = []
     none_of: list[Node] = []

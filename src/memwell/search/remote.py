@@ -1,7 +1,8 @@
-"""A store on another machine, asked along with the index: whatever speaks OpenAI's vector stores.
+"""Search in a vector store on another machine, through OpenAI's protocol for vector stores.
 
-Opt-in: it is asked only where ``remote.base_url`` and ``remote.vector_store`` name it, and is sent
-the query, nothing else. Where it is slow or fails the index answers alone.
+It is opt-in: memwell asks the store only if ``remote.base_url`` and ``remote.vector_store`` name
+it, and sends it the query and nothing else. If the store is slow or fails, the results come from
+the index alone.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from concurrent.futures import Future
 from typing import Any
 from urllib.parse import quote
 
-from memwell.config.providers import OPENAI_URL, RemoteSettings
-from memwell.embed.base import EmbeddingError
+from memwell.config.providers import RemoteSettings
+from memwell.errors import EmbeddingError
 from memwell.model import Hit, Leg
 from memwell.net.client import JsonClient
 from memwell.net.responses import SettingNames
+from memwell.net.vendors import OPENAI
 from memwell.search.remote_merge import REMOTE, RemoteResult
 
-_SECTION = SettingNames("remote", "MEMWELL_REMOTE_KEY")
-_MOST_HITS = 50
-"""What the protocol lets one ask for."""
-_MOST_BYTES = 16 * 1024 * 1024
+_SETTINGS = SettingNames("remote", "MEMWELL_REMOTE_KEY")
+_MAX_HITS = 50
+"""The protocol's own limit."""
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 def remote_store(settings: RemoteSettings) -> RemoteStore | None:
-    """Return the store that the settings name, if they do."""
+    """Return the store that the settings name, or None."""
     if not (settings.base_url and settings.vector_store):
         return None
     return RemoteStore(settings.base_url, settings.vector_store, settings.key, settings.timeout)
@@ -38,44 +40,36 @@ class RemoteStore:
     def __init__(self, base_url: str, store: str, key: str, timeout: float) -> None:
         self._path = f"/vector_stores/{quote(store, safe='')}/search"
         self._store = store
-        self._service = JsonClient(
-            base_url,
-            key,
-            vendor=OPENAI_URL,
-            header="Authorization",
-            scheme="Bearer ",
-            settings=_SECTION,
-            timeout=timeout,
-            most_bytes=_MOST_BYTES,
+        self._client = JsonClient(
+            base_url, key, OPENAI, _SETTINGS, timeout=timeout, max_bytes=_MAX_BYTES
         )
 
     def begin(self, text: str, limit: int) -> Callable[[], RemoteResult]:
-        """Begin to ask; what is returned waits for the answer, and never fails."""
-        answer: Future[RemoteResult] = Future()
-        ask = threading.Thread(
-            target=lambda: answer.set_result(self._request(text, limit)), daemon=True
-        )
-        ask.start()
-        return answer.result
+        """Begin to search; return a function that waits for the result and never raises."""
+        result: Future[RemoteResult] = Future()
+        threading.Thread(
+            target=lambda: result.set_result(self._search(text, limit)), daemon=True
+        ).start()
+        return result.result
 
-    def _request(self, text: str, limit: int) -> RemoteResult:
-        body = {"query": text, "max_num_results": min(limit, _MOST_HITS)}
+    def _search(self, text: str, limit: int) -> RemoteResult:
+        body = {"query": text, "max_num_results": min(limit, _MAX_HITS)}
         try:
-            page = self._service.post(self._path, body)
+            page = self._client.post(self._path, body)
         except EmbeddingError as error:
             return (), Leg(REMOTE, False, error.what)
         try:
-            hits = [self._hit(found) for found in page["data"]]
+            hits = [self._hit(result) for result in page["data"]]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return (), Leg(REMOTE, False, "the answer is no page of search results")
+            return (), Leg(REMOTE, False, "the answer is not a page of search results")
         return sorted(hits, key=lambda hit: -hit.relevance), Leg(REMOTE, True, detail=self._where)
 
     @property
     def _where(self) -> str:
-        return f"{self._service.server.host} {self._store}"
+        return f"{self._client.endpoint.host} {self._store}"
 
-    def _hit(self, found: dict[str, Any]) -> Hit:
-        text = "\n".join(str(part["text"]) for part in found["content"])
-        score = min(1.0, max(0.0, float(found["score"])))
+    def _hit(self, result: dict[str, Any]) -> Hit:
+        text = "\n".join(str(part["text"]) for part in result["content"])
+        score = min(1.0, max(0.0, float(result["score"])))
         lines = text.count("\n") + 1
-        return Hit(str(found["filename"]), self._where, 1, lines, score, score, text)
+        return Hit(str(result["filename"]), self._where, 1, lines, score, score, text)

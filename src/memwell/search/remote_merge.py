@@ -1,8 +1,8 @@
-"""Passages from another store, placed among those of the index. A pure function.
+"""Hits of a remote store, interleaved with the candidates of the index. A pure function.
 
-No leg of ours knows such a passage, and the other store knows none of ours, so there is nothing
-to add up. What both have is their relevance, the scale that means the same everywhere: each
-passage comes before the first of ours that is less relevant, and neither order is changed.
+The legs cannot score a remote hit, and the remote store cannot score a chunk of the index, so there
+are no scores to fuse. Both have a relevance, and its scale is the same everywhere: each remote hit
+comes before the first candidate that is less relevant. Neither order changes.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ from memwell.search.retrieve import Candidate
 REMOTE = "remote"
 
 RemoteResult = tuple[Sequence[Hit], Leg | None]
-"""Passages, best first, and how asking went; no leg where nobody was asked."""
+"""Hits, best first, and the state of the remote search; None if there is no remote store."""
 RemoteSearch = Callable[[str, int], Callable[[], RemoteResult]]
-"""Begins to ask for the best so many passages for a text; what it returns waits for them."""
+"""Starts a search for a text and a number of hits; returns a function that waits for them."""
 
 
 def no_remote(text: str, limit: int) -> Callable[[], RemoteResult]:
-    """An `Elsewhere` for a memory that knows no other store."""
+    """A `RemoteSearch` for a memory without a remote store."""
     return lambda: ((), None)
 
 
-def candidates(hits: Sequence[Hit]) -> list[Candidate]:
-    """Return what was found elsewhere as candidates; no chunk has their ids."""
+def to_candidates(hits: Sequence[Hit]) -> list[Candidate]:
+    """Return remote hits as candidates; their ids are negative, so no chunk has them."""
     return [
-        Candidate(-rank, hit.relevance, hit.relevance, hit=hit, own_parts=(_part(rank, hit),))
+        Candidate(
+            -rank, hit.relevance, hit.relevance, hit=hit, remote_parts=(_leg_score(rank, hit),)
+        )
         for rank, hit in enumerate(hits, 1)
     ]
 
 
-def _part(rank: int, hit: Hit) -> LegScore:
+def _leg_score(rank: int, hit: Hit) -> LegScore:
     return LegScore(REMOTE, rank, hit.relevance, hit.relevance, 1.0, hit.relevance)
 
 
-def interleave(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> list[Candidate]:
-    """Return both in one order."""
-    merged, waiting = [], [*theirs]
-    for own in ours:
-        while waiting and waiting[0].relevance > own.relevance:
+def interleave(local: Sequence[Candidate], remote: Sequence[Candidate]) -> list[Candidate]:
+    """Return both lists in one order."""
+    merged, waiting = [], [*remote]
+    for candidate in local:
+        while waiting and waiting[0].relevance > candidate.relevance:
             merged.append(waiting.pop(0))
-        merged.append(own)
+        merged.append(candidate)
     return [*merged, *waiting]

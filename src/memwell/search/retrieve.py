@@ -1,7 +1,8 @@
-"""What the legs say of one query: the words by BM25, the meaning by the cosine in one space.
+"""The candidates for one query: keyword search scores by BM25, vector search by the cosine.
 
-Each leg brings its best chunks. Of a chunk that only one of them brought, the other is asked too,
-and short chunks borrow from those beside them. The query is embedded while its words are looked up.
+Each leg returns its best chunks. If only one leg found a chunk, the other leg scores it, too. A
+short chunk gets part of the BM25 of the chunks beside it. The query is embedded while keyword
+search runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Hit, Leg, LegScore
 from memwell.search.calibrate import relevance
 from memwell.search.decay import UNDECAYED, Decayed
@@ -17,7 +19,6 @@ from memwell.search.fuse import MEANING, POOL, USUAL_STANDING, WORDS, Evidence, 
 from memwell.search.parse import Parsed
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Match, Neighbours
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Array, Space
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
 NEIGHBOUR_CREDIT = 0.3
-"""Of the best BM25 beside it, what a short chunk is credited with."""
-SHORT, LONG = 300, 600
-"""Characters, on average of a chunk and those beside it: up to the one a chunk borrows in full,
-from the other on nothing. A turn of a conversation hardly makes sense alone, a section does."""
+"""The share of its best neighbour's BM25 that a short chunk gets."""
+NEIGHBOUR_SHORT, NEIGHBOUR_LONG = 300, 600
+"""Characters, the mean of a chunk and its neighbours: up to the first a chunk gets its full credit,
+from the second on none. A turn of a conversation hardly makes sense alone, a section does."""
 _UNMEASURED = (0.05, 0.08)
-"""What most models give to a question and an unrelated passage, until a space's is measured."""
+"""Mean and deviation of the cosine of a question and an unrelated passage, for a space where they
+are not measured yet: most models are near these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +44,45 @@ class EmbeddedQuery:
 
 
 QueryEmbedding = tuple[EmbeddedQuery | None, Leg | None]
-"""A query as a vector, and how that went; no leg where there is nothing to say."""
+"""A query as a vector, and the state of vector search; None if it was not asked."""
 EmbedQuery = Callable[[str, Reader], Callable[[], QueryEmbedding]]
-"""Begins to embed a query; what it returns waits for the answer."""
+"""Starts to embed a query and returns a function that waits for the vector."""
 
 
 def no_vectors(text: str, reader: Reader) -> Callable[[], QueryEmbedding]:
-    """An `Ask` for a memory without vectors."""
+    """An `EmbedQuery` for a memory without vectors."""
     return lambda: (None, None)
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A chunk that may become a hit, and what is known of it."""
+    """A chunk that may become a hit, and its scores."""
 
     chunk_id: int
     relevance: float
     fused: float = 0.0
-    """The sum of what the legs contribute."""
+    """The sum of the legs' contributions."""
     cosine_z: float | None = None
     word_coverage: float | None = None
     decay: Decayed = UNDECAYED
     legs: Fused | None = None
-    """What it came about from; None where only filters ask."""
+    """The fusion that it came from; None if the query has only filters, or for a remote hit."""
     overflow_rank: int = 0
-    """Its rank, where it is only there because many hits were asked for."""
+    """Its best rank, if it is a candidate only because the caller asked for many hits; else 0."""
     hit: Hit | None = None
-    """What is shown, where it is from another store."""
-    own_parts: tuple[LegScore, ...] = ()
+    """The hit itself, if it is from a remote store."""
+    remote_parts: tuple[LegScore, ...] = ()
 
     @property
     def parts(self) -> tuple[LegScore, ...]:
-        """What each leg contributes."""
-        return self.legs[self.chunk_id] if self.legs else self.own_parts
+        """The contribution of each leg."""
+        return self.legs[self.chunk_id] if self.legs else self.remote_parts
 
     @property
     def value(self) -> float:
-        """What it is sorted by: what time leaves of what speaks for it."""
-        if self.legs is None or self.legs.one_leg:
-            return self.score  # what one leg says alone is on the scale that is shown
+        """The number that candidates are sorted by: the fused score after decay."""
+        if self.legs is None or self.legs.has_one_leg:
+            return self.score  # one leg's order is the order of its relevance
         return self.fused * self.decay.factor if self.fused > 0 else self.fused
 
     @property
@@ -90,16 +92,16 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """What it shows."""
+        """The score that a hit shows: relevance after decay."""
         return self.relevance * self.decay.factor
 
     def was_found_by(self, leg: str) -> bool:
-        """Whether a leg brought it."""
+        """Whether a leg found it."""
         return any(part.leg == leg and part.rank for part in self.parts)
 
 
 class Retrieval:
-    """What the legs say of one query, of about `limit` chunks each."""
+    """One query, searched by each leg for about `limit` chunks."""
 
     def __init__(self, parsed: Parsed, reader: Reader, limit: int) -> None:
         self.parsed = parsed
@@ -107,35 +109,43 @@ class Retrieval:
         self.limit = limit
         self.legs: list[Leg] = []
         self.evidence: list[Evidence] = []
-        self.asked: EmbeddedQuery | None = None
+        self.embedded_query: EmbeddedQuery | None = None
         self.ideal = 0.0
 
-    def run(self, mode: str, ask: EmbedQuery) -> None:
-        """Ask the legs that a mode names."""
-        answer = ask(self.parsed.text, self.reader) if mode != WORDS else None
+    def run(self, mode: str, embed_query: EmbedQuery) -> None:
+        """Run the legs of a mode."""
+        embedding = embed_query(self.parsed.text, self.reader) if mode != WORDS else None
         if mode != MEANING:
             self._search_keywords()
-        if answer:
-            self._search_vectors(*answer())
+        if embedding:
+            self._search_vectors(*embedding())
 
-    def candidates(self, found: Fused) -> list[Candidate]:
-        """Bring what the legs say of each chunk to scales that mean the same everywhere."""
-        words, meaning = (self._scores(leg) for leg in (WORDS, MEANING))
-        mean, deviation = _unrelated(self.asked.space) if self.asked else (0.0, 1.0)
-        ideal = self.ideal
-        late = found.late() if self.limit > POOL else {}
-        made = []
-        for chunk, score in found.scores.items():
-            cosine, bm25 = meaning.get(chunk), words.get(chunk)
-            above = None if cosine is None else (cosine - mean) / deviation
-            covered = None if bm25 is None else bm25 / ideal if ideal else 1.0
-            likely = relevance(above, covered)
-            behind = late.get(chunk, 0)
-            made.append(Candidate(chunk, likely, score, above, covered, UNDECAYED, found, behind))
-        return made
+    def candidates(self, fused: Fused) -> list[Candidate]:
+        """Return a candidate for each chunk, with its scores on scales that all queries share."""
+        bm25_scores, cosines = (self._scores(leg) for leg in (WORDS, MEANING))
+        query = self.embedded_query
+        mean, deviation = _unrelated(query.space) if query else (0.0, 1.0)
+        overflow = fused.overflow_ranks() if self.limit > POOL else {}
+        result = []
+        for chunk, score in fused.scores.items():
+            cosine, bm25 = cosines.get(chunk), bm25_scores.get(chunk)
+            z = None if cosine is None else (cosine - mean) / deviation
+            coverage = None if bm25 is None else self._coverage(bm25)
+            result.append(
+                Candidate(
+                    chunk,
+                    relevance(z, coverage),
+                    score,
+                    z,
+                    coverage,
+                    legs=fused,
+                    overflow_rank=overflow.get(chunk, 0),
+                )
+            )
+        return result
 
     def _scores(self, leg: str) -> Mapping[int, float]:
-        return next((said.scores for said in self.evidence if said.leg == leg), {})
+        return next((evidence.scores for evidence in self.evidence if evidence.leg == leg), {})
 
     def _coverage(self, score: float) -> float:
         return score / self.ideal if self.ideal else 1.0
@@ -155,51 +165,63 @@ class Retrieval:
             coverage = self._coverage(max(scores.values()))
             self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
 
-    def _search_vectors(self, asked: EmbeddedQuery | None, leg: Leg | None) -> None:
+    def _search_vectors(self, query: EmbeddedQuery | None, leg: Leg | None) -> None:
         self.legs += [leg] if leg else []
-        if asked is None:
+        if query is None:
             return
-        found = {match.chunk_id: match.score for match in self._nearest(asked)}
+        found = {match.chunk_id: match.score for match in self._nearest(query)}
         if self.reader.vectors.problem:
             self.legs[-1] = Leg(MEANING, False, self.reader.vectors.problem)
         if not found:
             return
         scores = {**found}
         if self.evidence:
-            scores |= self._score_each_others_finds(asked, found)
-        standing = _above_typical(asked.space, max(scores.values()))
-        self.evidence.append(Evidence(MEANING, scores, [*found], best_cosine_z=standing))
-        self.asked = asked
+            scores |= self._score_each_others_finds(query, found)
+        best_z = _above_typical(query.space, max(scores.values()))
+        self.evidence.append(Evidence(MEANING, scores, [*found], best_cosine_z=best_z))
+        self.embedded_query = query
 
-    def _nearest(self, asked: EmbeddedQuery) -> list[Match]:
-        """Ask a space; with a broken keyword index, without what must or must not match."""
-        arguments = (asked.space, asked.vector, self.parsed.query, self.limit)
+    def _nearest(self, query: EmbeddedQuery) -> list[Match]:
+        """Search the vectors; with a broken keyword index, ignore required and excluded words."""
+        arguments = (query.space, query.vector, self.parsed.query, self.limit)
         try:
             return self.reader.vectors.nearest(*arguments)
         except KeywordSearchUnavailable:
             return self.reader.vectors.nearest(*arguments, words=False)
 
     def _score_each_others_finds(
-        self, asked: EmbeddedQuery, mine: Mapping[int, float]
+        self, query: EmbeddedQuery, cosines: Mapping[int, float]
     ) -> dict[int, float]:
-        """Return the cosines of chunks that only the words found, and tell the words of mine."""
-        (words,) = self.evidence
-        unknown = [chunk for chunk in mine if chunk not in words.scores]
-        beside = self.reader.chunks.neighbours([*words.scores, *unknown], LONG)
-        asked_for = {*unknown, *(other for group in beside.values() for other in group.chunks)}
-        more = self._word_scores([chunk for chunk in asked_for if chunk not in words.scores])
-        known = {**more, **words.scores}
+        """Return the cosines of chunks that only keyword search found.
+
+        Also add to the keyword evidence the BM25 of chunks that only vector search found, and
+        the credit that each chunk gets for its neighbours.
+        """
+        (keywords,) = self.evidence
+        without_bm25 = [chunk for chunk in cosines if chunk not in keywords.scores]
+        neighbours = self.reader.chunks.neighbours(
+            [*keywords.scores, *without_bm25], NEIGHBOUR_LONG
+        )
+        beside = {other for group in neighbours.values() for other in group.chunks}
+        to_score = {*without_bm25, *beside}
+        more = self._word_scores([chunk for chunk in to_score if chunk not in keywords.scores])
+        known = {**more, **keywords.scores}
         self.evidence = [
             replace(
-                words,
-                scores={**{chunk: known.get(chunk, 0.0) for chunk in unknown}, **words.scores},
+                keywords,
+                scores={
+                    **{chunk: known.get(chunk, 0.0) for chunk in without_bm25},
+                    **keywords.scores,
+                },
                 neighbour_credit={
-                    chunk: _neighbour_credit(group, known) for chunk, group in beside.items()
+                    chunk: _neighbour_credit(group, known) for chunk, group in neighbours.items()
                 },
             )
         ]
-        unseen = [chunk for chunk in words.scores if chunk not in mine]
-        return self.reader.vectors.cosines(asked.space, asked.vector, unseen) if unseen else {}
+        without_cosine = [chunk for chunk in keywords.scores if chunk not in cosines]
+        if not without_cosine:
+            return {}
+        return self.reader.vectors.cosines(query.space, query.vector, without_cosine)
 
     def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
         try:
@@ -209,23 +231,21 @@ class Retrieval:
 
 
 def _neighbour_credit(group: Neighbours, scores: Mapping[int, float]) -> float:
-    """Return what a chunk is credited with for those beside it: all of it, if they are short."""
-    share = min(1.0, max(0.0, (LONG - group.length) / (LONG - SHORT)))
-    return (
-        NEIGHBOUR_CREDIT
-        * share
-        * max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
-    )
+    """Return the score that a chunk gets for its neighbours: less, the longer they are."""
+    range_of_lengths = NEIGHBOUR_LONG - NEIGHBOUR_SHORT
+    share = min(1.0, max(0.0, (NEIGHBOUR_LONG - group.length) / range_of_lengths))
+    best = max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
+    return NEIGHBOUR_CREDIT * share * best
 
 
 def _above_typical(space: Space, cosine: float) -> float:
-    """Return by how many deviations a cosine lies above that of two passages of the space."""
+    """Return how many deviations a cosine lies above the cosine of two passages of the space."""
     if space.random_mean is None or not space.random_deviation:
         return USUAL_STANDING if cosine > 0.5 else 0.0
     return (cosine - space.random_mean) / space.random_deviation
 
 
 def _unrelated(space: Space) -> tuple[float, float]:
-    """Return mean and deviation of the cosine of a question and a stranger."""
+    """Return mean and deviation of the cosine of a question and an unrelated passage."""
     mean, deviation = space.unrelated_mean, space.unrelated_deviation
     return (mean, deviation) if mean is not None and deviation else _UNMEASURED

@@ -1,4 +1,4 @@
-"""The few lines of a passage that show why it was found."""
+"""The few lines of a passage that match the query best."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLANK_LINES = 1
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line to show, and the spans of it that match."""
+    """A line to show, and the spans of it to highlight."""
 
     number: int
     text: str
@@ -24,43 +24,44 @@ def snippet(
     text: str, marks: Sequence[tuple[int, int]], first_line: int, lines: int = 3, width: int = 200
 ) -> list[Line]:
     """Return the window of `lines` lines with the most different marked words, cut to `width`."""
-    split = _lines(text, marks, first_line)
-    written = [line for line in split if line.text.strip()]
-    if not written:
+    split = _split_lines(text, marks, first_line)
+    not_blank = [line for line in split if line.text.strip()]
+    if not not_blank:
         return []
     best = max(
-        range(len(written)), key=lambda start: (_words(written[start : start + lines]), -start)
+        range(len(not_blank)),
+        key=lambda start: (_count_marked_words(not_blank[start : start + lines]), -start),
     )
-    return [_cut(line, width) for line in written[best : best + lines]]
+    return [_shorten(line, width) for line in not_blank[best : best + lines]]
 
 
-def joined(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Put together hits that touch in one section, in the order of their lines.
+def group_adjacent(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Group hits that are adjacent in one section, each group in the order of its lines.
 
-    A group stands where its best hit stood.
+    A group takes the place of its best hit.
     """
     groups: list[list[Hit]] = []
     for hit in hits:
-        near = next(
-            (group for group in groups if any(_touches(hit, other) for other in group)), None
+        adjacent = next(
+            (group for group in groups if any(_are_adjacent(hit, other) for other in group)), None
         )
-        if near is None:
+        if adjacent is None:
             groups.append([hit])
         else:
-            near.append(hit)
-            near.sort(key=lambda one: one.start_line)
+            adjacent.append(hit)
+            adjacent.sort(key=lambda member: member.start_line)
     return groups
 
 
-def _touches(one: Hit, other: Hit) -> bool:
-    """Whether two hits of one section overlap or follow one another, but for blank lines."""
+def _are_adjacent(one: Hit, other: Hit) -> bool:
+    """Whether two hits of one section overlap, or only blank lines lie between them."""
     same = (one.workspace, one.path, one.heading) == (other.workspace, other.path, other.heading)
     gap = max(one.start_line, other.start_line) - min(one.end_line, other.end_line)
     return same and gap <= _BLANK_LINES + 1
 
 
-def _lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -> list[Line]:
-    """Split a passage into numbered lines, each with its own marks."""
+def _split_lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -> list[Line]:
+    """Split a passage into numbered lines, each with its marks."""
     lead = text[: len(text) - len(text.lstrip())].count("\n")
     found, offset = [], 0
     for number, line in enumerate(text.split("\n"), first_line - lead):
@@ -74,11 +75,11 @@ def _lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -> list
     return found
 
 
-def _words(lines: Sequence[Line]) -> int:
+def _count_marked_words(lines: Sequence[Line]) -> int:
     return len({line.text[start:end].casefold() for line in lines for start, end in line.marks})
 
 
-def _cut(line: Line, width: int) -> Line:
+def _shorten(line: Line, width: int) -> Line:
     """Shorten a long line to the part around its first mark."""
     text = line.text.rstrip()
     if len(text) <= width:

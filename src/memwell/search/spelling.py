@@ -1,23 +1,23 @@
-"""Did you mean: words of the vocabulary that are nearly what was typed."""
+"""Spelling suggestions: words of the vocabulary that are similar to a typed word."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 Vocabulary = Callable[[int, int], Iterable[tuple[str, int]]]
-"""Tokens whose length lies between two numbers, each with how many chunks hold it."""
+"""Returns the tokens with a length between two numbers, each with its document frequency."""
 
 
 def find_nearest(word: str, vocabulary: Vocabulary, most: int = 3) -> list[str]:
-    """Return the tokens fewest edits away from `word`, the commonest first among equals."""
+    """Return the tokens with the fewest edits from `word`; ties by frequency."""
     allowed = 1 if len(word) < 5 else 2
     letters = set(word)
     found = []
-    for token, rows in vocabulary(len(word) - allowed, len(word) + allowed):
+    for token, frequency in vocabulary(len(word) - allowed, len(word) + allowed):
         if len(letters.symmetric_difference(token)) <= 2 * allowed:
             edits = distance(word, token, allowed)
             if 0 < edits <= allowed:
-                found.append((edits, -rows, token))
+                found.append((edits, -frequency, token))
     return [token for _, _, token in sorted(found)[:most]]
 
 

@@ -1,13 +1,13 @@
-"""The time that a query speaks of: "in September 2025", "last week", "before the move".
+"""The period that a query names: "in September 2025", "last week", "before the move".
 
     span     := on 2025-09-15 | September 2025 | 15 September | in May | in 2025
               | today | yesterday | this or last or past week, month, year | last Tuesday
               | 3 days, weeks, months, years ago | the last 10 days
     period   := span | before, until span | after, since span | between span and span
-    event    := before, after, since and something that has no date of its own
+    event    := before, after or since, and a thing whose date the notes may give
 
-A month or day without its year is the latest that is not yet to come. What depends on today is
-read only where today is known. English; ISO dates everywhere.
+A month or day without a year is the latest one that is not in the future. Expressions that depend
+on today are ignored if today is not known. The words are English; ISO dates always work.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ _EVENT_ENDS = re.compile(r"[?.!,;:]|\band\b")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from `start` until before `end`; None is without limit."""
+    """Days from `start` up to `end` (exclusive); None is unlimited."""
 
     start: dt.date | None
     end: dt.date | None
     certain: bool = True
-    """Whether the query gives the date itself."""
+    """Whether the date is in the query; otherwise it was looked up in the notes."""
 
-    def holds(self, day: dt.date) -> bool:
-        """Whether a day is in it."""
+    def contains(self, day: dt.date) -> bool:
+        """Whether a day is in the period."""
         return (self.start is None or self.start <= day) and (self.end is None or day < self.end)
 
     def __str__(self) -> str:
@@ -77,21 +77,21 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Before or after something that the notes may give the date of."""
+    """Before or after something whose date the notes may give."""
 
     relation: str
-    what: str
+    description: str
 
     def period(self, day: dt.date) -> Period:
-        """Return the days that are meant, given when it was."""
+        """Return the period before or after the day of the event."""
         if self.relation == "before":
             return Period(None, day, certain=False)
         return Period(day, None, certain=False)
 
 
 def find_period(text: str, today: dt.date | None) -> Period | Event | None:
-    """Return the time that a query speaks of, if it speaks of any."""
-    spans = [(match, span) for match in _SPAN.finditer(text) if (span := _find_span(match, today))]
+    """Return the period or the event that a query names, if it names one."""
+    spans = [(match, span) for match in _SPAN.finditer(text) if (span := _to_period(match, today))]
     if not spans:
         return _find_event(text)
     match, first = spans[0]
@@ -110,25 +110,25 @@ def find_period(text: str, today: dt.date | None) -> Period | Event | None:
 
 
 def _find_event(text: str) -> Event | None:
-    found = _EVENT.search(text)
-    what = _EVENT_ENDS.split(found[2])[0].strip() if found else ""
-    if not found or not what:
+    match = _EVENT.search(text)
+    description = _EVENT_ENDS.split(match[2])[0].strip() if match else ""
+    if not match or not description:
         return None
-    return Event(found[1].lower(), what)
+    return Event(match[1].lower(), description)
 
 
-def _find_span(match: re.Match[str], today: dt.date | None) -> Period | None:
-    """Return the days of an expression; None if it names none, or today is needed to know."""
+def _to_period(match: re.Match[str], today: dt.date | None) -> Period | None:
+    """Return the days of an expression; None if invalid or if it needs an unknown today."""
     try:
-        return _find_date(match, today) or (_find_relative(match, today) if today else None)
-    except (ValueError, OverflowError):  # there is no 31 June
+        return _absolute_period(match, today) or (_relative_period(match, today) if today else None)
+    except (ValueError, OverflowError):  # such as 31 June
         return None
 
 
-def _find_date(match: re.Match[str], today: dt.date | None) -> Period | None:
+def _absolute_period(match: re.Match[str], today: dt.date | None) -> Period | None:
     if match["iso"]:
         iso_year, iso_month, *rest = match["iso"].split("-")
-        return _find_month(int(iso_year), int(iso_month), rest[0] if rest else None)
+        return _day_or_month(int(iso_year), int(iso_month), rest[0] if rest else None)
     if match["year5"]:
         return _year(int(match["year5"]))
     name = match["month"] or match["month2"] or match["month3"] or match["month4"]
@@ -137,19 +137,19 @@ def _find_date(match: re.Match[str], today: dt.date | None) -> Period | None:
     month = next(n for n, full in enumerate(_MONTHS, 1) if full.startswith(name.lower()[:3]))
     day, year = match["day"] or match["day2"], match["year"] or match["year2"] or match["year3"]
     if year:
-        return _find_month(int(year), month, day)
+        return _day_or_month(int(year), month, day)
     if today is None:
         return None
-    latest = _find_month(today.year, month, day)
-    to_come = latest.start is not None and latest.start > today
-    return _find_month(today.year - 1, month, day) if to_come else latest
+    latest = _day_or_month(today.year, month, day)
+    in_future = latest.start is not None and latest.start > today
+    return _day_or_month(today.year - 1, month, day) if in_future else latest
 
 
-def _find_month(year: int, month: int, day: str | None) -> Period:
+def _day_or_month(year: int, month: int, day: str | None) -> Period:
     return _days(dt.date(year, month, int(day))) if day else _month(year, month)
 
 
-def _find_relative(match: re.Match[str], today: dt.date) -> Period | None:
+def _relative_period(match: re.Match[str], today: dt.date) -> Period | None:
     if match["near"]:
         return _days(today - dt.timedelta(match["near"].lower() == "yesterday"))
     if match["weekday"]:
@@ -171,7 +171,7 @@ def _find_relative(match: re.Match[str], today: dt.date) -> Period | None:
 
 
 def _period_around(unit: str, day: dt.date) -> Period:
-    """Return the week, month or year that a day is in."""
+    """Return the week, month or year that contains a day."""
     if unit == "week":
         return _days(day - dt.timedelta(day.weekday()), 7)
     return _month(day.year, day.month) if unit == "month" else _year(day.year)

@@ -1,6 +1,6 @@
-"""Where a note was lost on its way through a search, or at which place it is.
+"""Why a search does or does not return a note: its rank, or the step that dropped it.
 
-The steps are those of the search itself (pipeline.py); here they are asked about one note.
+The steps are those of the search itself (pipeline.py), followed for one note.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memwell.model import Trace
-from memwell.search.dedupe import OFF, Selected, add_trace
-from memwell.search.pipeline import Options, Ranked, rank, read_text, select_hits
+from memwell.search.dedupe import OFF, Selected, build_trace
+from memwell.search.pipeline import Options, Ranked, parse_query, rank, select_hits
 from memwell.search.retrieve import Candidate, EmbedQuery
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters
@@ -29,7 +29,7 @@ OUTRANKED = "outranked"
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What became of a note in a search."""
+    """The verdict on one note in one search, with the reason and a remedy."""
 
     query: str
     path: str
@@ -37,11 +37,11 @@ class Why:
     reason: str
     remedy: str = ""
     trace: Trace | None = None
-    """Of its best passage, if a leg brought one."""
+    """Of the note's best passage, if a leg found one."""
 
     @property
     def found(self) -> bool:
-        """Whether it is among the hits."""
+        """Whether the note is among the hits."""
         return self.verdict == FOUND
 
 
@@ -52,19 +52,19 @@ def why(
     options: Options,
     reader: Reader,
     within: Filters,
-    ask: EmbedQuery,
+    embed_query: EmbedQuery,
 ) -> Why:
     """Follow the chunks of a note through a search."""
-    parsed = read_text(text, within)
+    parsed = parse_query(text, within)
     mine = frozenset(chunks)
-    if filtered := _filtered(parsed.query.filters, chunks, reader):
-        return Why(text, path, FILTERED, f"{filtered} leaves it out", f"Search without {filtered}")
-    ranked = rank(parsed, options, reader, ask)
+    if filtered := _find_excluding_filter(parsed.query.filters, chunks, reader):
+        return Why(text, path, FILTERED, f"{filtered} excludes it", f"Search without {filtered}")
+    ranked = rank(parsed, options, reader, embed_query)
     chosen = select_hits(ranked, options, reader)
     verdict = (
         _among_hits(chosen, mine, options)
         or _lost_in_order(ranked, chosen, mine, options)
-        or _below(ranked, mine, options)
+        or _below_threshold(ranked, mine, options)
         or _never_a_candidate(ranked, chunks, reader)
     )
     return replace(verdict, query=text, path=path)
@@ -74,19 +74,19 @@ def _verdict(verdict: str, reason: str, remedy: str = "", trace: Trace | None = 
     return Why("", "", verdict, reason, remedy, trace)
 
 
-def _filtered(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
-    """Return the filter that leaves a note out."""
-    nothing = Filters(workspaces=filters.workspaces)
-    for name in _TYPED:
-        one = replace(nothing, **{name: getattr(filters, name)})
-        if one != nothing and not reader.chunks.has_allowed(one, chunks):
+def _find_excluding_filter(filters: Filters, chunks: Sequence[int], reader: Reader) -> str:
+    """Return the filter that excludes a note, as a user types it; "" if none does."""
+    no_filter = Filters(workspaces=filters.workspaces)
+    for name, prefix in _PREFIXES.items():
+        single = replace(no_filter, **{name: getattr(filters, name)})
+        if single != no_filter and not reader.chunks.has_allowed(single, chunks):
             value = getattr(filters, name)
             shown = value if isinstance(value, str) else " ".join(value)
-            return f"{_TYPED[name]}{shown}"
+            return f"{prefix}{shown}"
     return ""
 
 
-_TYPED = {
+_PREFIXES = {
     "paths": "path:",
     "not_paths": "-path:",
     "tags": "tag:",
@@ -97,71 +97,71 @@ _TYPED = {
 
 
 def _among_hits(chosen: Sequence[Selected], mine: frozenset[int], options: Options) -> Why | None:
-    for place, one in enumerate(chosen, 1):
-        if one.candidate.chunk_id in mine:
-            hit = one.to_hit(options.min_score, explain=True)
+    for place, selected in enumerate(chosen, 1):
+        if selected.candidate.chunk_id in mine:
+            hit = selected.to_hit(options.min_score, explain=True)
             return _verdict(FOUND, f"hit {place} of {len(chosen)}", trace=hit.trace)
-    for place, one in enumerate(chosen, 1):
-        if any(copy.chunk_id in mine for copy, _ in one.copies):
-            where = f"{one.hit.path}:{one.hit.start_line}"
-            return _verdict(COLLAPSED, f"hit {place}, {where}, says nearly the same and lists it")
+    for place, selected in enumerate(chosen, 1):
+        if any(copy.chunk_id in mine for copy, _ in selected.copies):
+            where = f"{selected.hit.path}:{selected.hit.start_line}"
+            return _verdict(COLLAPSED, f"hit {place}, {where}, is nearly the same and lists it")
     return None
 
 
 def _lost_in_order(
     ranked: Ranked, chosen: Sequence[Selected], mine: frozenset[int], options: Options
 ) -> Why | None:
-    at, best = _best(ranked.candidates, mine)
+    at, best = _best_of_note(ranked.candidates, mine)
     if best is None:
         return None
-    trace = add_trace(best, options.min_score)
+    trace = build_trace(best, options.min_score)
     place = f"candidate {at} of {len(ranked.candidates)}"
     if options.diversity.method != OFF and at <= options.k * options.multiplier:
         return _verdict(
             NOT_DIVERSE,
-            f"{place}, too like hits that are shown",
+            f"{place}, too similar to hits before it",
             "Search with --diversity off",
             trace,
         )
-    ageless = sorted(ranked.candidates, key=lambda one: (-one.fused, one.chunk_id))
-    before, _ = _best(ageless, mine)
-    if before <= len(chosen) < at:
-        reason = f"{place}; without time it would be {before} ({best.decay.why})"
-        remedy = "Name its time in the query, or set search.decay to off"
+    undecayed = sorted(ranked.candidates, key=lambda other: (-other.fused, other.chunk_id))
+    place_before, _ = _best_of_note(undecayed, mine)
+    if place_before <= len(chosen) < at:
+        reason = f"{place}; without decay it would be {place_before} ({best.decay.why})"
+        remedy = "Name its date in the query, or set search.decay to off"
         return _verdict(DECAYED, reason, remedy, trace)
     return _verdict(
-        OUTRANKED, f"{place}, and {options.k} hits are shown", f"Ask for more hits: -k {at}", trace
+        OUTRANKED, f"{place}, and {options.k} hits are shown", f"Show more hits: -k {at}", trace
     )
 
 
-def _below(ranked: Ranked, mine: frozenset[int], options: Options) -> Why | None:
-    _, best = _best(ranked.below, mine)
+def _below_threshold(ranked: Ranked, mine: frozenset[int], options: Options) -> Why | None:
+    _, best = _best_of_note(ranked.below, mine)
     if best is None:
         return None
     return _verdict(
         BELOW,
         f"its relevance {best.relevance:.3f} is below min_score {options.min_score:g}",
         f"Search with --min-score {best.relevance - 0.0005:.3f}",
-        add_trace(best, options.min_score),
+        build_trace(best, options.min_score),
     )
 
 
 def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Why:
     query = ranked.parsed.query
     if not query.has_words:
-        return _verdict(OUTRANKED, "the filters list more notes before it", "Ask for more hits: -k")
+        return _verdict(OUTRANKED, "the filters list other notes before it", "Show more hits: -k")
     if (query.all_of or query.none_of) and not reader.keywords.has_matching(query, chunks):
         return _verdict(
             EXCLUDED,
-            "it lacks what must match, or holds what must not",
+            "it lacks required words, or it contains excluded words",
             "Search for plain words, without quotes, AND and -",
         )
-    legs = "; ".join(_places(ranked, chunks, reader))
-    return _verdict(OUTSIDE, legs or "no leg answered", "Use words that it holds, or ask otherwise")
+    legs = "; ".join(_leg_places(ranked, chunks, reader))
+    return _verdict(OUTSIDE, legs or "no leg answered", "Use words that the note contains")
 
 
-def _places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[str]:
-    """Yield where each leg has it, however far down."""
+def _leg_places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[str]:
+    """Yield the place of the note in the full result of each leg."""
     mine, query, everything = frozenset(chunks), ranked.parsed.query, max(1, reader.total)
     for leg in ranked.legs:
         if not leg.answered:
@@ -169,18 +169,22 @@ def _places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[s
             continue
         if leg.name == "words":
             matches = reader.keywords.search(query, everything)
-        elif ranked.asked:
+        elif ranked.embedded_query:
             matches = reader.vectors.nearest(
-                ranked.asked.space, ranked.asked.vector, query, everything
+                ranked.embedded_query.space, ranked.embedded_query.vector, query, everything
             )
         else:
             continue
         at = next((n for n, match in enumerate(matches, 1) if match.chunk_id in mine), None)
-        nowhere = "shares no word with it" if leg.name == "words" else "has no vector of it"
-        yield f"{leg.name}: " + (nowhere if at is None else f"place {at} of {len(matches)}")
+        missing = "no word in common" if leg.name == "words" else "the note has no vector"
+        yield f"{leg.name}: " + (missing if at is None else f"place {at} of {len(matches)}")
 
 
-def _best(candidates: Sequence[Candidate], mine: frozenset[int]) -> tuple[int, Candidate | None]:
+def _best_of_note(
+    candidates: Sequence[Candidate], mine: frozenset[int]
+) -> tuple[int, Candidate | None]:
     """Return the place of a note's best chunk, from 1, and the chunk."""
-    found = ((at, one) for at, one in enumerate(candidates, 1) if one.chunk_id in mine)
-    return next(found, (len(candidates) + 1, None))
+    places = (
+        (at, candidate) for at, candidate in enumerate(candidates, 1) if candidate.chunk_id in mine
+    )
+    return next(places, (len(candidates) + 1, None))

@@ -101,7 +101,7 @@ class PostgresLocation(Location):
             agent
             for (agent,) in self._rows(
                 "SELECT agent FROM indexes WHERE tenant = %(tenant)s"
-                " UNION SELECT agent FROM registered WHERE tenant = %(tenant)s"
+                " UNION SELECT agent FROM workspace_list WHERE tenant = %(tenant)s"
             )
         )
 

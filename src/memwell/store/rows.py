@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memwell.model import Chunk, Context, Fact, Hit, Note
 from memwell.store.contract.query import Neighbours
 from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, MapPoint, SourceFile
-from memwell.store.sqlite.fts import WordRow
+from memwell.store.words.normalise import WordRow
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix

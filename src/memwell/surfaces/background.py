@@ -1,4 +1,4 @@
-"""What a server does beside answering: notes that change are taken in, what is new is embedded."""
+"""The background work of a server: sync notes that changed, embed texts that are new."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from memwell.memory import Memory
 from memwell.model import IndexReport
 
 SERVER_SETTINGS: dict[str, Value] = {"sync.on_search": False, "embedding.on_search": 0}
-"""Settings of a memory that is kept in step in the background: no answer waits for it."""
+"""Settings of a memory with a background thread: no search waits for a sync or an embedding."""
 
-_LOOK_AGAIN_SECONDS = 2.0
-"""How often the list of workspaces is looked at: another process may have indexed one."""
+_POLL_SECONDS = 2.0
+"""How often the list of workspaces is read: another process may have indexed one."""
 
 
 class Background:
-    """Keeps a memory in step from a thread of its own, from `with` to the end of it.
+    """Syncs and embeds in a thread while its `with` block runs.
 
     Args:
-        say: is told what happens; a server's log.
+        report: is called with every report and error, for the server's log.
 
     """
 
-    def __init__(self, memory: Memory, say: Callable[[IndexReport | str], None]) -> None:
+    def __init__(self, memory: Memory, report: Callable[[IndexReport | str], None]) -> None:
         self._memory = memory
-        self._say = say
+        self._report = report
         self._stop = threading.Event()
-        self._something_new = threading.Event()
+        self._new_texts = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwell background", daemon=True)
 
     def __enter__(self) -> Background:
@@ -44,36 +44,36 @@ class Background:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
-        self._something_new.set()
+        self._new_texts.set()
         self._thread.join()
 
     def wake(self) -> None:
-        """Have what was just written embedded."""
-        self._something_new.set()
+        """Embed new texts now."""
+        self._new_texts.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
                 self._watch() if self._memory.folders() else self._fill()
             except MemwellError as error:
-                self._say(str(error))
-                self._stop.wait(_LOOK_AGAIN_SECONDS)
+                self._report(str(error))
+                self._stop.wait(_POLL_SECONDS)
 
     def _watch(self) -> None:
-        """Watch the workspaces that there are, until there are others."""
-        known, others = self._memory.folders(), threading.Event()
+        """Watch the workspaces until the list of workspaces changes."""
+        known, changed = self._memory.folders(), threading.Event()
         watching = threading.Thread(
-            target=self._memory.watch, args=(self._say, others, self._something_new), daemon=True
+            target=self._memory.watch, args=(self._report, changed, self._new_texts), daemon=True
         )
         watching.start()
-        while watching.is_alive() and not self._stop.wait(_LOOK_AGAIN_SECONDS):
+        while watching.is_alive() and not self._stop.wait(_POLL_SECONDS):
             if self._memory.folders() != known:
                 break
-        others.set()
+        changed.set()
         watching.join()
 
     def _fill(self) -> None:
-        """Embed facts, where there are no notes."""
-        if self._something_new.wait(_LOOK_AGAIN_SECONDS):
-            self._something_new.clear()
+        """Embed facts; there are no notes."""
+        if self._new_texts.wait(_POLL_SECONDS):
+            self._new_texts.clear()
             self._memory.fill(stop=self._stop)

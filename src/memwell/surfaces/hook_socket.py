@@ -1,13 +1,14 @@
-"""A door to a server that runs: hooks ask it, as it has the model loaded and the index open.
+"""A Unix socket on which a running server answers hooks.
 
-A Unix socket beside the agent's index, for this user alone. One line of JSON comes in, one goes
-out:
+The server has the model loaded and the index open, so it answers faster than a new process. The
+socket lies beside the agent's index and is private to this user. A client sends one line of JSON
+and receives one:
 
-    {"message": ..., "budget": ..., ...}          as `Request` has it
+    {"message": ..., "budget": ..., ...}          the fields of `HookRequest`
     {"block": ...}  or  {"refused": why}
 
-A server answers for the workspace and the user that it was started for, and for no other: whoever
-is refused asks the memory itself. On systems without such sockets there is no door.
+A server answers only for the workspace and the user it was started for. A hook that is refused
+opens the memory itself, as it does on systems without Unix sockets.
 """
 
 from __future__ import annotations
@@ -31,85 +32,89 @@ if TYPE_CHECKING:
 
 FILE_NAME = "server.sock"
 MOST_BYTES = 256 * 1024
-"""Of a line."""
-_AT_A_TIME = 8
-"""Askers; more are sent away, so that nobody can use up the server's threads."""
-_SLOWEST_LINE = 2.0
-"""Seconds for a request to arrive, and for its answer to be taken."""
+"""The longest line."""
+_MOST_CLIENTS = 8
+"""Clients at a time; more are disconnected, so that they cannot use up the server's threads."""
+_LINE_SECONDS = 2.0
+"""Seconds to receive a request, and to send its answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A message whose memory is asked for, and who asks from where."""
+class HookRequest:
+    """A message to recall facts and passages for, and who asks from which folder."""
 
     message: str
     budget: int | None = None
     user: str = ""
     session: str = ""
     place: str = ""
-    """The folder at hand."""
+    """The folder that the agent works in."""
     only_there: bool = False
-    """Whether all workspaces will not do where there is none around it."""
+    """Whether only the workspace around this folder may answer, and not all workspaces."""
 
 
-def ask_server(home: Path, agent: str, request: Request, timeout: float) -> dict[str, Any] | None:
-    """Ask the server of a home and agent; None if there is none, or it does not answer in time."""
+def ask_server(
+    home: Path, agent: str, request: HookRequest, timeout: float
+) -> dict[str, Any] | None:
+    """Ask the server of a home and agent; return None if none answers in time."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     deadline = time.monotonic() + timeout
     try:
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(max(0.001, timeout))
-            door.connect(str(_path(home, agent)))
-            door.sendall(json.dumps(asdict(request)).encode() + b"\n")
-            answer = json.loads(_line(door, deadline))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(max(0.001, timeout))
+            connection.connect(str(_socket_path(home, agent)))
+            connection.sendall(json.dumps(asdict(request)).encode() + b"\n")
+            answer = json.loads(_receive_line(connection, deadline))
     except (OSError, ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 
 
-def _path(home: Path, agent: str) -> Path:
+def _socket_path(home: Path, agent: str) -> Path:
     return home / "agents" / agent / FILE_NAME
 
 
-def _line(peer: socket.socket, deadline: float) -> bytes:
-    """Receive a line; `TimeoutError` at the deadline, however busily the peer sends bytes."""
+def _receive_line(peer: socket.socket, deadline: float) -> bytes:
+    """Receive a line; raise `TimeoutError` at the deadline, even if bytes still arrive."""
     received = b""
     while not received.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0 or len(received) > MOST_BYTES:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or len(received) > MOST_BYTES:
             raise TimeoutError
-        peer.settimeout(left)
-        piece = peer.recv(64 * 1024)
-        if not piece:
+        peer.settimeout(seconds)
+        data = peer.recv(64 * 1024)
+        if not data:
             raise ConnectionError
-        received += piece
+        received += data
     return received
 
 
 class HookServer:
-    """Lets hooks ask a server's memory, from `with` to the end of it.
+    """Answers hooks from a server's memory while its `with` block runs.
 
-    Only one server of a home and agent listens; the door of another stays shut.
+    Only one server of a home and agent listens; a second one leaves the socket to the first.
     """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._listener: socket.socket | None = None
-        self._free = threading.BoundedSemaphore(_AT_A_TIME)
-        self._held = contextlib.ExitStack()
+        self._slots = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self._resources = contextlib.ExitStack()
 
     @property
     def is_open(self) -> bool:
-        """Whether this is the server that answers."""
+        """Whether this server has the socket."""
         return self._listener is not None
 
     def __enter__(self) -> HookServer:
         if hasattr(socket, "AF_UNIX"):
             try:
-                self._listener = self._open_socket(_path(self._memory.home, self._memory.agent))
+                self._listener = self._open_socket(
+                    _socket_path(self._memory.home, self._memory.agent)
+                )
             except OSError:  # a path that is too long, a home that cannot be written
-                self._held.close()
+                self._resources.close()
         if self._listener:
             thread = threading.Thread(target=self._listen, args=(self._listener,), daemon=True)
             thread.start()
@@ -122,23 +127,23 @@ class HookServer:
         trace: TracebackType | None,
     ) -> None:
         self._listener = None
-        self._held.close()
+        self._resources.close()
 
     def _open_socket(self, path: Path) -> socket.socket | None:
-        """Listen at a path, unless another server does; one that was left behind is replaced."""
-        if not self._held.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
+        """Listen at a path, unless another server does; the socket of a dead server is replaced."""
+        if not self._resources.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
             return None
-        listener = self._held.enter_context(socket.socket(socket.AF_UNIX))
-        # It gets its name only when it is private and listens.
-        unnamed = path.with_name(f"{FILE_NAME}.{os.getpid()}")
-        unnamed.unlink(missing_ok=True)
-        listener.bind(str(unnamed))
-        os.chmod(unnamed, 0o600)
-        listener.listen(_AT_A_TIME)
-        os.replace(unnamed, path)
-        self._held.callback(path.unlink, missing_ok=True)
-        # To close a socket does not wake the thread that waits at it.
-        self._held.callback(_close_socket, listener)
+        listener = self._resources.enter_context(socket.socket(socket.AF_UNIX))
+        # The socket gets its final name when it is private and listening.
+        temporary = path.with_name(f"{FILE_NAME}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        listener.bind(str(temporary))
+        os.chmod(temporary, 0o600)
+        listener.listen(_MOST_CLIENTS)
+        os.replace(temporary, path)
+        self._resources.callback(path.unlink, missing_ok=True)
+        # Closing a socket does not wake the thread that waits in accept().
+        self._resources.callback(_close_socket, listener)
         return listener
 
     def _listen(self, listener: socket.socket) -> None:
@@ -148,9 +153,9 @@ class HookServer:
             except OSError:
                 if not self.is_open:
                     return
-                time.sleep(0.1)  # no file handles left, perhaps: some will be
+                time.sleep(0.1)  # perhaps there are no file handles left: try again
                 continue
-            if self._free.acquire(blocking=False):
+            if self._slots.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
             else:
                 peer.close()
@@ -158,25 +163,25 @@ class HookServer:
     def _serve(self, peer: socket.socket) -> None:
         try:
             with peer, contextlib.suppress(OSError, ValueError, RecursionError):
-                request = json.loads(_line(peer, time.monotonic() + _SLOWEST_LINE))
+                request = json.loads(_receive_line(peer, time.monotonic() + _LINE_SECONDS))
                 answer = json.dumps(self._answer(request)).encode()
-                peer.settimeout(_SLOWEST_LINE)
+                peer.settimeout(_LINE_SECONDS)
                 peer.sendall(answer + b"\n")
         finally:
-            self._free.release()
+            self._slots.release()
 
     def _answer(self, request: Any) -> dict[str, str]:
         try:
             wanted = _parse_request(request)
-            if why := self._other(wanted):
-                return {"refused": why}
+            if reason := self._refusal_reason(wanted):
+                return {"refused": reason}
             memory = self._memory.as_viewer(user=wanted.user, session=wanted.session)
             return {"block": memory.recall(wanted.message, budget=wanted.budget).block}
-        except Exception as error:  # the hook does it itself, and the server goes on
+        except Exception as error:  # the hook opens the memory itself, and the server goes on
             return {"refused": f"{type(error).__name__}: {error}"}
 
-    def _other(self, wanted: Request) -> str:
-        """Say why this server is not the one to ask; nothing if it is."""
+    def _refusal_reason(self, wanted: HookRequest) -> str:
+        """Return why this server cannot answer a request; "" if it can."""
         from memwell.memory import Memory
 
         if wanted.user != self._memory.viewer.user:
@@ -186,17 +191,17 @@ class HookServer:
         return "" if same and (asker.workspace or not wanted.only_there) else "another workspace"
 
 
-def _parse_request(request: Any) -> Request:
-    """Return a request if it is one, each value of its type."""
-    known = Request("")
-    told = request if isinstance(request, dict) else {}
-    right = told.keys() == asdict(known).keys() and all(
+def _parse_request(request: Any) -> HookRequest:
+    """Return a request whose fields are complete and of the right types."""
+    known = HookRequest("")
+    fields = request if isinstance(request, dict) else {}
+    is_valid = fields.keys() == asdict(known).keys() and all(
         type(value) is (int if name == "budget" and value else type(getattr(known, name)))
-        for name, value in told.items()
+        for name, value in fields.items()
     )
-    if not right:
-        raise MemwellError("That is no request")
-    return Request(**told)
+    if not is_valid:
+        raise MemwellError(f"The request must be a JSON object with {', '.join(asdict(known))}")
+    return HookRequest(**fields)
 
 
 def _close_socket(listener: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Results as plain values, the same for every surface that prints or sends them."""
+"""Results as JSON values, the same for every surface that prints or sends them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def to_jsonable(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return to_jsonable(asdict(value))
     if isinstance(value, float):
-        return round(value, 4)  # more digits mean nothing, and differ from machine to machine
+        return round(value, 4)  # more digits differ from machine to machine
     if isinstance(value, dict):
         return {key: to_jsonable(inner) for key, inner in value.items()}
     return [to_jsonable(inner) for inner in value] if isinstance(value, list | tuple) else value

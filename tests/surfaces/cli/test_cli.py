@@ -1,37 +1,23 @@
+"""The command line: output, exit status, terminals and signals."""
+
 from __future__ import annotations
 
 import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from memwell import __version__
 from tests.conftest import EXAMPLES, Write
-
-
-def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memwell", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        input=stdin,
-        encoding="utf-8",
-        check=False,
-    )
-
-
-def run_json(*arguments: str, cwd: Path) -> Any:
-    return json.loads(run(*arguments, "--json", cwd=cwd).stdout)
+from tests.support.cli import run, run_json, run_process
 
 
 @pytest.fixture
@@ -81,6 +67,16 @@ def test_json_has_the_keys_of_the_contract(notes: Path) -> None:
     assert set(result) == {"query", "hits", "legs", "freshness", "suggestions", "notices"}
 
 
+def test_a_process_prints_and_exits_like_a_command_run_here(notes: Path) -> None:
+    for arguments in (["search", "cat"], ["search", "qwertz"], ["nonsense"], ["index", "/nowhere"]):
+        there, here = run_process(*arguments, cwd=notes), run(*arguments, cwd=notes)
+        assert (there.returncode, there.stdout, there.stderr) == (
+            here.returncode,
+            here.stdout,
+            here.stderr,
+        )
+
+
 def test_exit_status_says_hits_none_usage_failure(notes: Path, tmp_path: Path) -> None:
     assert run("search", "cat", cwd=notes).returncode == 0
     nothing = run("search", "qwertz", cwd=notes)
@@ -105,15 +101,17 @@ def test_a_query_may_begin_with_a_minus(notes: Path) -> None:
 
 
 @pytest.mark.parametrize("k", ["0", "-3", "1000000"])
-def test_a_number_of_hits_that_makes_no_sense_is_named(notes: Path, k: str) -> None:
+def test_an_invalid_number_of_hits_is_named(notes: Path, k: str) -> None:
     refused = run("search", "cat", "-k", k, cwd=notes)
     assert refused.returncode == 3
-    assert f"k = {k} is no number of hits. Ask for at least 1, at most 100,000" in refused.stderr
-
-
-def test_a_threshold_that_is_none_is_named(notes: Path) -> None:
     assert (
-        "min_score = 1.5 is not a relevance"
+        f"k = {k} is not a valid number of hits. Use a number from 1 to 100,000" in refused.stderr
+    )
+
+
+def test_an_invalid_threshold_is_named(notes: Path) -> None:
+    assert (
+        "min_score = 1.5 is not between 0 and 1"
         in run("search", "cat", "--min-score", "1.5", cwd=notes).stderr
     )
 
@@ -196,6 +194,7 @@ def test_doctor_names_what_is_wrong_and_the_remedy(notes: Path, home: Path) -> N
 
 def test_reset_asks_and_touches_no_note(notes: Path, home: Path) -> None:
     assert run("reset", cwd=notes, stdin="n\n").returncode == 130
+    assert run_process("reset", cwd=notes, stdin="n\n").returncode == 130
     assert (home / "agents/main/index.db").exists()
     assert run("reset", "--yes", cwd=notes).stdout == "Done.\n"
     assert not (home / "agents/main/index.db").exists()
@@ -205,7 +204,7 @@ def test_reset_asks_and_touches_no_note(notes: Path, home: Path) -> None:
     assert (notes / "MEMORY.md").exists()
 
 
-def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Write) -> None:
+def test_bad_files_are_reported_and_the_others_are_indexed(workspace: Path, write: Write) -> None:
     write("good.md", "apple\n")
     write("folder.md/inner.md", "apple pie\n")
     (workspace / "latin.md").write_bytes(b"caf\xe9 apple\n")
@@ -218,13 +217,13 @@ def test_bad_files_are_reported_and_the_rest_is_taken(workspace: Path, write: Wr
         "huge.md: skipped, 200 MB is over the limit of 10 MB (raise scan.max_file_mb"
         in indexed.stderr
     )
-    assert "latin.md: not valid UTF-8 from byte 3 on, broken bytes replaced" in indexed.stderr
+    assert "latin.md: not valid UTF-8 from byte 3 on, invalid bytes replaced" in indexed.stderr
     assert "binary.md: skipped, it holds binary data" in indexed.stderr
     found = run("search", "apple", "--files-only", cwd=workspace).stdout.splitlines()
     assert sorted(found) == ["folder.md/inner.md", "good.md", "latin.md"]
 
 
-def test_a_file_that_is_no_note_is_refused(workspace: Path, write: Write) -> None:
+def test_a_file_that_is_not_a_note_is_refused(workspace: Path, write: Write) -> None:
     write("paper.pdf", "x")
     refused = run("index", "paper.pdf", cwd=workspace)
     assert refused.returncode == 3
@@ -234,30 +233,19 @@ def test_a_file_that_is_no_note_is_refused(workspace: Path, write: Write) -> Non
 def test_progress_is_shown_on_a_terminal_only(workspace: Path, write: Write) -> None:
     write("a.md", "apple\n")
     reader, writer = pty.openpty()
-    shown = subprocess.run(
-        [sys.executable, "-m", "memwell", "index", "."],
-        cwd=workspace,
-        stderr=writer,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    shown = run_process("index", ".", cwd=workspace, stderr=writer)
     os.close(writer)
     assert b"indexing" in os.read(reader, 10_000)
     os.close(reader)
-    assert b"indexing" not in shown.stdout
+    assert "indexing" not in shown.stdout
     write("b.md", "banana\n")
     assert run("index", ".", cwd=workspace).stderr == ""
 
 
 def test_colour_on_a_terminal(notes: Path) -> None:
     reader, writer = pty.openpty()
-    subprocess.run(
-        [sys.executable, "-m", "memwell", "search", "cat"],
-        cwd=notes,
-        stdout=writer,
-        check=True,
-        env={**os.environ, "TERM": "xterm"},
-    )
+    environment = {**os.environ, "TERM": "xterm"}
+    assert run_process("search", "cat", cwd=notes, stdout=writer, env=environment).returncode == 0
     os.close(writer)
     shown = os.read(reader, 10_000).decode()
     os.close(reader)
@@ -265,7 +253,7 @@ def test_colour_on_a_terminal(notes: Path) -> None:
     assert "«" not in shown
 
 
-def test_watch_tells_what_it_takes_in_and_stops_when_told(notes: Path, write: Write) -> None:
+def test_watch_reports_each_sync_and_stops_at_a_signal(notes: Path, write: Write) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "watch", "--json"],
         cwd=notes,
@@ -275,10 +263,13 @@ def test_watch_tells_what_it_takes_in_and_stops_when_told(notes: Path, write: Wr
     )
     assert process.stderr is not None
     assert process.stderr.readline() == "Watching; stop with Ctrl-C.\n"
-    time.sleep(1)
-    write("memory/new.md", "fresh\n")
     assert process.stdout is not None
-    assert json.loads(process.stdout.readline())["report"]["added"] == 1
+    # The file system reports only what changes after the watch has begun: write until it is seen.
+    for number in range(60):
+        write(f"memory/new{number}.md", "fresh\n")
+        if select.select([process.stdout], [], [], 0.5)[0]:
+            break
+    assert json.loads(process.stdout.readline())["report"]["added"] >= 1
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     process.stdout.close()
@@ -414,7 +405,7 @@ def test_spaces_are_listed_switched_and_dropped(
     assert run("spaces", "drop", cwd=embedded).returncode == 2
 
 
-def test_status_and_doctor_say_how_meaning_is(
+def test_status_and_doctor_report_the_providers(
     embedded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "meaning words (test), 100% of 3 passages" in run("status", cwd=embedded).stdout
@@ -432,21 +423,14 @@ def test_status_and_doctor_say_how_meaning_is(
     assert "ok   provider test" in found.stdout
 
 
-def test_embedding_progress_is_shown_on_a_terminal_with_its_rate(
+def test_embedding_progress_is_shown_on_a_terminal(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
     for number in range(50):
         write(f"{number}.md", f"number {number}")
     controller, terminal = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-m", "memwell", "index", "."],
-        cwd=workspace,
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        text=True,
-        check=True,
-    )
+    done = run_process("index", ".", cwd=workspace, stderr=terminal)
     os.close(terminal)
     shown = os.read(controller, 100_000).decode()
     os.close(controller)

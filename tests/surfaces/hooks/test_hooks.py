@@ -1,4 +1,4 @@
-"""Hooks, as an agent calls them: real processes, events on stdin, and doors that behave or do not."""
+"""Hooks, as an agent runs them: real processes, events on stdin, and the socket of a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ import pytest
 from memwell import Memory
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.hook_socket import FILE_NAME, HookServer, Request, ask_server
+from memwell.surfaces.hook_socket import FILE_NAME, HookRequest, HookServer, ask_server
 from memwell.surfaces.hooks.events import read_event
-from memwell.surfaces.hooks.transcript import Mark, messages
+from memwell.surfaces.hooks.transcript import Position, read_messages
 from tests.conftest import REPOSITORY
 from tests.support.llm_servers import chatting
 from tests.support.servers import silent, without_proxies
@@ -50,7 +49,9 @@ def hook(workspace: Path, transcript: Path) -> Hook:
 
     def call(name: str, *options: str, **changed: Any) -> Done:
         event = event_of(name, workspace, transcript) | changed
-        return run(*options, told=json.dumps(event))
+        if "--timeout" not in options:
+            options += ("--timeout", "60")  # a busy machine needs more than the default
+        return run(*options, stdin=json.dumps(event))
 
     return call
 
@@ -65,10 +66,10 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "memwell", "hook", *options]
 
 
-def run(*options: str, told: str = "", **environment: str) -> Done:
+def run(*options: str, stdin: str = "", **environment: str) -> Done:
     return subprocess.run(
         command(*options),
-        input=told,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,
@@ -78,11 +79,11 @@ def run(*options: str, told: str = "", **environment: str) -> Done:
 
 
 def context(done: Done) -> str:
-    """What the agent is told; it must be in the form that Claude Code reads."""
+    """The context for the agent, in the form that Claude Code reads."""
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)["hookSpecificOutput"]
-    assert {*told} == {"hookEventName", "additionalContext"}
-    return str(told["additionalContext"])
+    output = json.loads(done.stdout)["hookSpecificOutput"]
+    assert {*output} == {"hookEventName", "additionalContext"}
+    return str(output["additionalContext"])
 
 
 def is_silent(done: Done) -> bool:
@@ -151,7 +152,7 @@ def test_a_session_begins_with_decisions_and_with_what_matters_most(
     assert "harbour" not in "".join(lines)
 
 
-def test_a_session_that_is_resumed_was_told_already(hook: Hook, memory: Memory) -> None:
+def test_a_resumed_session_gets_no_context_again(hook: Hook, memory: Memory) -> None:
     memory.remember(QUEUE)
     assert is_silent(hook("start", "recall", source="resume"))
     assert context(hook("start", "recall", source="compact"))
@@ -162,26 +163,26 @@ def test_a_session_that_is_resumed_was_told_already(hook: Hook, memory: Memory) 
 
 @pytest.mark.parametrize("name", ["recall", "capture"])
 @pytest.mark.parametrize(
-    "told", ["", "{", "[]", '{"hook_event_name": 5}', "\ud800", '{"cwd": "\\u0000"}']
+    "text", ["", "{", "[]", '{"hook_event_name": 5}', "\ud800", '{"cwd": "\\u0000"}']
 )
-def test_an_event_that_is_none_is_no_trouble_for_the_agent(name: str, told: str) -> None:
+def test_a_malformed_event_does_not_disturb_the_agent(name: str, text: str) -> None:
     done = subprocess.run(
-        command(name), input=told.encode("utf-8", "surrogatepass"), capture_output=True, check=False
+        command(name), input=text.encode("utf-8", "surrogatepass"), capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_the_log_says_why(home: Path) -> None:
-    assert is_silent(run("recall", told="{"))
-    assert "no JSON object" in log(home)
-    assert "no JSON object" in run("recall", "--debug", told="{").stderr
+def test_the_log_has_the_reason(home: Path) -> None:
+    assert is_silent(run("recall", stdin="{"))
+    assert "not a JSON object" in log(home)
+    assert "not a JSON object" in run("recall", "--debug", stdin="{").stderr
     assert stat.S_IMODE((home / "hooks" / "log").stat().st_mode) == 0o600
 
 
 def test_a_log_that_has_grown_makes_room(home: Path) -> None:
-    run("recall", told="{")
+    run("recall", stdin="{")
     (home / "hooks" / "log").write_text("x" * 70_000)
-    run("recall", told="{")
+    run("recall", stdin="{")
     assert len(log(home)) < 200
     assert (home / "hooks" / "log.1").exists()
 
@@ -193,19 +194,17 @@ def test_a_wrong_option_does_not_stop_the_agent(hook: Hook) -> None:
         assert done.stderr
 
 
-def test_a_home_that_cannot_be_made_is_no_trouble_for_the_agent(hook: Hook, home: Path) -> None:
+def test_a_home_that_cannot_be_created_does_not_disturb_the_agent(hook: Hook, home: Path) -> None:
     home.write_text("a file, not a folder")
     assert is_silent(hook("prompt", "recall"))
     assert is_silent(hook("stop", "capture"))
 
 
 def test_an_agent_that_does_not_close_its_end_is_not_waited_for() -> None:
-    began = time.monotonic()
     process = subprocess.Popen(command("recall", "--timeout", "0.2"), stdin=subprocess.PIPE)
     assert process.stdin is not None
-    with process.stdin:
-        assert process.wait(30) == 0
-    assert time.monotonic() - began < 20
+    with process.stdin:  # it stays open: a hook that waited for its end would never end
+        assert process.wait(60) == 0
 
 
 def test_a_database_that_is_locked_is_waited_for_no_longer_than_there_is_time(
@@ -225,7 +224,7 @@ def test_a_database_that_is_locked_is_waited_for_no_longer_than_there_is_time(
 # -- capture ---------------------------------------------------------------------------------------
 
 
-def test_what_the_user_told_is_kept_and_nothing_else(hook: Hook) -> None:
+def test_only_facts_that_the_user_stated_are_captured(hook: Hook) -> None:
     assert is_silent(hook("stop", "capture"))
     found = facts()
     assert [fact.text for fact in found] == [TABS, QUEUE]
@@ -240,7 +239,7 @@ def test_what_the_user_told_is_kept_and_nothing_else(hook: Hook) -> None:
 def test_a_second_capture_finds_only_what_is_new(hook: Hook, transcript: Path) -> None:
     hook("stop", "capture")
     hook("end", "capture")
-    assert {fact.confidence for fact in facts()} == {0.8}  # not even told again
+    assert {fact.confidence for fact in facts()} == {0.8}  # not reinforced
     with transcript.open("a") as file:
         file.write(json.dumps({"type": "user", "message": {"content": "Call me Jo."}}) + "\n")
     hook("end", "capture")
@@ -303,8 +302,8 @@ def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
             ("EMBEDDING_CHAIN", "test"),
         ):
             monkeypatch.setenv(f"MEMWELL_{name}", value)
-        told = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
-    assert "14:15" in context(told)
+        done = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
+    assert "14:15" in context(done)
 
 
 def test_a_language_model_reads_what_was_said_if_one_is_configured(
@@ -324,7 +323,7 @@ def test_a_language_model_reads_what_was_said_if_one_is_configured(
         assert not any(word in sent for word in ("look first", "Redis", "as root", "be brief"))
         server.usually = silent
         assert is_silent(hook("stop", "capture", "--timeout", "6", session_id="slow"))
-        assert "by rule" in log(home).splitlines()[-1]
+        assert "used the rules" in log(home).splitlines()[-1]
 
 
 # -- transcripts -----------------------------------------------------------------------------------
@@ -340,24 +339,24 @@ def test_a_line_that_is_being_written_is_left_for_the_next_time(tmp_path: Path) 
         {"type": "user", "message": {"content": "one"}}, {"role": "user", "content": "two"}
     )
     file.write_bytes(whole[:-20])
-    *said, last = messages(file, Mark())
+    *said, last = read_messages(file, Position())
     assert [(one.text, one.line) for one in said] == [("one", 1)]
     file.write_bytes(whole[:-1])  # whole, though the end of the line is missing
-    *said, last = messages(file, last.after)
+    *said, last = read_messages(file, last.after)
     assert [(one.text, one.line) for one in said] == [("two", 2)]
     file.write_bytes(whole + lines({"role": "user", "content": "three"}))
-    *said, last = messages(file, last.after)
+    *said, last = read_messages(file, last.after)
     assert [(one.text, one.line) for one in said] == [("three", 3)]
-    assert last.after == Mark(file.stat().st_size, 3)
+    assert last.after == Position(file.stat().st_size, 3)
 
 
 def test_a_transcript_that_became_shorter_is_read_from_its_beginning(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_bytes(lines({"role": "user", "content": "one"}))
-    assert [one.text for one in messages(file, Mark(10_000, 70))] == ["one", ""]
+    assert [one.text for one in read_messages(file, Position(10_000, 70))] == ["one", ""]
 
 
-def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
+def test_lines_of_any_shape_are_accepted(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     odd = [
         None,
@@ -368,22 +367,22 @@ def test_lines_of_any_shape_are_no_trouble(tmp_path: Path) -> None:
         {"type": "user", "message": {"content": [None, {"type": "text", "text": 5}]}},
     ]
     file.write_bytes(lines(*odd) + b'"user" \xff\n' + b'["user"' * 100_000)
-    assert [one.text for one in messages(file, Mark())] == [""]
+    assert [one.text for one in read_messages(file, Position())] == [""]
 
 
-# -- the door of a server --------------------------------------------------------------------------
+# -- the socket of a server ------------------------------------------------------------------------
 
 
-def request(workspace: Path, **changed: Any) -> Request:
-    return Request(**{"message": "the job queue", "place": str(workspace), **changed})
+def request(workspace: Path, **changed: Any) -> HookRequest:
+    return HookRequest(**{"message": "the job queue", "place": str(workspace), **changed})
 
 
 @pytest.fixture
 def served(workspace: Path, home: Path) -> Iterator[Memory]:
-    """A memory that a server has open, with a door."""
-    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
+    """A memory that a server has open, with its socket."""
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as socket_server:
         memory.remember(QUEUE)
-        assert door.is_open
+        assert socket_server.is_open
         yield memory
 
 
@@ -392,19 +391,19 @@ def test_a_server_answers_in_place_of_the_hook(
 ) -> None:
     event = json.dumps(event_of("prompt", workspace, transcript))
     broken = {"MEMWELL_SEARCH_K": "with this the hook cannot open the memory itself"}
-    done = run("recall", "--agent", "main", "--timeout", "20", told=event, **broken)
+    done = run("recall", "--agent", "main", "--timeout", "20", stdin=event, **broken)
     assert QUEUE in context(done)
 
 
-def test_a_door_is_private_and_goes_with_its_server(home: Path, memory: Memory) -> None:
+def test_a_socket_is_private_and_goes_with_its_server(home: Path, memory: Memory) -> None:
     path = home / "agents" / "main" / FILE_NAME
     with HookServer(memory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
-    assert ask_server(home, "main", Request("x"), 1) is None
+    assert ask_server(home, "main", HookRequest("x"), 1) is None
 
 
-def test_a_second_server_leaves_the_door_to_the_first(
+def test_a_second_server_leaves_the_socket_to_the_first(
     home: Path, workspace: Path, served: Memory
 ) -> None:
     with HookServer(served) as second:
@@ -412,7 +411,7 @@ def test_a_second_server_leaves_the_door_to_the_first(
     assert ask_server(home, "main", request(workspace), 5)
 
 
-def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home: Path) -> None:
+def test_a_socket_that_a_dead_server_left_is_replaced(workspace: Path, home: Path) -> None:
     code = (
         "import sys, time\nfrom memwell import Memory\nfrom memwell.surfaces.hook_socket import HookServer\n"
         f"with Memory(fallback_workspace={str(workspace)!r}) as memory, HookServer(memory):\n"
@@ -426,8 +425,8 @@ def test_a_door_that_a_dead_server_left_behind_is_replaced(workspace: Path, home
         server.kill()
     assert (home / "agents" / "main" / FILE_NAME).exists()
     assert ask_server(home, "main", request(workspace), 5) is None
-    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as door:
-        assert door.is_open
+    with Memory(fallback_workspace=workspace) as memory, HookServer(memory) as socket_server:
+        assert socket_server.is_open
         assert ask_server(home, "main", request(workspace), 5) == {"block": ""}
 
 
@@ -462,11 +461,9 @@ def test_hooks_do_without_a_server_that_never_answers(
         assert QUEUE in context(hook("prompt", "recall", "--timeout", "30"))
 
 
-def test_the_limit_holds_with_a_server_that_never_answers(hook: Hook, home: Path) -> None:
-    with listening(home):
-        began = time.monotonic()
+def test_the_time_limit_holds_with_a_server_that_never_answers(hook: Hook, home: Path) -> None:
+    with listening(home):  # a hook that waited for the answer would never end
         assert is_silent(hook("prompt", "recall", "--timeout", "0.1"))
-        assert time.monotonic() - began < 20
 
 
 @contextlib.contextmanager
@@ -480,7 +477,7 @@ def listening(home: Path) -> Iterator[None]:
         yield
 
 
-def test_askers_that_are_slow_or_rude_do_not_stop_a_server(
+def test_clients_that_are_slow_or_broken_do_not_stop_a_server(
     home: Path, workspace: Path, served: Memory
 ) -> None:
     path = str(home / "agents" / "main" / FILE_NAME)
@@ -507,9 +504,9 @@ def _send(client: socket.socket, said: bytes) -> None:
         client.sendall(said)
 
 
-def test_a_home_whose_path_is_too_long_has_no_door(tmp_path: Path) -> None:
-    with Memory(tmp_path / ("long" * 40)) as memory, HookServer(memory) as door:
-        assert not door.is_open
+def test_a_home_whose_path_is_too_long_has_no_socket(tmp_path: Path) -> None:
+    with Memory(tmp_path / ("long" * 40)) as memory, HookServer(memory) as socket_server:
+        assert not socket_server.is_open
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`memwell serve`: what is asked over HTTP is what the memory says."""
+"""`memwell serve`: the routes of /api return what the methods of `Memory` return."""
 
 from __future__ import annotations
 
@@ -20,34 +20,58 @@ from memwell.embed.testing import WordCounts
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
-from memwell.surfaces.http.limits import Limits
+from memwell.surfaces.http.limits import RequestLimits
 from memwell.surfaces.serialise import to_jsonable
 from tests.support.http_servers import Server, environment, in_a_thread, served
+from tests.support.waiting import wait_until
+
+
+def write_notes(folder: Path) -> Path:
+    (folder / "memory").mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("# Office\n\nThe office is on the second floor.\n")
+    (folder / "memory" / "2026-02-10.md").write_text("# 2026-02-10\n\nMiso the cat saw the vet.\n")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("http")
-    (place / "memory").mkdir()
-    (place / "MEMORY.md").write_text("# Office\n\nThe office is on the second floor.\n")
-    (place / "memory" / "2026-02-10.md").write_text("# 2026-02-10\n\nMiso the cat saw the vet.\n")
-    return place
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace of `shared_server`. Tests only read it."""
+    return write_notes(tmp_path_factory.mktemp("http") / "notes")
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
+def shared_server(shared_folder: Path) -> Iterator[Server]:
+    """A server process. Tests only read from it."""
     words = {"embedding.chain": ()}
-    with Memory(folder / "home", workspace=folder, settings=words) as memory:
+    home = shared_folder.parent / "home"
+    with Memory(home, workspace=shared_folder, settings=words) as memory:
         memory.index()
-    with served(folder / "home", folder) as running:
+    with served(home, shared_folder) as running:
         yield running
 
 
-def test_a_search_answers_what_the_memory_answers(server: Server, folder: Path) -> None:
-    asked = {"query": "which floor is the office on", "explain": True, "k": 3}
-    answer = server.post("/api/search", asked)
-    with Memory(folder / "home", workspace=folder) as memory:
-        expected = to_jsonable(memory.search(**asked))  # type: ignore[arg-type]
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_notes(tmp_path / "notes")
+
+
+@pytest.fixture
+def server(folder: Path, home: Path) -> Iterator[Server]:
+    """A server of this test alone."""
+    words = {**SERVER_SETTINGS, "embedding.chain": ()}
+    with Memory(home, workspace=folder, settings=words) as memory:
+        memory.index()
+        with in_a_thread(create_app(memory)) as running:
+            yield running
+
+
+def test_a_search_answers_what_the_memory_answers(
+    shared_server: Server, shared_folder: Path
+) -> None:
+    request = {"query": "which floor is the office on", "explain": True, "k": 3}
+    answer = shared_server.post("/api/search", request)
+    with Memory(shared_folder.parent / "home", workspace=shared_folder) as memory:
+        expected = to_jsonable(memory.search(**request))  # type: ignore[arg-type]
     assert answer["hits"] == json.loads(json.dumps(expected["hits"]))
     assert answer["hits"][0]["path"] == "MEMORY.md"
 
@@ -63,9 +87,9 @@ def test_a_note_is_written_found_read_and_explained(server: Server) -> None:
 
 
 def test_a_fact_lives_its_life(server: Server) -> None:
-    told = server.post("/api/remember", {"text": "Standup is at 9:30.", "tags": ["team"]})
-    assert (told["outcome"], told["fact"]["source"]) == ("added", "http")
-    old = told["fact"]["id"]
+    added = server.post("/api/remember", {"text": "Standup is at 9:30.", "tags": ["team"]})
+    assert (added["outcome"], added["fact"]["source"]) == ("added", "http")
+    old = added["fact"]["id"]
     assert server.post("/api/remember", {"text": "standup is at 9:30"})["outcome"] == "reinforced"
     new = server.post("/api/supersede", {"old": old, "text": "Standup is at 14:15."})["fact"]["id"]
     assert "14:15" in server.post("/api/recall", {"message": "When is standup?"})["block"]
@@ -73,7 +97,7 @@ def test_a_fact_lives_its_life(server: Server) -> None:
     assert {hit["path"] for hit in before["hits"]} == {old, new}
     edited = server.ask("PATCH", f"/api/facts/{new}", {"importance": 0.9, "tags": ["daily"]}).json
     assert (edited["importance"], edited["tags"]) == (0.9, ["daily"])
-    assert [one["id"] for one in server.get("/api/facts?tag=daily")["facts"]] == [new]
+    assert [fact["id"] for fact in server.get("/api/facts?tag=daily")["facts"]] == [new]
     assert server.post(f"/api/facts/{new}/promote", {"scope": "global"})["scope"] == "global"
     events = server.get(f"/api/facts/{new}/history")["events"]
     assert {"added", "edited", "promoted"} <= {event["what"] for event in events}
@@ -86,25 +110,25 @@ def test_a_fact_lives_its_life(server: Server) -> None:
     assert server.post("/api/facts/prune", {}) == {"pruned": 0}
 
 
-def test_the_state_of_the_memory_can_be_asked(server: Server, folder: Path) -> None:
-    (workspace,) = server.get("/api/status?deep=true")["workspaces"]
-    assert workspace["root"] == str(folder)
-    checks = server.get("/api/doctor")["checks"]
+def test_the_state_of_the_memory_can_be_asked(shared_server: Server, shared_folder: Path) -> None:
+    (workspace,) = shared_server.get("/api/status?deep=true")["workspaces"]
+    assert workspace["root"] == str(shared_folder)
+    checks = shared_server.get("/api/doctor")["checks"]
     assert "SQLite" in [check["name"] for check in checks if check["ok"]], checks
-    assert server.get("/api/spaces") == {"spaces": []}
-    assert server.ask("POST", "/api/spaces/7/switch").status == 404
-    assert server.ask("DELETE", "/api/spaces/7").status == 404
-    assert server.get("/api/verify") == {"sound": True, "findings": 0}
+    assert shared_server.get("/api/spaces") == {"spaces": []}
+    assert shared_server.ask("POST", "/api/spaces/7/switch").status == 404
+    assert shared_server.ask("DELETE", "/api/spaces/7").status == 404
+    assert shared_server.get("/api/verify") == {"sound": True, "findings": 0}
 
 
-def test_index_takes_in_what_changed(server: Server, folder: Path) -> None:
+def test_index_syncs_notes_that_changed(server: Server, folder: Path) -> None:
     (folder / "memory" / "owls.md").write_text("Owls hunt by night.\n")
     (report,) = server.post("/api/index", {})["reports"]
     assert report["workspace"] == str(folder)
     assert server.post("/api/search", {"query": "owls"})["hits"][0]["path"] == "memory/owls.md"
 
 
-def test_what_is_refused_is_told_in_one_form(server: Server) -> None:
+def test_every_error_has_the_same_form(shared_server: Server) -> None:
     for method, path, body, status in (
         ("GET", "/nonesuch", None, 404),
         ("GET", "/api/search", None, 405),
@@ -113,25 +137,25 @@ def test_what_is_refused_is_told_in_one_form(server: Server) -> None:
         ("POST", "/api/search", {"query": "x", "mode": "magic"}, 400),
         ("GET", "/api/facts?as_of=never", None, 400),
     ):
-        answer = server.ask(method, path, body)
+        answer = shared_server.ask(method, path, body)
         assert answer.status == status
         assert set(answer.json["error"]) == {"message", "type", "param", "code"}
         assert answer.json["error"]["type"] == "invalid_request_error"
 
 
-def test_the_description_names_every_verb(server: Server) -> None:
-    paths = server.get("/openapi.json")["paths"]
+def test_the_description_names_every_verb(shared_server: Server) -> None:
+    paths = shared_server.get("/openapi.json")["paths"]
     verbs = "search why recall get note remember supersede forget facts status doctor spaces index"
     for verb in f"{verbs} export verify".split():
         assert f"/api/{verb}" in paths
     assert "/v1/vector_stores/{vector_store_id}/search" in paths
 
 
-def test_metrics_count_what_was_answered(server: Server) -> None:
-    server.post("/api/search", {"query": "office"})
-    server.ask("GET", "/api/facts/nonesuch")
-    server.ask("GET", '/"}%0a')
-    lines = server.ask("GET", "/metrics").body.decode().splitlines()
+def test_metrics_count_requests(shared_server: Server) -> None:
+    shared_server.post("/api/search", {"query": "office"})
+    shared_server.ask("GET", "/api/facts/nonesuch")
+    shared_server.ask("GET", '/"}%0a')
+    lines = shared_server.ask("GET", "/metrics").body.decode().splitlines()
     figures = {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"
     }
@@ -148,8 +172,8 @@ def test_metrics_count_what_was_answered(server: Server) -> None:
 # -- starting and stopping -------------------------------------------------------------------------
 
 
-def test_a_port_that_is_taken_is_told(server: Server, tmp_path: Path) -> None:
-    port = server.address.rpartition(":")[2]
+def test_a_port_that_is_taken_is_an_error(shared_server: Server, tmp_path: Path) -> None:
+    port = shared_server.address.rpartition(":")[2]
     done = subprocess.run(
         [sys.executable, "-m", "memwell", "serve", "--port", port],
         cwd=tmp_path,
@@ -195,9 +219,9 @@ def test_ending_it_while_it_is_written_to_loses_nothing_acknowledged(tmp_path: P
 
     home = tmp_path / "home"
     with served(home, tmp_path) as running, ThreadPoolExecutor(4) as writers:
-        done = [writers.submit(write, running, writer) for writer in range(4)]
-        while len(acknowledged) < 40:
-            assert not any(one.done() for one in done)
+        tasks = [writers.submit(write, running, writer) for writer in range(4)]
+        wait_until(lambda: len(acknowledged) >= 40)
+        assert not any(task.done() for task in tasks)
         assert running.process is not None
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(30) == 0
@@ -220,11 +244,11 @@ class Waiting(WordCounts):
 
 
 @contextmanager
-def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
+def waiting(folder: Path, limits: RequestLimits) -> Iterator[tuple[Server, Memory]]:
     """A server whose searches wait until they are let go."""
-    own = {**SERVER_SETTINGS, "embedding.chain": ("waiting",)}
+    settings = {**SERVER_SETTINGS, "embedding.chain": ("waiting",)}
     Waiting.may_go.set()
-    with Memory(folder, embedders={"waiting": Waiting}, settings=own) as memory:
+    with Memory(folder, embedders={"waiting": Waiting}, settings=settings) as memory:
         memory.remember("Something is known already.")
         memory.fill()
         Waiting.may_go.clear()
@@ -235,20 +259,19 @@ def waiting(folder: Path, limits: Limits) -> Iterator[tuple[Server, Memory]]:
                 Waiting.may_go.set()
 
 
-def test_who_waits_too_long_is_told_so(home: Path) -> None:
-    with waiting(home, Limits(seconds=0.2, at_once=1)) as (server, _):
+def test_a_request_that_takes_too_long_is_answered_with_an_error(home: Path) -> None:
+    with waiting(home, RequestLimits(seconds=0.2, at_once=1)) as (server, _):
         late = server.ask("POST", "/api/search", {"query": "cat"})
         assert late.status == 503
         assert "within 0.2 s" in late.error
         busy = server.ask("GET", "/health")
         assert (busy.status, busy.headers["retry-after"]) == (503, "1")
         Waiting.may_go.set()
-        while server.ask("GET", "/health").status == 503:
-            pass
+        wait_until(lambda: server.ask("GET", "/health").status == 200)
 
 
-def test_the_end_waits_for_what_nobody_waits_for(home: Path) -> None:
-    told = {"text": "What was begun is finished."}
-    with waiting(home, Limits(seconds=0.2)) as (server, memory):
-        assert server.ask("POST", "/api/remember", told).status == 503
-    assert told["text"] in {fact.text for fact in memory.facts.find(FactFilter())}
+def test_a_server_finishes_requests_that_were_answered_with_a_timeout(home: Path) -> None:
+    body = {"text": "The request is finished later."}
+    with waiting(home, RequestLimits(seconds=0.2)) as (server, memory):
+        assert server.ask("POST", "/api/remember", body).status == 503
+    assert body["text"] in {fact.text for fact in memory.facts.find(FactFilter())}

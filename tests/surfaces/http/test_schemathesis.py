@@ -1,4 +1,4 @@
-"""Whatever the description of the interface allows, and more, is answered as it describes."""
+"""Generated requests, valid and invalid, get responses that fit /openapi.json."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ CHECKS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One that answers from a small memory."""
-    folder: Path = tmp_path_factory.mktemp("described")
-    (folder / "MEMORY.md").write_text("# Notes\n\nThe cat is called Miso.\n")
-    own = {**SERVER_SETTINGS, "embedding.chain": ("test",)}
-    with Memory(folder / "home", workspace=folder, settings=own) as memory:
+@pytest.fixture
+def server(workspace: Path, home: Path) -> Iterator[Server]:
+    """A server of a small memory, for one test: generated requests write to it."""
+    (workspace / "MEMORY.md").write_text("# Notes\n\nThe cat is called Miso.\n")
+    settings = {**SERVER_SETTINGS, "embedding.chain": ("test",)}
+    with Memory(home, workspace=workspace, settings=settings) as memory:
         memory.index()
         memory.remember("The dog Rex likes long walks.")
         with in_a_thread(create_app(memory)) as running:
@@ -43,13 +42,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_every_request_is_answered_as_described(server: Server, mode: GenerationMode) -> None:
-    described = schemathesis.openapi.from_url(f"{server.address}/openapi.json")
-    operations = [*described.get_all_operations()]
+    description = schemathesis.openapi.from_url(f"{server.address}/openapi.json")
+    operations = [*description.get_all_operations()]
     assert len(operations) > 40
-    for found in operations:
-        assert isinstance(found, Ok)
+    for operation in operations:
+        assert isinstance(operation, Ok)
 
-        @given(case=found.ok().as_strategy(generation_mode=mode))
+        @given(case=operation.ok().as_strategy(generation_mode=mode))
         @settings(
             max_examples=EXAMPLES,
             derandomize=True,
@@ -57,8 +56,8 @@ def test_every_request_is_answered_as_described(server: Server, mode: Generation
             phases=[Phase.generate],
             suppress_health_check=[*HealthCheck],
         )
-        def answered(case: Case[Any]) -> None:
+        def check(case: Case[Any]) -> None:
             case.call_and_validate(checks=CHECKS)
 
-        with suppress(Unsatisfiable):  # there is nothing that could be asked wrongly
-            answered()
+        with suppress(Unsatisfiable):  # every request of this operation is valid
+            check()

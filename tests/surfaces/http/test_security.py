@@ -1,4 +1,4 @@
-"""Who may not ask is refused, and learns nothing."""
+"""Requests that are not allowed are refused, and the response reveals nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 
 import openai
 import pytest
-from openai import OpenAI
 
 from memwell import Memory
+from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.tokens import Tokens
-from tests.support.http_servers import Server, environment, served
+from tests.support.http_servers import Server, environment, in_a_thread, served
+from tests.support.openai_clients import openai_client
+from tests.support.pages import opened
 
 SECRET = "Anna keeps the spare key under the blue pot."
 OPTIONS = {"POST": ("/api/search", {"query": "spare key"}), "GET": ("/api/facts", None)}
@@ -24,13 +26,14 @@ OPTIONS = {"POST": ("/api/search", {"query": "spare key"}), "GET": ("/api/facts"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a home, a workspace, and a note outside of it."""
+    """A folder with a home and a workspace, and a note outside that a link leads to."""
     folder = tmp_path_factory.mktemp("security")
     (folder / "workspace" / "memory").mkdir(parents=True)
     (folder / "workspace" / "MEMORY.md").write_text(
         "# Notes\n\nThe office is on the second floor.\n"
     )
     (folder / "outside.md").write_text("Nobody is to read this.\n")
+    os.symlink(folder / "outside.md", folder / "workspace" / "memory" / "link.md")
     words = {"embedding.chain": ()}
     with Memory(
         folder / "home", workspace=folder / "workspace", user="anna", settings=words
@@ -41,26 +44,31 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def anna(place: Path) -> Iterator[Server]:
-    """A server that needs tokens, asked by Anna."""
+    """A server that needs tokens, asked by Anna. No test changes what it has."""
     token = Tokens(place / "home").add("anna's laptop", user="anna")
     with served(place / "home", place / "workspace") as server:
         yield replace(server, token=token)
 
 
-@pytest.fixture
-def ben(anna: Server, place: Path) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def ben(anna: Server, place: Path) -> Server:
     """The same server, asked by Ben; his token is made while it runs."""
-    tokens = Tokens(place / "home")
-    yield replace(anna, token=tokens.add("ben", user="ben"))
-    tokens.remove("ben")
+    return replace(anna, token=Tokens(place / "home").add("ben", user="ben"))
 
 
 @pytest.fixture(scope="module")
 def anyone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without tokens."""
+    """A server without tokens. No test changes what it has."""
     folder = tmp_path_factory.mktemp("anyone")
     with served(folder / "home", folder) as server:
         yield server
+
+
+@pytest.fixture
+def server(home: Path) -> Iterator[Server]:
+    """A server of this test alone; it needs tokens as soon as the test adds one."""
+    with opened(home) as memory, in_a_thread(create_app(memory)) as running:
+        yield running
 
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -78,16 +86,16 @@ def test_without_the_right_token_nothing_is_answered(anna: Server, method: str, 
     assert replace(anna, token=token).ask("GET", "/openapi.json").status == 401
 
 
-def test_a_token_in_another_form_is_none(anna: Server) -> None:
+def test_a_token_in_another_form_is_refused(anna: Server) -> None:
     for value in (anna.token, f"Basic {anna.token}", f"Bearer{anna.token}", "Bearer", ""):
         refused = replace(anna, token="").ask("GET", "/api/facts", headers={"authorization": value})
         assert refused.status == 401
 
 
 def test_a_token_decides_whose_facts_are_seen(anna: Server, ben: Server) -> None:
-    asked = {"query": "spare key", "min_score": 0}
-    assert [hit["text"] for hit in anna.post("/api/search", asked)["hits"]] == [SECRET]
-    assert ben.post("/api/search", asked)["hits"] == []
+    search = {"query": "spare key", "min_score": 0}
+    assert [hit["text"] for hit in anna.post("/api/search", search)["hits"]] == [SECRET]
+    assert ben.post("/api/search", search)["hits"] == []
     (fact,) = anna.get("/api/facts")["facts"]
     assert ben.get("/api/facts")["facts"] == []
     assert SECRET not in ben.ask("GET", "/api/export").body.decode()
@@ -110,17 +118,16 @@ def test_a_token_decides_whose_facts_are_seen(anna: Server, ben: Server) -> None
     assert anna.get("/api/facts")["facts"] == [fact]
 
 
-def test_files_and_stores_are_seen_by_their_user_alone(anna: Server, ben: Server) -> None:
-    clients = [
-        OpenAI(base_url=f"{one.address}/v1", api_key=one.token, max_retries=0)
-        for one in (anna, ben)
-    ]
-    with clients[0] as annas, clients[1] as bens:
+def test_files_and_stores_are_seen_by_their_user_alone(server: Server, home: Path) -> None:
+    anna, ben = (
+        replace(server, token=Tokens(home).add(user, user=user)) for user in ("anna", "ben")
+    )
+    with openai_client(anna) as annas, openai_client(ben) as bens:
         file = annas.files.create(file=("a.md", b"The blue pot."), purpose="assistants")
         store = annas.vector_stores.create(file_ids=[file.id])
         own = bens.vector_stores.create()
         assert bens.files.list().data == []
-        assert [one.id for one in bens.vector_stores.list()] == [own.id]
+        assert [store.id for store in bens.vector_stores.list()] == [own.id]
         for ask in (
             lambda: bens.files.retrieve(file.id),
             lambda: bens.files.content(file.id),
@@ -137,9 +144,10 @@ def test_files_and_stores_are_seen_by_their_user_alone(anna: Server, ben: Server
         assert annas.vector_stores.retrieve(store.id).name == ""
 
 
-def test_a_token_that_was_removed_is_good_for_nothing(anna: Server, place: Path) -> None:
-    tokens = Tokens(place / "home")
-    lent = replace(anna, token=tokens.add("lent", user="anna"))
+def test_a_token_that_was_removed_is_refused(server: Server, home: Path) -> None:
+    tokens = Tokens(home)
+    tokens.add("another")
+    lent = replace(server, token=tokens.add("lent", user="anna"))
     assert lent.ask("GET", "/api/facts").status == 200
     tokens.remove("lent")
     assert lent.ask("GET", "/api/facts").status == 401
@@ -208,7 +216,7 @@ def test_health_needs_no_token_and_says_nothing(anna: Server) -> None:
     assert replace(anna, token="").get("/health") == {"status": "ok"}
 
 
-# -- whose address, whose page ---------------------------------------------------------------------
+# -- host and origin -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -292,11 +300,8 @@ def test_no_path_leads_out_of_the_workspace(anna: Server, place: Path, reference
 
 
 def test_a_link_out_of_the_workspace_is_not_followed(anna: Server, place: Path) -> None:
-    link = place / "workspace" / "memory" / "link.md"
-    os.symlink(place / "outside.md", link)
-    refused = anna.ask("GET", "/api/get?reference=memory/link.md")
-    link.unlink()
-    assert refused.status == 404
+    assert (place / "workspace" / "memory" / "link.md").is_symlink()
+    assert anna.ask("GET", "/api/get?reference=memory/link.md").status == 404
 
 
 @pytest.mark.parametrize(
@@ -347,14 +352,14 @@ def test_what_is_not_understood_is_refused(anyone: Server, body: bytes) -> None:
         assert "Traceback" not in refused.error
 
 
-def test_half_a_character_does_no_harm(anyone: Server) -> None:
+def test_half_a_character_does_no_harm(server: Server) -> None:
     for path, body in (
         ("/api/search", b'{"query": "\\ud800 cat"}'),
         ("/api/remember", b'{"text": "The cat \\udfff is called Miso.", "tags": ["\\ud800"]}'),
         ("/v1/vector_stores", b'{"name": "\\ud800", "metadata": {"\\ud800": "x"}}'),
     ):
-        assert anyone.ask("POST", path, raw=body).status in (200, 400)
-    assert anyone.ask("GET", "/api/facts").status == 200
+        assert server.ask("POST", path, raw=body).status in (200, 400)
+    assert server.ask("GET", "/api/facts").status == 200
 
 
 def test_a_body_that_is_too_large_is_refused(anyone: Server) -> None:

@@ -1,4 +1,4 @@
-"""Putting memwell into the configuration of clients, where all else stays."""
+"""`memwell mcp config` adds memwell to the files of clients and keeps everything else."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def config(
 
 
 def servers(text: str, keys: list[str]) -> dict[str, Any]:
-    held = json.loads(text)
+    settings = json.loads(text)
     for key in keys:
-        held = held[key]
-    assert isinstance(held, dict)
-    return held
+        settings = settings[key]
+    assert isinstance(settings, dict)
+    return settings
 
 
 @each_client
@@ -148,7 +148,7 @@ def test_what_others_wrote_stays_in_its_order(user: Path, client: str) -> None:
     assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
     assert file.stat().st_mode & 0o777 == 0o600
     again = config(user, client, "--write", "--user", "anna")
-    assert again.stdout == f"{file} names it already\n"
+    assert again.stdout == f"{file} already has it\n"
     assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == before
 
 
@@ -162,7 +162,7 @@ def test_a_link_stays_a_link(user: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "held",
+    "text",
     [
         '{\n  // mine\n  "mcpServers": {}\n}',
         "[]",
@@ -173,15 +173,15 @@ def test_a_link_stays_a_link(user: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_merged_is_left_and_the_block_is_printed(
-    user: Path, held: str
+    user: Path, text: str
 ) -> None:
     file = user / "project" / ".mcp.json"
-    content = held.encode(errors="surrogateescape")
+    content = text.encode(errors="surrogateescape")
     file.write_bytes(content)
     done = config(user, "claude-code", "--write")
     assert done.returncode == 3
     assert "memwell" in servers(done.stdout, ["mcpServers"])
-    assert f"{file} was left as it is" in done.stderr
+    assert f"{file} was not changed" in done.stderr
     assert "Traceback" not in done.stderr
     assert file.read_bytes() == content
     assert [*file.parent.iterdir()] == [file]

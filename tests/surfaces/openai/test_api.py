@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import openai
 import pytest
 from openai import OpenAI
 
-from memwell.surfaces.openai.filters import Comparison, Compound
+from memwell.surfaces.http.app import create_app
+from memwell.surfaces.openai.filters import AttributeFilter, CompoundFilter
+from memwell.surfaces.openai.records import RecordDatabase
 from tests.conftest import REPOSITORY
-from tests.support.http_servers import Server, served
-
-NOTES = {
-    "cats.md": b"# Cats\n\nThe cat is called Miso. She eats fish every morning.",
-    "dogs.txt": b"The dog Rex likes bones and long walks in the morning.",
-    "garden.md": "Tomatoes need sun; the beds lie behind the café.".encode(),
-}
+from tests.support.http_servers import Server, in_a_thread, served
+from tests.support.openai_clients import NOTES, create_filled_store, openai_client
+from tests.support.pages import opened
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("openai")
-    with served(folder / "home", folder, MEMWELL_EMBEDDING_CHAIN="test") as running:
+@pytest.fixture
+def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server of this test alone."""
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
+    with opened(home) as memory, in_a_thread(create_app(memory)) as running:
         yield running
 
 
 @pytest.fixture
 def client(server: Server) -> Iterator[OpenAI]:
-    with client_of(server) as opened:
-        yield opened
-
-
-def client_of(server: Server) -> OpenAI:
-    return OpenAI(base_url=f"{server.address}/v1", api_key=server.token or "none", max_retries=0)
-
-
-def filled(client: OpenAI, notes: dict[str, bytes] = NOTES) -> tuple[str, dict[str, str]]:
-    """Make a store with some files; return its id, and theirs by name."""
-    store = client.vector_stores.create(name="notes")
-    uploaded = {
-        name: client.files.create(file=(name, content), purpose="assistants").id
-        for name, content in notes.items()
-    }
-    batch = client.vector_stores.file_batches.create_and_poll(
-        store.id, file_ids=[*uploaded.values()], poll_interval_ms=50
-    )
-    assert batch.status == "completed"
-    assert batch.file_counts.completed == len(notes)
-    return store.id, uploaded
+    with openai_client(server) as client:
+        yield client
 
 
 def test_the_program_in_the_documentation_prints_what_it_shows(
@@ -70,14 +51,15 @@ def test_a_file_is_uploaded_listed_read_and_deleted(client: OpenAI) -> None:
     assert (file.object, file.filename, file.bytes) == ("file", "cats.md", len(NOTES["cats.md"]))
     assert client.files.retrieve(file.id) == file
     assert client.files.content(file.id).read() == NOTES["cats.md"]
-    assert file.id in [one.id for one in client.files.list(purpose="user_data")]
+    assert [listed.id for listed in client.files.list(purpose="user_data")] == [file.id]
+    assert client.files.list(purpose="assistants").data == []
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
         client.files.retrieve(file.id)
 
 
 def test_a_store_answers_from_its_files_best_first(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     found = client.vector_stores.search(store, query="What does the cat Miso eat?")
     assert found.object == "vector_store.search_results.page"
     best = found.data[0]
@@ -89,13 +71,13 @@ def test_a_store_answers_from_its_files_best_first(client: OpenAI) -> None:
 
 
 def test_several_queries_are_searched_together(client: OpenAI) -> None:
-    store, _ = filled(client)
+    store, _ = create_filled_store(client)
     found = client.vector_stores.search(store, query=["Miso", "tomatoes"], rewrite_query=True)
     assert {one.filename for one in found.data[:2]} == {"cats.md", "garden.md"}
 
 
 def test_a_threshold_drops_what_is_less_relevant(client: OpenAI) -> None:
-    store, _ = filled(client)
+    store, _ = create_filled_store(client)
     every = client.vector_stores.search(store, query="dog Rex").data
     strict = client.vector_stores.search(
         store, query="dog Rex", ranking_options={"score_threshold": every[0].score}
@@ -143,7 +125,7 @@ def test_attributes_filter_before_ranking(client: OpenAI) -> None:
 
 
 def test_attributes_can_be_changed(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     changed = client.vector_stores.files.update(
         files["dogs.txt"], vector_store_id=store, attributes={"kind": "dog"}
     )
@@ -172,33 +154,33 @@ def test_attributes_can_be_changed(client: OpenAI) -> None:
 def test_comparisons_mean_what_they_say(
     comparison: str, value: str | list[str], fits: set[str | None]
 ) -> None:
-    asked = Comparison.model_validate({"type": comparison, "key": "x", "value": value})
-    held = [{"x": "a"}, {"x": "b"}, {"x": "c"}, {}]
-    assert {one.get("x") for one in held if asked.fits(one)} == fits
+    filter = AttributeFilter.model_validate({"type": comparison, "key": "x", "value": value})
+    attributes = [{"x": "a"}, {"x": "b"}, {"x": "c"}, {}]
+    assert {some.get("x") for some in attributes if filter.matches(some)} == fits
 
 
 def test_true_is_not_one_and_filters_nest() -> None:
-    one = {"type": "eq", "key": "x", "value": 1}
-    assert not Comparison.model_validate(one).fits({"x": True})
-    both = {"type": "and", "filters": [one, {"type": "or", "filters": [one]}]}
-    assert Compound.model_validate(both).fits({"x": 1.0})
+    is_one = {"type": "eq", "key": "x", "value": 1}
+    assert not AttributeFilter.model_validate(is_one).matches({"x": True})
+    both = {"type": "and", "filters": [is_one, {"type": "or", "filters": [is_one]}]}
+    assert CompoundFilter.model_validate(both).matches({"x": 1.0})
 
 
 def test_lists_are_paged_in_either_order(client: OpenAI) -> None:
     stores = [client.vector_stores.create(name=f"{number}").id for number in range(5)]
     first = client.vector_stores.list(limit=2, order="desc")
-    assert [one.id for one in first.data] == [stores[4], stores[3]]
+    assert [store.id for store in first.data] == [stores[4], stores[3]]
     assert first.has_more
-    assert [one.id for one in client.vector_stores.list(limit=2)][:5] == stores[::-1]
+    assert [store.id for store in client.vector_stores.list(limit=2)] == stores[::-1]
     after = client.vector_stores.list(limit=100, order="asc", after=stores[2])
-    assert [one.id for one in after.data] == stores[3:]
+    assert [store.id for store in after.data] == stores[3:]
     assert not after.has_more
     before = client.vector_stores.list(limit=2, order="asc", before=stores[4])
-    assert [one.id for one in before.data] == stores[2:4]
+    assert [store.id for store in before.data] == stores[2:4]
 
 
 def test_a_list_goes_on_though_what_it_showed_is_deleted(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     for file in client.vector_stores.files.list(store, limit=1):
         client.vector_stores.files.delete(file.id, vector_store_id=store)
     assert client.vector_stores.files.list(store).data == []
@@ -207,7 +189,7 @@ def test_a_list_goes_on_though_what_it_showed_is_deleted(client: OpenAI) -> None
 
 
 def test_a_store_says_what_it_holds_and_can_be_changed(client: OpenAI) -> None:
-    store, _ = filled(client)
+    store, _ = create_filled_store(client)
     changed = client.vector_stores.update(
         store,
         name="renamed",
@@ -239,13 +221,13 @@ def test_a_file_that_is_not_text_fails_and_says_why(client: OpenAI) -> None:
 
 
 def test_the_text_of_a_file_in_a_store_can_be_read(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     content = client.vector_stores.files.content(files["garden.md"], vector_store_id=store)
     assert content.data[0].text == NOTES["garden.md"].decode()
 
 
 def test_a_deleted_file_is_in_no_store(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     client.files.delete(files["cats.md"])
     assert files["cats.md"] not in [one.id for one in client.vector_stores.files.list(store)]
     found = client.vector_stores.search(store, query="Miso fish")
@@ -253,7 +235,7 @@ def test_a_deleted_file_is_in_no_store(client: OpenAI) -> None:
 
 
 def test_a_deleted_store_is_gone_and_its_files_stay(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     assert client.vector_stores.delete(store).object == "vector_store.deleted"
     for ask in (client.vector_stores.retrieve, client.vector_stores.files.list):
         with pytest.raises(openai.NotFoundError) as refused:
@@ -263,7 +245,7 @@ def test_a_deleted_store_is_gone_and_its_files_stay(client: OpenAI) -> None:
 
 
 def test_a_cancelled_batch_is_given_up(client: OpenAI) -> None:
-    store, files = filled(client)
+    store, files = create_filled_store(client)
     batch = client.vector_stores.file_batches.create(store, file_ids=[*files.values()])
     given_up = client.vector_stores.file_batches.cancel(batch.id, vector_store_id=store)
     assert given_up.status == "cancelled"
@@ -290,9 +272,9 @@ def test_names_of_files_lead_nowhere(client: OpenAI, server: Server) -> None:
 
 def test_everything_is_there_after_a_restart_and_after_a_kill(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with served(home, tmp_path) as first, client_of(first) as client:
-        store, files = filled(client)
-    with served(home, tmp_path) as second, client_of(second) as client:
+    with served(home, tmp_path) as first, openai_client(first) as client:
+        store, files = create_filled_store(client)
+    with served(home, tmp_path) as second, openai_client(second) as client:
         assert client.vector_stores.search(store, query="Miso").data[0].filename == "cats.md"
         assert len(client.vector_stores.files.list(store).data) == 3
         more = client.files.create(file=("more.md", b"Owls hunt by night."), purpose="assistants")
@@ -300,7 +282,7 @@ def test_everything_is_there_after_a_restart_and_after_a_kill(tmp_path: Path) ->
         assert second.process is not None
         os.kill(second.process.pid, signal.SIGKILL)
         second.process.wait()
-    with served(home, tmp_path) as third, client_of(third) as client:
+    with served(home, tmp_path) as third, openai_client(third) as client:
         done = client.vector_stores.file_batches.poll(
             batch.id, vector_store_id=store, poll_interval_ms=50
         )
@@ -309,25 +291,26 @@ def test_everything_is_there_after_a_restart_and_after_a_kill(tmp_path: Path) ->
         assert client.files.content(files["cats.md"]).read() == NOTES["cats.md"]
 
 
-def test_what_is_kept_is_private_and_readable_without_us(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with served(home, tmp_path) as running, client_of(running) as client:
-        store, files = filled(client)
-    file = home / "files" / files["cats.md"] / "cats.md"
-    assert file.read_bytes() == NOTES["cats.md"]
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert json.loads((home / "vector_stores" / f"{store}.json").read_bytes())["name"] == "notes"
+def test_files_are_private_and_readable_without_memwell(
+    server: Server, client: OpenAI, home: Path
+) -> None:
+    store, files = create_filled_store(client)
+    content = home / "files" / files["cats.md"] / "cats.md"
+    assert content.read_bytes() == NOTES["cats.md"]
+    for file in (content, home / "openai.db"):
+        assert file.stat().st_mode & 0o777 == 0o600
     assert (home / "vector_stores").stat().st_mode & 0o777 == 0o700
+    with closing(sqlite3.connect(home / "openai.db")) as database:
+        query = "SELECT id, record ->> 'name' FROM vector_stores"
+        assert database.execute(query).fetchall() == [(store, "notes")]
 
 
-def test_a_store_that_was_not_used_for_long_enough_expires(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with served(home, tmp_path) as running, client_of(running) as client:
-        day = {"anchor": "last_active_at", "days": 1}
-        store = client.vector_stores.create(expires_after=day).id  # type: ignore[arg-type]
-        record = home / "vector_stores" / f"{store}.json"
-        kept = json.loads(record.read_text())
-        record.write_text(json.dumps({**kept, "last_active_at": kept["last_active_at"] - 86_400}))
-        assert client.vector_stores.retrieve(store).status == "expired"
-        with pytest.raises(openai.NotFoundError):
-            client.vector_stores.search(store, query="cat")
+def test_a_store_that_was_not_used_for_long_enough_expires(client: OpenAI, home: Path) -> None:
+    day = {"anchor": "last_active_at", "days": 1}
+    store = client.vector_stores.create(expires_after=day).id  # type: ignore[arg-type]
+    stores = RecordDatabase(home).stores
+    record = stores.get(store, "")
+    stores.put(record.model_copy(update={"last_active_at": record.last_active_at - 86_400}))
+    assert client.vector_stores.retrieve(store).status == "expired"
+    with pytest.raises(openai.NotFoundError):
+        client.vector_stores.search(store, query="cat")

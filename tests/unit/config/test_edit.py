@@ -1,3 +1,5 @@
+"""Editing memwell.toml without touching the rest of the file."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -50,7 +52,7 @@ WEIGHT = {"search.words_weight": 0.6}
         ),
     ],
 )
-def test_a_value_is_set_and_all_else_stays(text: str, expected: str) -> None:
+def test_a_value_is_set_and_the_rest_of_the_file_stays(text: str, expected: str) -> None:
     assert edit(text, WEIGHT) == expected
 
 
@@ -65,7 +67,7 @@ COMMENT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]),
 
 
 @given(st.lists(COMMENT, min_size=4, max_size=4), st.permutations(["k = 3", "mode = 'words'"]))
-def test_comments_stay_whatever_they_say(comments: list[str], keys: list[str]) -> None:
+def test_any_comment_stays(comments: list[str], keys: list[str]) -> None:
     one, two, three, four = (f"# {comment}" for comment in comments)
     text = f"{one}\n[search] {two}\n{keys[0]} {three}\n{keys[1]}\n\n{four}\n"
     added = "words_weight = 0.6\n"
@@ -103,7 +105,9 @@ def test_without_a_workspace_the_users_file_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [None, "[search]\nk = 3 # few\n"])
-def test_what_does_not_hold_afterwards_is_taken_back(workspace: Path, before: str | None) -> None:
+def test_a_file_is_restored_if_the_new_value_is_invalid(
+    workspace: Path, before: str | None
+) -> None:
     file = workspace / "memwell.toml"
     if before:
         file.write_text(before)

@@ -1,3 +1,5 @@
+"""Reading settings from files and the environment."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -25,7 +27,7 @@ def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path
     assert loaded.origin("agent") == "default"
 
 
-def test_values_come_from_the_environment_where_they_say_so(tmp_path: Path) -> None:
+def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
     loaded = load(
         tmp_path, 'agent = "a-${WHO}"\n[scan]\nextra = ["${DIR}/*.md"]\n', WHO="wren", DIR="docs"
     )
@@ -59,9 +61,7 @@ def test_values_come_from_the_environment_where_they_say_so(tmp_path: Path) -> N
         ("[search\n", r"is not valid TOML"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_value_and_the_remedy(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_an_error_names_the_value_and_the_remedy(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load(tmp_path, text)
     assert "memwell.toml" in str(caught.value) or "default" in str(caught.value)

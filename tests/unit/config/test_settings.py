@@ -1,3 +1,5 @@
+"""The sections of settings: defaults, names, overrides, secrets."""
+
 from __future__ import annotations
 
 import pytest

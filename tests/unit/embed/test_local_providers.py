@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
-from memwell.embed.base import BatchRefused, Embedder, ProviderUnavailable
+from memwell.embed.base import Embedder
 from memwell.embed.gguf import GGUF, LONGEST_WINDOW, PREFIXES, read_header
 from memwell.embed.minilm import MiniLM
 from memwell.embed.sentence_transformers import SentenceTransformers
 from memwell.embed.static import Static
+from memwell.errors import BatchRefused, ProviderUnavailable
 from tests.support import local_models
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def torch_model(torch_folder: Path) -> SentenceTransformers:
 
 
 PROVIDERS = {"minilm": 384, "gguf": 384, "static": 16, "torch_model": 384}
-"""The fixture of each, and the length of its vectors."""
+"""The fixture of each provider, and the length of its vectors."""
 
 
 @pytest.fixture(params=PROVIDERS)
@@ -91,7 +92,7 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
 
 @pytest.fixture(params=["minilm", "gguf", "torch_model"])
 def windowed(request: pytest.FixtureRequest) -> Embedder:
-    """One that reads so much at a time and no more."""
+    """A provider with a small window."""
     found: Embedder = request.getfixturevalue(request.param)
     return found
 
@@ -335,7 +336,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     ):
         Static(str(tmp_path))
     for name in (str(tmp_path / "none"), "sentence-transformers/all-MiniLM-L6-v2"):
-        with pytest.raises(ProviderUnavailable, match="nothing is downloaded"):
+        with pytest.raises(ProviderUnavailable, match="does not download models"):
             SentenceTransformers(name)
 
 
@@ -350,7 +351,7 @@ def test_folders_with_damaged_models(tmp_path: Path) -> None:
 
 
 class Kind(NamedTuple):
-    """What a process of its own needs to know of a provider."""
+    """A provider, as a script in another process imports it."""
 
     imported: str
     package: str
@@ -379,7 +380,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def path(kind: Kind, request: pytest.FixtureRequest) -> Path:
-    """Where the model of each kind lies."""
+    """The path of the model of each kind."""
     found: Path = request.getfixturevalue(kind.fixture)
     return found
 
@@ -401,7 +402,7 @@ class Without:
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
 from memwell.embed.{kind.imported} as Provider
-from memwell.embed.base import ProviderUnavailable
+from memwell.errors import ProviderUnavailable
 try:
     Provider("/nowhere")
 except ProviderUnavailable as error:
@@ -423,7 +424,7 @@ print([name for name in {HEAVY} if name in sys.modules])
 
 
 def test_using_one_prints_nothing_and_asks_nobody(kind: Kind, path: Path) -> None:
-    """At the level of file descriptors, so what libraries print themselves counts too."""
+    """Checks the file descriptors, so that output of libraries counts too."""
     script = f"""
 import sys
 from memwell.embed.{kind.imported} as Provider

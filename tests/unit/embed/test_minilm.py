@@ -1,4 +1,4 @@
-"""The default model: what is run gives the vectors of the packaged model, whatever stands beside."""
+"""The default model: the fused graph gives the vectors of the packaged one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import onnxruntime
 import pytest
 
 from memwell.embed import minilm
-from memwell.embed.base import ProviderUnavailable
 from memwell.embed.minilm import WINDOW, MiniLM
 from memwell.embed.onnx_format import MICROSOFT, Graph, read_weights
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.errors import ProviderUnavailable
 from tests.conftest import EXAMPLES
 
 TEXTS = [
@@ -29,7 +29,9 @@ def model() -> MiniLM:
 
 
 def test_the_fused_graph_gives_the_vectors_of_the_packaged_one(model: MiniLM) -> None:
-    packaged = onnxruntime.InferenceSession(minilm._packaged(), providers=["CPUExecutionProvider"])
+    packaged = onnxruntime.InferenceSession(
+        minilm._packaged_model(), providers=["CPUExecutionProvider"]
+    )
     for text in TEXTS:
         pieces = np.array([[BEGIN, *encode(text)[:WINDOW], END]])
         inputs = {
@@ -82,7 +84,7 @@ def test_the_file_is_made_once_and_used_again(tmp_path: Path) -> None:
 
 def test_another_model_than_the_packaged_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "SHA256", "0" * 64)
-    with pytest.raises(ProviderUnavailable, match="not the model that it should be"):
+    with pytest.raises(ProviderUnavailable, match="its digest is not the expected one"):
         MiniLM().embed_query("a cat")
 
 

@@ -1,4 +1,4 @@
-"""Our WordPiece gives the pieces that the `tokenizers` package gives."""
+"""memwell's WordPiece returns the tokens of the package `tokenizers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("tokenizers", reason="tokenizers, to compare with, is not in
 
 @cache
 def theirs() -> Any:
-    """BERT's uncased tokenizer; special tokens in a text are text, as they are to us."""
+    """BERT's uncased tokenizer; special tokens in a text are plain text, as in memwell."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     model = models.WordPiece(vocabulary(), unk_token="[UNK]", max_input_chars_per_word=100)
@@ -34,7 +34,7 @@ def expected(text: str) -> list[int]:
 
 
 def known_to_both(character: str) -> bool:
-    """Whether both have the same idea of what kind of character it is.
+    """Whether both put the character into the same category.
 
     Their tables are older than Python's, and where one of their CJK blocks begins is mistyped.
     """
@@ -66,17 +66,17 @@ SCRIPTS = st.sampled_from(
 
 @given(st.text(WRITABLE))
 @example("\u1e9e\u0130")
-def test_any_text_has_the_same_pieces(text: str) -> None:
+def test_any_text_has_the_same_tokens(text: str) -> None:
     assert encode(text) == expected(text)
 
 
 @given(st.lists(SCRIPTS).map("".join))
-def test_texts_of_many_scripts_have_the_same_pieces(text: str) -> None:
+def test_texts_of_many_scripts_have_the_same_tokens(text: str) -> None:
     assert encode(text) == expected(text)
 
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=90, max_size=110))
-def test_long_words_have_the_same_pieces(word: str) -> None:
+def test_long_words_have_the_same_tokens(word: str) -> None:
     assert encode(word) == expected(word)
 
 
@@ -86,14 +86,14 @@ def test_a_word_is_unknown_from_101_letters_on() -> None:
 
 
 @pytest.mark.parametrize("block", range(0, 0x30000, 0x1000), ids=hex)
-def test_every_character_has_the_same_pieces(block: int) -> None:
-    """Between two letters, so that one that is dropped differs from one that parts words."""
+def test_every_character_has_the_same_tokens(block: int) -> None:
+    """Between two letters, so that a dropped character differs from one that separates words."""
     for character in filter(known_to_both, map(chr, range(block, block + 0x1000))):
         text = f"a{character}b"
         assert encode(text) == expected(text), f"U+{ord(character):04X}"
 
 
-def test_the_example_notes_have_the_same_pieces() -> None:
+def test_the_example_notes_have_the_same_tokens() -> None:
     notes = list(EXAMPLES.rglob("*.md"))
     assert notes
     for note in notes:

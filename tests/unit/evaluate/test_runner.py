@@ -1,3 +1,5 @@
+"""Evaluating datasets and own cases, and `memwell eval`."""
+
 from __future__ import annotations
 
 import json
@@ -22,14 +24,14 @@ from memwell.evaluate.report import Evaluation, Ranking, evaluate, misses
 from memwell.evaluate.runner import (
     NoteSearch,
     check_comparable,
-    environment_settings,
     find_known_notes,
     parse_settings,
+    to_overrides,
 )
 from memwell.evaluate.thresholds import Threshold, find_missed, parse_threshold
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from tests.conftest import Write
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
 
 RANKING = ["x", "a", "y", "b"]
 GRADES = {"a": 2.0, "b": 1.0, "c": 1.0}
@@ -231,7 +233,7 @@ def test_cases_as_a_yaml_mapping(tmp_path: Path) -> None:
         ("c.jsonl", "\n{oops", "c.jsonl:2 is not JSON"),
         ("c.jsonl", "[" * 100_000, "c.jsonl:1 is not JSON"),
         ("c.jsonl", "[1]", "c.jsonl:1 is not a JSON object"),
-        ("c.jsonl", '{"query": " ", "note": "a"}', 'c.jsonl:1 has a "query" that is no text'),
+        ("c.jsonl", '{"query": " ", "note": "a"}', 'c.jsonl:1 has a "query" that is not a text'),
         ("c.jsonl", '{"query": "x", "note": []}', 'c.jsonl:1 has a "note" that is neither'),
         ("c.jsonl", '{"query": "x", "note": ["a", 3]}', 'c.jsonl:1 has a "note" that is neither'),
         ("c.jsonl", '{"query": "x", "note": "a", "category": 3}', 'has a "category" that is no'),
@@ -241,7 +243,7 @@ def test_cases_as_a_yaml_mapping(tmp_path: Path) -> None:
         ("c.yaml", "a:\n- x\n- [y\n", "c.yaml:4 is not YAML"),
         ("c.yaml", "a:\n- x\nb:\n", "c.yaml:3 names a note without a query"),
         ("c.yaml", "a: []\n", "c.yaml:1 names a note without a query"),
-        ("c.yaml", "a:\n- x: y\n", 'c.yaml:2 has a "query" that is no text'),
+        ("c.yaml", "a:\n- x: y\n", 'c.yaml:2 has a "query" that is not a text'),
         ("c.yaml", "- x\n", "c.yaml:1 is not a mapping"),
         ("c.yaml", "- ? [x]\n  : y\n", 'c.yaml:1 has no "query"'),
         ("c.yaml", "x", "c.yaml:1 is neither a list nor a mapping"),
@@ -341,14 +343,19 @@ def test_settings_to_compare() -> None:
         "embedding.chain": "gguf,minilm",
         "search.min_score": "0.2",
     }
-    assert environment_settings({"search.mode": "words"}) == {"MEMWELL_SEARCH_MODE": "words"}
+    assert to_overrides(parse_settings("embedding.chain=gguf,minilm,search.k=3"), "--compare") == {
+        "embedding.chain": ("gguf", "minilm"),
+        "search.k": 3,
+    }
+    with pytest.raises(ConfigError, match=r"search\.k = 'many' \(--compare\) should be a whole"):
+        to_overrides({"search.k": "many"}, "--compare")
     for wrong in ("words", "", "search.mod=words"):
         with pytest.raises(ConfigError):
             parse_settings(wrong)
     check_comparable(["chunk.size", "search.mode"], of_a_memory=False)
     check_comparable(["search.mode", "search.min_score"], of_a_memory=True)
     for name in ("search.k", "agent", "sync.on_search"):
-        with pytest.raises(ConfigError, match="changes no figure"):
+        with pytest.raises(ConfigError, match="does not change any figure"):
             check_comparable([name], of_a_memory=False)
     with pytest.raises(ConfigError, match="as it is"):
         check_comparable(["chunk.size"], of_a_memory=True)
@@ -410,7 +417,7 @@ def test_the_page_shows_figures_and_every_failing_query() -> None:
         page(dataset, result, ["Mode words."], lambda question, document: "passage " + document)
     )
     assert "1 of 4 queries failed" in shown.text
-    assert "1 found a part of their evidence" in shown.text
+    assert "1 found only some of their documents" in shown.text
     assert "Missing: b" in shown.text
     assert "passage c" in shown.text
     assert f"{(1 + 1 + 1 / 2 + 0) / 4:.3f}" in shown.text
@@ -446,7 +453,7 @@ def test_eval_asks_the_memory_a_users_own_cases(notes: Path) -> None:
     assert result["failing"] == [{"query": "zebra", "missing": ["memory/doors.md"], "found": []}]
     shown = run("eval", "cases.jsonl", cwd=notes).stdout
     assert "cases.jsonl: 3 queries, 2 notes\n" in shown
-    assert "  zebra: memory/doors.md; first was nothing\n" in shown
+    assert "  zebra: memory/doors.md; first: nothing\n" in shown
 
 
 def test_eval_compares_reports_and_fails(notes: Path) -> None:
@@ -474,8 +481,8 @@ def test_eval_compares_reports_and_fails(notes: Path) -> None:
     [
         (["cases.jsonl", "--compare", "chunk.size=100"], 2, "chunk.size decides how"),
         (["cases.jsonl", "--compare", "search.mode=x"], 2, "search.mode = 'x'"),
-        (["cases.jsonl", "--fail-under", "x=1"], 2, "names no metric"),
-        ([".", "--fail-under", "notes-passing=1"], 2, "names no metric"),
+        (["cases.jsonl", "--fail-under", "x=1"], 2, "does not name a metric"),
+        ([".", "--fail-under", "notes-passing=1"], 2, "does not name a metric"),
         (["cases.jsonl", "--html", "gone/r.html"], 3, "its folder does not exist"),
         (["gone.jsonl"], 3, "gone.jsonl does not exist"),
         (["wrong.yaml"], 3, "Not in the index: memory/gone.md (wrong.yaml:1)"),

@@ -1,3 +1,5 @@
+"""Splitting cases, fitting settings, and `memwell tune`."""
+
 from __future__ import annotations
 
 import json
@@ -11,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwell import Memory, config
+from memwell.config.sections import SearchSettings
 from memwell.errors import MemwellError
 from memwell.evaluate.cases import Case, to_dataset
 from memwell.evaluate.dataset import Question
 from memwell.evaluate.report import Ranking
 from memwell.evaluate.tune import Overrides, Tuning, candidates, grid, halves, split, tune
 from tests.conftest import Write
+from tests.support.cli import run, run_json
 from tests.support.embedders import Faulty
-from tests.surfaces.cli.test_cli import run, run_json
 
 # -- the two halves --------------------------------------------------------------------------------
 
@@ -73,7 +76,7 @@ def test_few_cases_are_refused_with_their_number() -> None:
     with pytest.raises(MemwellError, match=r"has 30 cases of 3 notes, .* at least 4 notes"):
         halves("cases.yaml", several(3, 10))
     knot = [*several(4, 3), Case("all", ("0.md", "1.md", "2.md", "3.md"))]
-    with pytest.raises(MemwellError, match=r"All 13 cases of x hang together.*Add cases of other"):
+    with pytest.raises(MemwellError, match=r"All 13 cases of x are connected.*Add cases of other"):
         halves("x", knot)
 
 
@@ -81,16 +84,16 @@ def test_few_cases_are_refused_with_their_number() -> None:
 
 
 def test_what_holds_now_is_tried_first_and_once() -> None:
-    held: dict[str, str | float] = {"search.fusion": "standard", "search.words_weight": 0.4}
-    tried = candidates(held.__getitem__)
-    assert tried[0] == held
+    tried = candidates(SearchSettings())
+    assert tried[0] == {"search.fusion": "standard", "search.words_weight": 0.4}
     assert len(tried) == len(grid()) == 8 + 3 + 3
     unusual: dict[str, str | float] = {
         "search.fusion": "rrf",
         "search.vector_weight": 2,
         "search.text_weight": 1,
     }
-    assert candidates(unusual.__getitem__) == [unusual, *grid()]
+    settings = SearchSettings(fusion="rrf", vector_weight=2, text_weight=1)
+    assert candidates(settings) == [unusual, *grid()]
 
 
 WAYS: list[Overrides] = [{"search.words_weight": weight / 10} for weight in range(4)]
@@ -206,9 +209,7 @@ def test_tune_believes_the_words_where_they_find_more(plants: Path) -> None:
             )
     again = run("tune", "cases.jsonl", cwd=plants)
     assert again.returncode == 1
-    assert again.stdout.endswith(
-        "\nNothing tried is better than the present settings: nothing is written.\n"
-    )
+    assert again.stdout.endswith("\nThe present settings are the best: nothing is written.\n")
 
 
 def test_tune_writes_nothing_where_nothing_is_better(plants: Path) -> None:
@@ -252,9 +253,7 @@ def test_tune_as_json_and_what_the_environment_overrides(
 
     done = run("tune", "cases.jsonl", cwd=plants)
     assert done.returncode == 0
-    assert (
-        done.stderr == "$MEMWELL_SEARCH_WORDS_WEIGHT is set and stronger than the file: unset it\n"
-    )
+    assert done.stderr == "$MEMWELL_SEARCH_WORDS_WEIGHT overrides the file: unset it\n"
     monkeypatch.delenv("MEMWELL_SEARCH_WORDS_WEIGHT")
     assert config.load(plants).search.words_weight == told["changes"]["search.words_weight"]
 
@@ -310,7 +309,7 @@ def test_there_is_nothing_to_tune_without_both_legs(
     monkeypatch.setenv(variable, value)
     done = run("tune", "cases.jsonl", cwd=plants)
     assert done.returncode == 3
-    assert f"Error: {told}: words and meaning are not fused" in done.stderr
+    assert f"Error: {told}: keyword search and vector search are not fused" in done.stderr
 
 
 # -- one query in several ways ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Facts out of what a person says: hardly one that is none, and none out of what others say."""
+"""Facts from messages: precision and recall on labelled sets, and no facts from pasted text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.extract.chat import SPEAKER, facts_in_message, own_words
+from memwell.extract.chat import SPEAKER, facts_in_message, typed_text
 from tests.conftest import REPOSITORY
 
 DATA = REPOSITORY / "tests" / "support" / "data" / "hooks"
@@ -84,7 +84,7 @@ def test_a_quotation_of_several_sentences_is_not_the_persons() -> None:
 
 
 def test_a_block_that_was_cut_off_is_not_the_persons() -> None:
-    assert own_words("Hello.\n<memwell-recall>\nI prefer tabs.") == "Hello."
+    assert typed_text("Hello.\n<memwell-recall>\nI prefer tabs.") == "Hello."
 
 
 def test_a_long_line_that_was_wrapped_is_one_sentence() -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 from memwell import Memory
 from memwell.errors import ConfigError, MemwellError
 from memwell.extract.files import IngestReport
-from memwell.extract.source_files import split_file
+from memwell.extract.source_files import split_text
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter
 from tests.conftest import Write
@@ -31,6 +30,7 @@ from tests.support.llm_servers import (
     setter,
 )
 from tests.support.servers import Act, Server, raw, silent, status
+from tests.support.waiting import wait_until
 
 TOOLS = """# Ports
 
@@ -220,7 +220,7 @@ def test_secrets_are_refused_with_the_place(workspace: Path, write: Write) -> No
     write("TOOLS.md", f"# Access\n\n- The token of the mirror is {token} for now.\n")
     report = ingest(workspace)
     (refused,) = report.refused
-    assert refused.startswith("TOOLS.md#L3-L3: Not remembered: it holds a secret")
+    assert refused.startswith("TOOLS.md#L3-L3: Not remembered: it contains a secret")
     assert token not in refused
     assert facts() == []
 
@@ -246,7 +246,7 @@ def test_patterns_cannot_lead_out(workspace: Path, pattern: str) -> None:
 
 
 def test_a_pattern_that_is_none_is_an_error(workspace: Path) -> None:
-    with pytest.raises(MemwellError, match="no pattern"):
+    with pytest.raises(MemwellError, match="not a file pattern"):
         ingest(workspace, "skills/**x.md")
 
 
@@ -279,7 +279,7 @@ def test_a_name_that_is_no_text_is_left_out(workspace: Path) -> None:
 
 def test_pieces_are_whole_lines_that_overlap() -> None:
     lines = [f"line {number:03}" for number in range(100)]  # of 8 characters
-    cut = split_file("\n".join(lines), size=90, overlap=20)
+    cut = split_text("\n".join(lines), size=90, overlap=20)
     assert [(piece.start_line, piece.end_line) for piece in cut[:2]] == [(1, 10), (9, 18)]
     assert all(len(piece.text) <= 90 for piece in cut)
     for piece in cut:
@@ -287,13 +287,13 @@ def test_pieces_are_whole_lines_that_overlap() -> None:
     assert {number for piece in cut for number in range(piece.start_line, piece.end_line + 1)} == {
         *range(1, 101)
     }
-    long = split_file("x" * 250 + "\nend", size=100, overlap=30)
+    long = split_text("x" * 250 + "\nend", size=100, overlap=30)
     assert [(len(piece.text), piece.start_line, piece.end_line) for piece in long] == [
         (100, 1, 1),
         (100, 1, 1),
         (50 + 1 + 3, 1, 2),
     ]
-    assert split_file("\n\n", size=100, overlap=10) == []
+    assert split_text("\n\n", size=100, overlap=10) == []
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_a_dry_run_lists_and_stores_nothing(workspace: Path, write: Write, home:
     done = run("--dry-run", cwd=workspace)
     assert done.returncode == 0
     assert done.stdout.count("added  TOOLS.md#L") == 2
-    assert "Nothing is stored; it would be: 2 added, 0 reinforced, 1 duplicates" in done.stdout
+    assert "Dry run, nothing is stored: 2 added, 0 reinforced, 1 duplicates" in done.stdout
     assert not home.exists()
     ingest(workspace)
     write("TOOLS.md", TOOLS.replace("3000", "3001"))
@@ -413,7 +413,7 @@ def test_pieces_that_fail_go_by_rule_and_are_counted(
     filtered, unreadable = report.failures
     assert filtered.startswith("TOOLS.md#L1-L")
     assert "will not answer this" in filtered
-    assert unreadable.endswith("the answer holds no fact that can be read")
+    assert unreadable.endswith("the answer contains no readable fact")
     assert any("oven" in fact.text for fact in facts())
     assert any("The harbour opens" in fact.text for fact in facts()), "the third piece"
 
@@ -432,7 +432,7 @@ def test_a_model_that_cannot_be_had_leaves_the_rest_to_the_rules(
     write("TOOLS.md", TOOLS)
     report = ingest(workspace, "AGENTS.md", "TOOLS.md")
     (notice,) = report.failures
-    assert "by rule" in notice or "the rules go on" in notice
+    assert "by rule" in notice or "rules extract the rest" in notice
     assert len(server.requests) == (0 if wrong == "name" else 1)
     assert {DATABASE, DASHBOARD} <= texts()
     assert ("The harbour opens at six." in texts()) == (wrong == "budget")
@@ -471,11 +471,9 @@ def test_whoever_is_interrupted_goes_on_from_there(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 20
-    while len(server.requests) < 2 and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: len(server.requests) >= 2)
     process.send_signal(how)
-    assert process.wait(20) != 0
+    assert process.wait(60) != 0
     assert texts() == {"The a server listens on port 80."}
     server.script = [says(fact.replace("NAME", name)) for name in ("b", "c")]
     report = ingest(workspace)

@@ -1,4 +1,4 @@
-"""Facts by rule, on sixty labelled passages of our own, and for any text."""
+"""Facts from Markdown by rules: sixty labelled passages, and laws for any text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.extract.markdown import LONGEST, MarkdownFact, extract
+from memwell.extract.markdown import MAX_CHARACTERS, MarkdownFact, extract_facts
 from tests.conftest import REPOSITORY
 
 PASSAGES = REPOSITORY / "tests" / "support" / "data" / "passages.txt"
@@ -49,7 +49,7 @@ def test_precision_and_recall_on_our_own_passages() -> None:
     found = labelled = right = same_kind = 0
     wrong, missed = [], []
     for passage in passages():
-        facts = {folded(fact.text): fact for fact in extract(passage.text)}
+        facts = {folded(fact.text): fact for fact in extract_facts(passage.text)}
         labels = {folded(text): kind for kind, text in passage.facts}
         shared = facts.keys() & labels.keys()
         found, labelled, right = found + len(facts), labelled + len(labels), right + len(shared)
@@ -79,7 +79,7 @@ def test_the_passages_are_sixty_and_a_quarter_has_nothing_to_keep() -> None:
 
 
 def texts(markdown: str) -> list[str]:
-    return [fact.text for fact in extract(markdown)]
+    return [fact.text for fact in extract_facts(markdown)]
 
 
 def test_facts_know_their_lines() -> None:
@@ -88,7 +88,7 @@ def test_facts_know_their_lines() -> None:
         "- switch: behind the door,\n  on the left\n\n## Start the pump\n\n```sh\npumpctl start\n```\n"
         "\n| a | b |\n|---|---|\n| one | two words |\n"
     )
-    assert extract(note) == [
+    assert extract_facts(note) == [
         MarkdownFact("Cellar: The pump is a Grundfos from 2019.", 6, 7, "definition"),
         MarkdownFact("Cellar: switch: behind the door, on the left", 9, 10, "definition"),
         MarkdownFact("To start the pump: `pumpctl start`", 14, 16, "command"),
@@ -162,7 +162,7 @@ PIECES = st.sampled_from(
 @given(st.lists(st.one_of(st.text(max_size=20), PIECES)).map("".join))
 def test_any_text_gives_facts_that_are_short_enough_and_on_its_lines(text: str) -> None:
     lines = text.count("\n") + 1
-    for fact in extract(text):
+    for fact in extract_facts(text):
         assert 1 <= fact.start_line <= fact.end_line <= lines
         assert len(fact.text) <= 300
         assert len(fact.text.split()) >= 2
@@ -189,5 +189,5 @@ def test_any_text_gives_facts_that_are_short_enough_and_on_its_lines(text: str) 
     ],
 )
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
-    found = extract(piece * (50_000 // len(piece)))
-    assert all(len(fact.text) <= LONGEST for fact in found)
+    found = extract_facts(piece * (50_000 // len(piece)))
+    assert all(len(fact.text) <= MAX_CHARACTERS for fact in found)

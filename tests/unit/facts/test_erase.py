@@ -1,4 +1,4 @@
-"""Forgetting: nothing of the text stays in any file of the home, whoever reads or dies meanwhile."""
+"""Erasing facts: no file of the home keeps the text, even with open readers and after crashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.facts.erase import finish_erasures
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 SECRET = "The zebrafinch code is quokka."
 
@@ -126,7 +126,7 @@ def test_forgetting_by_query_shows_what_is_meant_and_asks(home: Path, workspace:
     asked = run("forget", "--query", "hamster", cwd=workspace)
     assert asked.returncode == 2
     assert "The hamster is called Pip." in asked.stderr
-    assert "2 would be forgotten: add --yes" in asked.stderr
+    assert "2 facts would be forgotten: add --yes" in asked.stderr
     assert run("forget", "--query", "hamster", "--yes", cwd=workspace).stdout == "2 forgotten\n"
     assert holding(home, b"hamster") == []
     nothing = run("forget", "--query", "hamster", "--yes", cwd=workspace)
@@ -144,5 +144,5 @@ def test_forgetting_a_scope_leaves_the_others(home: Path, workspace: Path) -> No
     assert done.stdout == "2 forgotten\n"
     with Memory(user="anna") as anna:
         assert [hit.text for hit in anna.search("Anna door").hits] == ["The door is green."]
-        with pytest.raises(MemwellError, match="'planet' is no scope"):
+        with pytest.raises(MemwellError, match="'planet' is not a scope"):
             anna.facts.list_scope("planet")

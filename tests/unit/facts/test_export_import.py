@@ -1,4 +1,4 @@
-"""Facts as files: exported and taken in, backed up while in use, put back, checked."""
+"""Export, import, backup, restore and verification of facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import random
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,17 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import HomeError, NotFoundError
+from memwell.facts.comparison import normalised
 from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to_markdown
-from memwell.facts.service import FactService, NewFact, normalised
+from memwell.facts.service import FactService, NewFact
 from memwell.model import Viewer
 from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite.database import Database, _checksum_vfs
 from memwell.store.sqlite.facts import SqliteFactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
-from tests.surfaces.cli.test_cli import run, run_json
+from tests.support.cli import run, run_json
+from tests.support.waiting import wait_until
 
 NOW = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC)
 ANNA, BEN = Viewer("anna", "main", "s1"), Viewer("ben", "main", "s2")
@@ -148,26 +149,29 @@ def changed(line: str, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"kind": "note"}, 'it is no object of the kind "fact"'),
-        ({"id": "../x"}, "id is none"),
-        ({"id": 5}, "id is no text"),
+        ({"kind": "note"}, 'it is not an object of the kind "fact"'),
+        ({"id": "../x"}, "id is not valid"),
+        ({"id": 5}, "id is not a text"),
         ({"text": "  "}, "text is empty"),
-        ({"text": "half \ud800 a pair"}, "text is no valid Unicode"),
-        ({"importance": float("nan")}, "importance is no number between 0 and 1"),
-        ({"confidence": True}, "confidence is no number"),
+        ({"text": "half \ud800 a pair"}, "text is not valid Unicode"),
+        ({"importance": float("nan")}, "importance is not a number between 0 and 1"),
+        ({"confidence": True}, "confidence is not a number"),
         ({"scope": "planet"}, "scope and target do not fit"),
         ({"scope": "global"}, "scope and target do not fit"),
-        ({"created_at": "yesterday"}, "created_at is no time"),
+        ({"created_at": "yesterday"}, "created_at is not a time"),
         ({"expires_at": "2026-02-10T12:00:00+09:00"}, "expires_at is not in UTC"),
-        ({"confirmed_at": None}, "confirmed_at is no text"),
-        ({"decay_class": "never"}, "decay_class is none that is known"),
-        ({"tags": "one"}, "tags is no list"),
+        ({"confirmed_at": None}, "confirmed_at is not a text"),
+        ({"decay_class": "never"}, "decay_class is not a known decay class"),
+        ({"tags": "one"}, "tags is not a list"),
         ({"tags": ["one\ntwo"]}, "a tag has more than one line"),
-        ({"events": [5]}, "events is no list of objects"),
-        ({"events": [{"at": "x", "what": "y", "detail": ""}]}, "the time of an event is no time"),
-        ({"superseded_by": "self", "id": "self"}, "self would come to supersede itself"),
-        ({"text": "hello!"}, "it is a bare greeting"),
-        ({"text": f"The token is {TOKEN}"}, "it holds a secret (GitHub token)"),
+        ({"events": [5]}, "events is not a list of objects"),
+        (
+            {"events": [{"at": "x", "what": "y", "detail": ""}]},
+            "the time of an event is not a time",
+        ),
+        ({"superseded_by": "self", "id": "self"}, "self would supersede itself"),
+        ({"text": "hello!"}, "it is too short to be a fact"),
+        ({"text": f"The token is {TOKEN}"}, "it contains a secret (GitHub token)"),
     ],
 )
 def test_a_malformed_line_is_named_and_stops_nothing(
@@ -256,9 +260,9 @@ def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
     ]
     report = import_jsonl("\n".join(lines).encode(), keeper(other))
     assert [(one.line, one.reason) for one in report.refused] == [
-        (1, f"the same is remembered already, as {fact.id}"),
-        (3, "c would come to supersede itself"),
-        (4, f"{fact.id} is there already, in the wider scope user"),
+        (1, f"the fact {fact.id} has the same text already"),
+        (3, "c would supersede itself"),
+        (4, f"{fact.id} exists already, in the wider scope user"),
     ]
     assert verify(other.file.path, normalised) == []
 
@@ -303,14 +307,19 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
         for child in children:
             assert child.stdout
             child.stdout.readline()
-        database = SqliteFactStore(home / "memory.db").file
+        store = SqliteFactStore(home / "memory.db")
+
+        def wait_for_more_than(facts: int) -> None:
+            service = FactService(store, Viewer(agent="main"))
+            wait_until(lambda: len(service.find(FactFilter())) > facts)
+
         saved = []
         for number in range(3):
-            time.sleep(0.5)
-            saved.append(database.backup(tmp_path / f"{number}.backup"))
-        done = database.restore(tmp_path / "1.backup", NOW)  # also while they write
+            saved.append(store.file.backup(tmp_path / f"{number}.backup"))
+            wait_for_more_than(saved[-1].facts)
+        done = store.file.restore(tmp_path / "1.backup", NOW)  # while the children write
         assert done.facts == saved[1].facts
-        time.sleep(0.5)
+        wait_for_more_than(done.facts)
         assert all(child.poll() is None for child in children)
     finally:
         for child in children:

@@ -1,4 +1,4 @@
-"""What must not be remembered: greetings, recalled blocks, and forty shapes of secrets.
+"""Texts that must not be remembered: too short ones, recalled blocks, forty shapes of secrets.
 
 Every secret is made up and put together here when the tests run: none is, or was, anybody's.
 """
@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwell.facts.guard import RECALL_BEGIN, RECALL_END, Secret, redact, rejection_reason, secrets
+from memwell.facts.guard import (
+    RECALL_BEGIN,
+    RECALL_END,
+    Secret,
+    find_secrets,
+    redact,
+    rejection_reason,
+)
 
 WORD = string.ascii_letters + string.digits
 URL_SAFE = WORD + "-_"
@@ -145,8 +152,8 @@ LOOK_ALIKES = {
 
 def test_secrets_are_found_and_look_alikes_are_not() -> None:
     assert len(SECRETS) == len(LOOK_ALIKES) == 40
-    missed = [name for name, text in SECRETS.items() if not secrets(text)]
-    alarms = {name: redact(text) for name, text in LOOK_ALIKES.items() if secrets(text)}
+    missed = [name for name, text in SECRETS.items() if not find_secrets(text)]
+    alarms = {name: redact(text) for name, text in LOOK_ALIKES.items() if find_secrets(text)}
     recall, false = 1 - len(missed) / 40, len(alarms) / 40
     figures = f"recall {recall:.3f}, missed {missed}; false alarms {false:.3f}: {alarms}"
     assert recall >= 0.95, figures
@@ -156,7 +163,7 @@ def test_secrets_are_found_and_look_alikes_are_not() -> None:
 @pytest.mark.parametrize("name", SECRETS)
 def test_nothing_but_the_secret_goes(name: str) -> None:
     text = SECRETS[name]
-    (secret,) = secrets(text)
+    (secret,) = find_secrets(text)
     assert redact(text) == f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
     value = text[secret.start : secret.end]
     assert value not in redact(text)
@@ -187,8 +194,8 @@ def test_nothing_but_the_secret_goes(name: str) -> None:
     ],
 )
 def test_other_secrets(text: str) -> None:
-    assert secrets(text), text
-    assert not secrets(redact(text))
+    assert find_secrets(text), text
+    assert not find_secrets(redact(text))
 
 
 @pytest.mark.parametrize(
@@ -213,13 +220,13 @@ def test_other_secrets(text: str) -> None:
     ],
 )
 def test_other_look_alikes(text: str) -> None:
-    assert not secrets(text), redact(text)
+    assert not find_secrets(text), redact(text)
 
 
 def test_secrets_do_not_overlap_and_come_in_order() -> None:
     text = f"API_KEY={noise(32)} {SECRETS['openai project']} {SECRETS['visa']}"
-    assert [secret.kind for secret in secrets(text)] == ["token", "OpenAI key", "card number"]
-    assert secrets(text)[0] == Secret("token", len("API_KEY="), len("API_KEY=") + 32)
+    assert [secret.kind for secret in find_secrets(text)] == ["token", "OpenAI key", "card number"]
+    assert find_secrets(text)[0] == Secret("token", len("API_KEY="), len("API_KEY=") + 32)
 
 
 def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
@@ -231,10 +238,10 @@ def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
 def test_a_card_with_one_digit_wrong_is_none(length: int) -> None:
     prefix = {14: "36", 15: "34"}.get(length, "4")
     number = card(prefix, length)
-    assert [secret.kind for secret in secrets(f"card {number}")] == ["card number"]
+    assert [secret.kind for secret in find_secrets(f"card {number}")] == ["card number"]
     for place in range(4, length):
         wrong = number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :]
-        assert not secrets(f"card {wrong}")
+        assert not find_secrets(f"card {wrong}")
 
 
 FRAGMENTS = st.sampled_from(
@@ -254,10 +261,10 @@ FRAGMENTS = st.sampled_from(
 
 @given(st.lists(st.one_of(st.text(), FRAGMENTS)).map("".join))
 def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None:
-    found = secrets(text)
+    found = find_secrets(text)
     assert all(0 <= secret.start < secret.end <= len(text) for secret in found)
     clean = redact(text)
-    assert not secrets(clean)
+    assert not find_secrets(clean)
     assert (clean == text) == (not found)
     rejection_reason(text)
 
@@ -280,10 +287,10 @@ def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None
 )
 def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    assert not secrets(text)
+    assert not find_secrets(text)
 
 
-# -- what is no fact -------------------------------------------------------------------------------
+# -- texts that are not facts ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -292,21 +299,26 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
         ("", "empty"),
         (" \n\t", "empty"),
         ("!!! --- 👍", "neither letters nor digits"),
-        ("hi", "greeting"),
-        ("Hello there!", "greeting"),
-        ("Thanks!", "greeting"),
-        ("OK 👍", "greeting"),
-        ("sounds good", "greeting"),
-        ("ok great, thanks so much!", "greeting"),
-        ("You’re welcome :)", "greeting"),
-        ("Guten Morgen", "greeting"),
-        ("merci beaucoup !", "greeting"),
-        ("D'accord, merci", "greeting"),
-        ("¡Hola! ¿Qué tal?", "greeting"),
-        ("buenos días", "greeting"),
-        ("こんにちは！", "greeting"),
-        ("你好，谢谢", "greeting"),
-        ("Спасибо большое!", "greeting"),
+        *[
+            (text, "too short")
+            for text in (
+                "hi",
+                "Hello there!",
+                "Thanks!",
+                "OK 👍",
+                "sounds good",
+                "You’re welcome :)",
+                "Guten Morgen",
+                "merci beaucoup !",
+                "D'accord, merci",
+                "¡Hola!",
+                "buenos días",
+                "你好，谢谢",
+                "はい！",
+                "Спасибо большое!",
+                "No sugar",
+            )
+        ],
         (RECALL_BEGIN, "recalled"),
         (f"Notes:\n> {RECALL_BEGIN}\n> - the port is 5433\n> {RECALL_END}", "recalled"),
         (f"the port is 5433\n{RECALL_END}", "recalled"),
@@ -318,10 +330,31 @@ def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
         ("Thanks to Maria the port is 5433", ""),
         ("ok means exit code 0", ""),
         ("Hello Kitty is her favourite", ""),
-        ("No sugar", ""),
+        ("She takes no sugar", ""),
+        ("port 5433", ""),
+        ("timezone: Europe/Berlin", ""),
+        ("我住在东京", ""),
+        ("저는 채식주의자입니다", ""),
         ("Recalled blocks are handled by memwell", ""),
     ],
 )
-def test_what_is_no_fact(text: str, reason: str) -> None:
-    said = rejection_reason(text)
-    assert (reason in said) if reason else not said
+def test_texts_that_are_not_facts(text: str, reason: str) -> None:
+    given = rejection_reason(text)
+    assert (reason in given) if reason else not given
+
+
+@pytest.mark.parametrize(
+    ("text", "too_short"),
+    [
+        ("a" * 16, True),
+        ("a" * 17, False),
+        ("aa bb", True),
+        ("a a a", False),
+        ("会议会议", True),
+        ("会议会议会", False),
+        ("会议 ok", True),
+        ("会议室 ok", False),
+    ],
+)
+def test_the_bounds_of_a_text_that_is_too_short(text: str, too_short: bool) -> None:
+    assert ("too short" in rejection_reason(text)) is too_short

@@ -1,3 +1,5 @@
+"""Cutting notes into chunks: laws for any text, and cases by hand."""
+
 from __future__ import annotations
 
 import itertools

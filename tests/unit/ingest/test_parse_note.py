@@ -1,3 +1,5 @@
+"""Decoding files, and reading front matter, tags, links and dates."""
+
 from __future__ import annotations
 
 import codecs
@@ -7,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memwell.errors import BinaryFileError
 from memwell.ingest.chunk_settings import ChunkSettings
-from memwell.ingest.parse_note import BinaryFileError, date_in_path, decode, parse_note
+from memwell.ingest.parse_note import date_in_path, decode, parse_note
 
 
 def note(text: str, path: str = "a.md"):  # type: ignore[no-untyped-def]
@@ -33,7 +36,7 @@ def test_unicode_in_its_usual_forms(data: bytes) -> None:
 def test_broken_bytes_are_replaced_and_reported() -> None:
     text, wrong = decode(b"caf\xe9 au lait")
     assert text == "caf\ufffd au lait"
-    assert wrong == "not valid UTF-8 from byte 3 on, broken bytes replaced"
+    assert wrong == "not valid UTF-8 from byte 3 on, invalid bytes replaced"
 
 
 def test_nul_is_replaced_and_binary_refused() -> None:

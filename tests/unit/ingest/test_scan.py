@@ -1,3 +1,5 @@
+"""Which files of a workspace are notes: ignore files, links, limits."""
+
 from __future__ import annotations
 
 import os
@@ -73,7 +75,7 @@ def test_a_glob_out_of_the_workspace_is_refused(workspace: Path, tmp_path: Path)
     (tmp_path / "other" / "a.md").write_text("x")
     result = scan(Selection(workspace, conventional=True, include=("../other/*.md",)))
     assert not result.files
-    assert "lies outside of the workspace" in str(result.problems[0])
+    assert "is outside the workspace" in str(result.problems[0])
 
 
 def test_the_repositorys_ignore_file_above_the_workspace_counts(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_a_file_over_the_limit_is_reported_with_size_and_remedy(workspace: Path)
         file.truncate(200_000_000)
     (problem,) = scan(Selection(workspace)).problems
     assert str(problem) == (
-        "huge.md: skipped, 200 MB is over the limit of 10 MB (raise scan.max_file_mb to take it)"
+        "huge.md: skipped, 200 MB is over the limit of 10 MB (raise scan.max_file_mb to index it)"
     )
 
 

@@ -1,3 +1,5 @@
+"""Syncing the index with files: edits, moves, deletions, several workspaces and agents."""
+
 from __future__ import annotations
 
 import os

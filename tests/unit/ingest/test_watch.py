@@ -1,10 +1,11 @@
+"""The watcher syncs changes by itself, with file notifications and without."""
+
 from __future__ import annotations
 
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,31 +15,24 @@ from memwell import IndexReport, Memory
 from memwell.ingest import watch as watching
 from memwell.ingest.scan import Selection, scan
 from tests.conftest import Write, paths
-
-PATIENCE = 10.0
-
-
-def expect_eventually(true: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
+from tests.support.waiting import wait_until
 
 
 @contextmanager
 def watched(workspace: Path) -> Iterator[list[IndexReport | str]]:
+    """Run a watcher, and wait until its first sync has indexed a note written before it."""
+    (workspace / "first.md").write_text("first\n")
     events: list[IndexReport | str] = []
     stop = threading.Event()
     memory = Memory(workspace=workspace)
     thread = threading.Thread(target=memory.watch, args=(events.append, stop))
     thread.start()
     try:
-        time.sleep(0.5)
+        wait_until(lambda: any(isinstance(event, IndexReport) for event in events))
         yield events
     finally:
         stop.set()
-        thread.join(PATIENCE)
+        thread.join(60)
         memory.close()
         assert not thread.is_alive()
 
@@ -56,11 +50,11 @@ def looking(monkeypatch: pytest.MonkeyPatch, workspace: Path, write: Write) -> I
 def test_edits_are_found_by_themselves(looking: Memory, workspace: Path, write: Write) -> None:
     with watched(workspace):
         write("new.md", "banana\n")
-        expect_eventually(lambda: paths(looking, "banana") == ["new.md"])
+        wait_until(lambda: paths(looking, "banana") == ["new.md"])
         write("new.md", "cherry\n")
-        expect_eventually(lambda: paths(looking, "cherry") == ["new.md"])
+        wait_until(lambda: paths(looking, "cherry") == ["new.md"])
         (workspace / "new.md").unlink()
-        expect_eventually(lambda: not paths(looking, "cherry"))
+        wait_until(lambda: not paths(looking, "cherry"))
 
 
 def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
@@ -69,9 +63,9 @@ def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
     write("node_modules/deep/er/readme.md", "never\n")
     with watched(workspace):
         write("brand/new/folder/a.md", "kumquat\n")
-        expect_eventually(lambda: paths(looking, "kumquat") == ["brand/new/folder/a.md"])
+        wait_until(lambda: paths(looking, "kumquat") == ["brand/new/folder/a.md"])
         write("brand/new/folder/b.md", "lychee\n")
-        expect_eventually(lambda: paths(looking, "lychee") == ["brand/new/folder/b.md"])
+        wait_until(lambda: paths(looking, "lychee") == ["brand/new/folder/b.md"])
     assert not [folder for folder in scan(Selection(workspace)).folders if "node_modules" in folder]
 
 
@@ -82,7 +76,7 @@ def test_editors_that_replace_the_file_are_followed(
         for turn in range(3):
             write(".MEMORY.md.swp", f"damson{turn}\n")
             os.replace(workspace / ".MEMORY.md.swp", workspace / "MEMORY.md")
-            expect_eventually(lambda turn=turn: paths(looking, f"damson{turn}") == ["MEMORY.md"])  # type: ignore[misc]
+            wait_until(lambda turn=turn: paths(looking, f"damson{turn}") == ["MEMORY.md"])  # type: ignore[misc]
 
 
 def test_a_workspace_that_is_deleted_and_comes_back(
@@ -90,11 +84,11 @@ def test_a_workspace_that_is_deleted_and_comes_back(
 ) -> None:
     with watched(workspace) as events:
         shutil.rmtree(workspace)
-        expect_eventually(lambda: any("waiting for it" in str(event) for event in events))
+        wait_until(lambda: any("waiting for it" in str(event) for event in events))
         write("MEMORY.md", "elderberry\n")
-        expect_eventually(lambda: paths(looking, "elderberry") == ["MEMORY.md"])
+        wait_until(lambda: paths(looking, "elderberry") == ["MEMORY.md"])
         write("later.md", "fig\n")
-        expect_eventually(lambda: paths(looking, "fig") == ["later.md"])
+        wait_until(lambda: paths(looking, "fig") == ["later.md"])
 
 
 def test_without_notifications_it_polls_and_says_so(
@@ -107,8 +101,8 @@ def test_without_notifications_it_polls_and_says_so(
     monkeypatch.setattr(watching, "POLL_SECONDS", 0.2)
     with watched(workspace) as events:
         write("new.md", "grape\n")
-        expect_eventually(lambda: paths(looking, "grape") == ["new.md"])
-        assert any("looking every 0.2 s instead" in str(event) for event in events)
+        wait_until(lambda: paths(looking, "grape") == ["new.md"])
+        assert any("checking every 0.2 s instead" in str(event) for event in events)
 
 
 def test_the_real_limit_of_inotify_is_survived(
@@ -126,7 +120,7 @@ def test_the_real_limit_of_inotify_is_survived(
     try:
         with watched(workspace) as events:
             write("new.md", "hazelnut\n")
-            expect_eventually(lambda: paths(looking, "hazelnut") == ["new.md"])
+            wait_until(lambda: paths(looking, "hazelnut") == ["new.md"])
             assert any("instead" in str(event) for event in events)
     finally:
         for descriptor in taken:

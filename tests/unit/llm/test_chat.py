@@ -1,4 +1,4 @@
-"""Language models over real HTTP, against servers of our own that can be told to misbehave."""
+"""Language models over real HTTP, against loopback servers that misbehave on demand."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import json
 import os
 import socket
 import threading
-import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,17 @@ import pytest
 
 from memwell.config.providers import GeminiChatSettings, LlmSettings, OpenAIChatSettings
 from memwell.config.settings import Settings
-from memwell.embed.batch import RetryPolicy
-from memwell.errors import MemwellError
-from memwell.facts.service import CATEGORIES
-from memwell.llm.base import (
-    Answer,
+from memwell.errors import (
     BudgetSpent,
-    Chat,
     LlmError,
     LlmFailing,
     LlmRefused,
     LlmUnavailable,
-    Timeouts,
+    MemwellError,
+    ProviderFailing,
 )
+from memwell.facts.service import CATEGORIES
+from memwell.llm.base import Answer, Chat, Timeouts, with_retries
 from memwell.llm.budget import Budget, Exchange
 from memwell.llm.gemini import GeminiChat
 from memwell.llm.log import budget_of
@@ -38,8 +35,10 @@ from memwell.llm.openai import OpenAIChat
 from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt, hyde_prompt
 from memwell.llm.registry import create_chat
+from memwell.net.retry import RetryPolicy
 from memwell.token_estimate import count_tokens
 from tests.support.llm_servers import FACT, candidate, chatting, message, refusing, says, sends
+from tests.support.remote_embedders import Clock
 from tests.support.servers import (
     Act,
     Server,
@@ -68,16 +67,6 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     without_proxies(monkeypatch)
 
 
-@dataclass
-class Naps:
-    """A sleep that takes no time."""
-
-    slept: list[float] = field(default_factory=list)
-
-    def __call__(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-
 @dataclass(frozen=True)
 class Kind:
     """A provider under test."""
@@ -89,9 +78,10 @@ class Kind:
     def section(self) -> str:
         return f"llm.{self.made.name}"
 
-    def at(self, url: str, *, key: str = KEY, timeout: float = 5.0, **pace: Any) -> Chat:
-        pace = {"sleep": Naps(), **pace}
-        return self.made("a-model", base_url=url, key=key, pace=Timeouts(timeout, **pace))
+    def at(self, url: str, *, key: str = KEY, timeout: float = 5.0, **waits: Any) -> Chat:
+        waits = {"sleep": Clock().sleep, **waits}
+        timeouts = Timeouts(timeout, **waits)
+        return self.made("a-model", base_url=url, key=key, timeouts=timeouts)
 
 
 OPENAI = Kind(OpenAIChat, "OPENAI_API_KEY")
@@ -105,14 +95,14 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return found
 
 
-def told(chat: Chat) -> Answer:
+def ask(chat: Chat) -> Answer:
     return chat.complete(SYSTEM, USER, max_tokens=50)
 
 
 def fails(chat: Chat, expected: type[LlmError], *says: str) -> LlmError:
-    """What a model raises, which says what it should and gives neither key nor text away."""
+    """Return the error of a model; it holds these words, and neither a key nor the text."""
     with pytest.raises(expected) as caught:
-        told(chat)
+        ask(chat)
     assert type(caught.value) is expected
     assert caught.value.remedy
     assert USER not in repr(caught.value)
@@ -128,12 +118,12 @@ def assert_keeps_the_key(error: BaseException) -> None:
         assert KEY[3:] not in text
 
 
-# What is sent, and what comes of a right answer.
+# Requests, and right answers.
 
 
 def test_what_openai_is_sent(server: Server) -> None:
     # https://platform.openai.com/docs/api-reference/chat/create
-    answer = told(OPENAI.at(server.url))
+    answer = ask(OPENAI.at(server.url))
     (request,) = server.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -155,12 +145,12 @@ def test_openai_itself_is_sent_the_newer_limit_alone(monkeypatch: pytest.MonkeyP
     sent: list[tuple[str, dict[str, object]]] = []
     chat = OpenAIChat("gpt-5-mini", key=KEY)
 
-    def post(path: str, body: dict[str, object], within: float) -> object:
+    def post(path: str, body: dict[str, object], seconds: float) -> object:
         sent.append((path, body))
         return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}
 
-    monkeypatch.setattr(chat._service, "post", post)
-    assert told(chat).text == "x"
+    monkeypatch.setattr(chat._client, "post", post)
+    assert ask(chat).text == "x"
     ((path, body),) = sent
     assert path == "/chat/completions"
     assert body["max_completion_tokens"] == 50
@@ -169,7 +159,7 @@ def test_openai_itself_is_sent_the_newer_limit_alone(monkeypatch: pytest.MonkeyP
 
 def test_what_gemini_is_sent(server: Server) -> None:
     # https://ai.google.dev/api/generate-content
-    answer = told(GeminiChat("models/gemini-2.5-flash", base_url=server.url, key=KEY))
+    answer = ask(GeminiChat("models/gemini-2.5-flash", base_url=server.url, key=KEY))
     (request,) = server.requests
     assert request.path == "/v1/models/gemini-2.5-flash:generateContent"
     assert request.headers["x-goog-api-key"] == KEY
@@ -189,8 +179,8 @@ def test_without_instructions_none_are_sent(server: Server, kind: Kind) -> None:
     assert len(request.body.get("messages") or request.body["contents"]) == 1
 
 
-def test_a_server_of_ones_own_needs_no_key(server: Server, kind: Kind) -> None:
-    told(kind.at(server.url, key=""))
+def test_a_local_server_does_not_need_a_key(server: Server, kind: Kind) -> None:
+    ask(kind.at(server.url, key=""))
     (request,) = server.requests
     assert not {"authorization", "x-goog-api-key"} & {*request.headers}
 
@@ -212,9 +202,9 @@ def test_what_cannot_be_used_is_refused_unseen(kind: Kind, url: str, key: str) -
 
 def test_a_model_does_not_show_its_key(server: Server, kind: Kind) -> None:
     chat = Budget(1, 1000).wrap(kind.at(server.url))
-    told(chat)
+    ask(chat)
     inner = vars(chat)["_chat"]
-    seen = [chat, inner, vars(inner), *vars(inner).values(), vars(vars(inner)["_service"])]
+    seen = [chat, inner, vars(inner), *vars(inner).values(), vars(vars(inner)["_client"])]
     assert "a-model" in repr(chat)
     assert not [shown for shown in map(repr, seen) if KEY in shown]
 
@@ -223,14 +213,14 @@ def test_the_wrapping_of_an_answer_is_left_to_the_reader(server: Server, kind: K
     server.script = [says(f"Sure!\n```json\n{FACT}\n```"), says(f'{FACT}\n{{"text": "ha')]
     chat = kind.at(server.url)
     for _ in range(2):
-        (fact,) = parse_facts(told(chat).text)
+        (fact,) = parse_facts(ask(chat).text)
         assert fact["text"] == "The harbour opens at six."
         assert fact["tags"] == ["harbour"]
 
 
 def test_an_empty_answer_is_an_answer(server: Server, kind: Kind) -> None:
     server.usually = says("")
-    assert told(kind.at(server.url)).text == ""
+    assert ask(kind.at(server.url)).text == ""
 
 
 def test_a_wrong_content_type_does_no_harm(server: Server) -> None:
@@ -239,7 +229,7 @@ def test_a_wrong_content_type_does_no_harm(server: Server) -> None:
     server.usually = lambda handler, request: handler.answer(
         200, content, Content_Type="text/plain"
     )
-    assert told(OPENAI.at(server.url)).text == "x"
+    assert ask(OPENAI.at(server.url)).text == "x"
 
 
 def test_tokens_that_are_not_told_are_estimated(server: Server, kind: Kind) -> None:
@@ -250,22 +240,22 @@ def test_tokens_that_are_not_told_are_estimated(server: Server, kind: Kind) -> N
             "usage": {"prompt_tokens": -1, "completion_tokens": "many"},
         }
     )
-    assert told(kind.at(server.url)) == Answer("twelve chars", count_tokens(SYSTEM + USER), 12 // 4)
+    assert ask(kind.at(server.url)) == Answer("twelve chars", count_tokens(SYSTEM + USER), 12 // 4)
 
 
 def test_content_may_come_in_parts(server: Server) -> None:
     parts = [{"type": "text", "text": "one "}, {"type": "other"}, {"type": "text", "text": "two"}]
     server.usually = message(content=parts)
-    assert told(OPENAI.at(server.url)).text == "one two"
+    assert ask(OPENAI.at(server.url)).text == "one two"
     thought = {"text": "Let me see.", "thought": True}
     server.usually = candidate(content={"parts": [thought, *parts]})
-    assert told(GEMINI.at(server.url)).text == "one two"
+    assert ask(GEMINI.at(server.url)).text == "one two"
 
 
-def test_thinking_aloud_is_no_part_of_the_answer(server: Server) -> None:
+def test_thoughts_are_not_part_of_the_answer(server: Server) -> None:
     chat = OPENAI.at(server.url)
     server.usually = message(content='<think>\nHm. {"text": "draft"}\n</think>\n\nIt is <think>.')
-    assert told(chat).text == "It is <think>."
+    assert ask(chat).text == "It is <think>."
     server.usually = message("length", content="<think>Hm")
     fails(chat, LlmFailing, "before its first word")
 
@@ -273,13 +263,13 @@ def test_thinking_aloud_is_no_part_of_the_answer(server: Server) -> None:
 def test_a_key_that_comes_back_is_taken_out(server: Server, kind: Kind) -> None:
     server.usually = says(f"You sent {KEY}, and half a \ud83d")
     exchanges: list[Exchange] = []
-    told(Budget(1, 1000, log=exchanges.append).wrap(kind.at(server.url)))
+    ask(Budget(1, 1000, log=exchanges.append).wrap(kind.at(server.url)))
     assert KEY not in repr(exchanges)
     assert exchanges[0].answer is not None
     assert exchanges[0].answer.text == "You sent ***, and half a \ufffd"
 
 
-# Each fault, and what it is to the caller.
+# Errors, and what they mean to the caller.
 
 
 @pytest.mark.parametrize("code", [401, 403])
@@ -321,31 +311,31 @@ def test_a_refused_request_is_not_repeated(server: Server, kind: Kind, code: int
 
 
 def test_a_busy_server_is_asked_again_when_it_says(server: Server, kind: Kind) -> None:
-    naps = Naps()
+    clock = Clock()
     server.script = [status(429, Retry_After="2"), status(503, Retry_After="1.5")]
-    assert told(kind.at(server.url, sleep=naps)).text == FACT
-    assert naps.slept == [2, 1.5]
+    assert ask(kind.at(server.url, sleep=clock.sleep)).text == FACT
+    assert clock.slept == [2, 1.5]
 
 
 def test_gemini_says_in_the_body_when_to_come_back(server: Server) -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"}]
     server.script = [status(429, {"code": 429, "message": "Quota.", "details": details})]
-    naps = Naps()
-    assert told(GEMINI.at(server.url, sleep=naps)).text == FACT
-    assert naps.slept == [3.5]
+    clock = Clock()
+    assert ask(GEMINI.at(server.url, sleep=clock.sleep)).text == FACT
+    assert clock.slept == [3.5]
 
 
 @pytest.mark.parametrize("act", [status(429), status(500), status(503), status(529), hung_up])
 def test_a_server_that_fails_is_tried_three_times(server: Server, kind: Kind, act: Act) -> None:
-    naps = Naps()
-    chat = kind.at(server.url, sleep=naps)
+    clock = Clock()
+    chat = kind.at(server.url, sleep=clock.sleep)
     server.script = [act, act]
-    assert told(chat).text == FACT
+    assert ask(chat).text == FACT
     server.script = [act] * 3
     fails(chat, LlmFailing, "Try again later")
     assert len(server.requests) == 3 + 3
-    assert len(naps.slept) == 2 + 2
-    for first, second in (naps.slept[:2], naps.slept[2:]):
+    assert len(clock.slept) == 2 + 2
+    for first, second in (clock.slept[:2], clock.slept[2:]):
         assert 0 <= first <= 0.5
         assert 0 <= second <= 1.0
 
@@ -371,32 +361,52 @@ def test_waiting_can_be_stopped(server: Server, kind: Kind) -> None:
 @pytest.mark.parametrize("act", [silent, dripping(b"HTTP/1.1 200 OK\r\nX: ")])
 def test_a_slow_model_is_not_asked_again(server: Server, kind: Kind, act: Act) -> None:
     server.usually = act
-    begun = time.monotonic()
     fails(kind.at(server.url, timeout=0.15), LlmFailing, "within 0.15 seconds")
-    assert time.monotonic() - begun < 2
     assert len(server.requests) == 1
 
 
-def test_the_time_of_all_tries_is_bounded(server: Server, kind: Kind) -> None:
-    server.script = [status(503), silent]
-    begun = time.monotonic()
-    at_once = RetryPolicy(attempts=3, first=0)
-    chat = kind.at(server.url, total=0.4, patience=at_once)
-    fails(chat, LlmFailing, "did not answer within 0.")
-    assert time.monotonic() - begun < 3
+def test_the_time_of_all_attempts_is_bounded(server: Server, kind: Kind) -> None:
+    clock = Clock()
+    server.usually = status(503, Retry_After="4")
+    patient = RetryPolicy(attempts=99)
+    chat = kind.at(server.url, total=10.0, retry=patient, sleep=clock.sleep, clock=clock)
+    fails(chat, LlmFailing, "503")
+    assert clock.slept == [4, 4], "a third pause would end after the 10 seconds"
+    assert len(server.requests) == 3
+
+
+def test_each_attempt_gets_the_seconds_that_are_left() -> None:
+    clock, given = Clock(), list[float]()
+
+    def attempt(seconds: float) -> None:
+        given.append(seconds)
+        clock.now += 1.0
+        raise ProviderFailing("busy", "wait", retry_after=2.0)
+
+    timeouts = Timeouts(
+        8.0, total=10.0, retry=RetryPolicy(attempts=99), sleep=clock.sleep, clock=clock
+    )
+    with pytest.raises(LlmFailing):
+        with_retries(attempt, timeouts)
+    assert given == [8.0, 10.0 - 3.0, 10.0 - 6.0, 10.0 - 9.0]
 
 
 def test_a_server_that_is_not_started_is_failing(kind: Kind) -> None:
-    naps = Naps()
+    clock = Clock()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        fails(kind.at(url, sleep=naps), LlmFailing, "Start the server", f"{kind.section}.base_url")
-    assert len(naps.slept) == 2
+        fails(
+            kind.at(url, sleep=clock.sleep),
+            LlmFailing,
+            "Start the server",
+            f"{kind.section}.base_url",
+        )
+    assert len(clock.slept) == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Sign in</html>", b'{"choices": [', b"\xff\xfe"])
-def test_what_is_no_json_is_failing(server: Server, kind: Kind, content: bytes) -> None:
+def test_an_answer_that_is_not_json_is_failing(server: Server, kind: Kind, content: bytes) -> None:
     server.usually = raw(content)
     fails(kind.at(server.url), LlmFailing, "JSON", f"{kind.section}.base_url")
     assert len(server.requests) == 1
@@ -467,23 +477,23 @@ def test_an_answer_that_was_held_back_is_refused(server: Server) -> None:
         (["temperature", "max_completion_tokens"], {"max_tokens"}),
     ],
 )
-def test_a_parameter_that_is_refused_is_left_out(
+def test_a_parameter_that_is_refused_is_omitted(
     server: Server, refused: list[str], taken: set[str]
 ) -> None:
     server.usually = refusing(*refused, otherwise=says("x"))
     chat = OPENAI.at(server.url)
-    assert told(chat).text == "x"
+    assert ask(chat).text == "x"
     assert len(server.requests) == 1 + len(refused)
     assert {*server.requests[-1].body} == {"model", "messages"} | taken
-    told(chat)
+    ask(chat)
     assert len(server.requests) == 2 + len(refused), "it should have been remembered"
 
 
 def test_the_newer_limit_gives_way_to_the_older(server: Server) -> None:
     server.usually = refusing("max_completion_tokens", otherwise=says("x"))
     chat = OpenAIChat("m", base_url=server.url)
-    chat._left_out = OpenAIChat("m", key=KEY)._left_out
-    assert told(chat).text == "x"
+    chat._omitted = OpenAIChat("m", key=KEY)._omitted
+    assert ask(chat).text == "x"
     limits = [{"max_tokens", "max_completion_tokens"} & {*each.body} for each in server.requests]
     assert limits == [{"max_completion_tokens"}, {"max_tokens"}]
 
@@ -494,7 +504,7 @@ def test_a_refusal_as_vllm_words_it(server: Server) -> None:
     error = {"object": "error", "message": said, "type": "BadRequestError", "code": 400}
     content = json.dumps(error).encode()
     server.script = [lambda handler, request: handler.answer(400, content)]
-    assert told(OPENAI.at(server.url)).text == FACT
+    assert ask(OPENAI.at(server.url)).text == FACT
 
 
 def test_no_answer_is_asked_for_without_a_limit(server: Server) -> None:
@@ -524,15 +534,15 @@ def test_a_model_by_name(server: Server) -> None:
     ):
         chat = create_chat(name, settings)
         assert (chat.name, chat.model) == (provider, model)
-        assert vars(chat)["_pace"] == replace(Timeouts(), timeout=7.0)
-        assert told(chat).text == FACT
+        assert vars(chat)["_timeouts"] == replace(Timeouts(), timeout=7.0)
+        assert ask(chat).text == FACT
     first, second = server.requests
     assert "authorization" not in first.headers
     assert second.headers["x-goog-api-key"] == KEY
 
 
 @pytest.mark.parametrize("name", ["", "openai", "openai:", ":gpt-5", "other:model", "gpt-5-mini"])
-def test_a_name_that_is_none_is_shown_with_those_that_are(name: str) -> None:
+def test_an_unknown_name_is_shown_with_the_known_ones(name: str) -> None:
     with pytest.raises(LlmUnavailable) as caught:
         create_chat(name, LlmSettings(), setting="search.hyde_model")
     assert caught.value.what == f"search.hyde_model = {name!r} does not name a language model"
@@ -550,7 +560,7 @@ def test_every_error_is_one_of_memwells() -> None:
 
 @dataclass
 class Parrot:
-    """A model that costs what it is told to."""
+    """A model with a fixed answer and a fixed cost."""
 
     answer: Answer
     name: str = "test"
@@ -574,10 +584,10 @@ def test_calls_are_counted_over_all_models() -> None:
     first, second = Parrot(Answer("", 1, 1)), Parrot(Answer("", 1, 1))
     chats = [budget.wrap(first), budget.wrap(second)]
     for chat in (*chats, chats[0]):
-        told(chat)
+        ask(chat)
     assert (budget.calls, budget.tokens) == (3, 3 * 2)
     with pytest.raises(BudgetSpent, match=r"3 times.*Raise llm\.max_calls"):
-        told(chats[1])
+        ask(chats[1])
     assert (first.asked, second.asked) == (2, 1)
 
 
@@ -585,11 +595,11 @@ def test_a_call_that_might_take_too_many_tokens_is_not_made() -> None:
     parrot = Parrot(Answer("", 30, 20))
     budget = Budget(10, 50 + SENT + 50)
     chat = budget.wrap(parrot)
-    told(chat)
-    told(chat)
+    ask(chat)
+    ask(chat)
     assert budget.tokens == 2 * (30 + 20)
-    with pytest.raises(BudgetSpent, match=r"100 are gone.*Raise llm\.max_tokens"):
-        told(chat)
+    with pytest.raises(BudgetSpent, match=r"100 are spent.*Raise llm\.max_tokens"):
+        ask(chat)
     assert (parrot.asked, budget.calls, budget.tokens) == (2, 2, 100)
 
 
@@ -597,7 +607,7 @@ def test_nothing_is_asked_of_an_empty_budget() -> None:
     for budget in (Budget(0, 1_000), Budget(5, SENT + 49)):
         parrot = Parrot(Answer("", 1, 1))
         with pytest.raises(BudgetSpent):
-            told(budget.wrap(parrot))
+            ask(budget.wrap(parrot))
         assert parrot.asked == 0
 
 
@@ -606,10 +616,10 @@ def test_a_call_that_fails_counts() -> None:
     chat = budget.wrap(Parrot(Answer("", 1, 1), fault=LlmFailing("late", "wait")))
     for _ in range(2):
         with pytest.raises(LlmFailing):
-            told(chat)
+            ask(chat)
     assert (budget.calls, budget.tokens) == (2, 2 * SENT)
     with pytest.raises(BudgetSpent):
-        told(chat)
+        ask(chat)
 
 
 def test_threads_share_a_budget(server: Server, kind: Kind) -> None:
@@ -619,7 +629,7 @@ def test_threads_share_a_budget(server: Server, kind: Kind) -> None:
 
     def work() -> None:
         try:
-            told(chat)
+            ask(chat)
         except BudgetSpent as error:
             spent.append(error)
 
@@ -635,10 +645,10 @@ def test_threads_share_a_budget(server: Server, kind: Kind) -> None:
 def test_what_is_sent_and_what_comes_back_is_logged(server: Server, kind: Kind) -> None:
     exchanges: list[Exchange] = []
     chat = Budget(5, 10_000, log=exchanges.append).wrap(kind.at(server.url))
-    told(chat)
+    ask(chat)
     server.usually = status(401, {"message": f"Wrong key {KEY}"})
     with pytest.raises(LlmUnavailable):
-        told(chat)
+        ask(chat)
     right, wrong = exchanges
     assert right == Exchange(
         kind.made.name,
@@ -659,7 +669,7 @@ def test_a_call_that_is_interrupted_is_logged() -> None:
     exchanges: list[Exchange] = []
     parrot = Parrot(Answer("", 1, 1), fault=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        told(Budget(1, 1_000, log=exchanges.append).wrap(parrot))
+        ask(Budget(1, 1_000, log=exchanges.append).wrap(parrot))
     assert [each.error for each in exchanges] == ["KeyboardInterrupt"]
 
 
@@ -715,7 +725,7 @@ def test_a_log_that_cannot_be_written_is_said_once(
     notices: list[str] = []
     for file in (tmp_path / "gone" / "llm.jsonl", tmp_path):
         chat = budget_of(log_settings(file), notices.append).wrap(kind.at(server.url))
-        assert [told(chat).text, told(chat).text] == [FACT, FACT]
+        assert [ask(chat).text, ask(chat).text] == [FACT, FACT]
     gone, folder = notices
     assert gone == f"llm.log = '{tmp_path}/gone/llm.jsonl' cannot be written: " + os.strerror(2)
     assert folder.endswith(os.strerror(21))
@@ -726,7 +736,7 @@ def test_threads_and_commands_share_a_log(server: Server, kind: Kind, tmp_path: 
     server.usually = says("long " * 5_000)
     budgets = [budget_of(log_settings(file, 10**6), print) for _ in range(2)]
     chats = [budget.wrap(kind.at(server.url)) for budget in budgets]
-    threads = [threading.Thread(target=told, args=[chat]) for chat in chats * 4]
+    threads = [threading.Thread(target=ask, args=[chat]) for chat in chats * 4]
     for thread in threads:
         thread.start()
     for thread in threads:

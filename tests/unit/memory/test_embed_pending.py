@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from memwell import Memory
-from memwell.embed.base import BatchRefused, Limits
+from memwell.embed.base import Limits
+from memwell.errors import BatchRefused
 from memwell.memory.embed_pending import random_cosines, run_parallel, split_batches
 from memwell.store.contract.values import WaitingChunk
 from memwell.store.sqlite.cache import SqliteVectorCache

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from memwell import Memory
-from memwell.embed.batch import RetryPolicy, embed_batch
+from memwell.embed.batch import embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
+from memwell.net.retry import RetryPolicy
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import Write
 from tests.support.embedders import Faulty
@@ -64,7 +65,7 @@ def opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[], Memory]:
     """A memory on that provider, with the test's own behind it, and little patience."""
-    hasty = partial(embed_batch, patience=RetryPolicy(first=0.01, longest=0.02))
+    hasty = partial(embed_batch, retry=RetryPolicy(first=0.01, longest=0.02))
     monkeypatch.setattr("memwell.memory.embed_pending.embed_batch", hasty)
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
@@ -72,7 +73,12 @@ def opened(
     for number in range(6):
         write(f"{number}.md", f"the note with number {number}" + "!" * number)
     remote = partial(
-        request.param, base_url=server.url, key=KEY, dimensions=DIMENSIONS, timeout=0.3
+        request.param,
+        model="a-model",
+        base_url=server.url,
+        key=KEY,
+        dimensions=DIMENSIONS,
+        timeout=0.3,
     )
     return lambda: Memory(embedders={"remote": remote, "behind": Faulty})
 

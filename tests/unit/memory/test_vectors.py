@@ -17,8 +17,13 @@ import apsw
 import pytest
 
 from memwell import Memory
-from memwell.embed.base import ProviderFailing, ProviderUnavailable
-from memwell.errors import ConfigError, MemwellError, NotFoundError
+from memwell.errors import (
+    ConfigError,
+    MemwellError,
+    NotFoundError,
+    ProviderFailing,
+    ProviderUnavailable,
+)
 from memwell.model import Leg, SearchResult
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import REPOSITORY, Write
@@ -223,11 +228,11 @@ def test_a_failing_provider_is_left_alone_by_every_search(chained: Chain, notes:
             result = memory.search("cat")
             assert result.hits
     assert provider.queries == 1
-    assert "left alone for now: it is down" in leg(result, "meaning").reason
+    assert "in its cooldown: it is down" in leg(result, "meaning").reason
     with chained(mine=provider) as memory:
         (status,) = memory.status().providers
         assert not status.usable
-        assert "left alone until 20" in status.detail
+        assert "in its cooldown until 20" in status.detail
         provider.fault = None
         memory.index(notes)  # the user asks: it is tried again
         assert leg(memory.search("cat"), "meaning").answered
@@ -592,7 +597,7 @@ def test_a_name_that_nobody_offers_is_said(
     with Memory() as opened:
         opened.index(notes)
         (status,) = opened.status().providers
-    assert "nobody is no embedding provider" in status.detail
+    assert "nobody is not an embedding provider" in status.detail
     assert "minilm" in status.detail
 
 
@@ -605,4 +610,4 @@ def test_without_a_provider_only_what_no_space_holds_is_waiting(
     with Memory() as memory:
         report = memory.fill()
     assert (report.provider, report.left) == ("", 0)
-    assert "minlm is no embedding provider" in report.notes[0]
+    assert "minlm is not an embedding provider" in report.notes[0]

@@ -1,4 +1,4 @@
-"""Fusion: its formulas by hand, and its laws."""
+"""Fusion and relevance: formulas by hand, laws, and whole searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from memwell.search.calibrate import relevance
 from memwell.search.fuse import (
     FUSIONS,
     MEANING,
-    NORMALISERS,
     WORDS,
     Evidence,
     Fusion,
@@ -23,6 +22,7 @@ from memwell.search.fuse import (
     fused,
     weight_of_words,
 )
+from memwell.search.fuse_others import NORMALISERS
 from tests.conftest import Write
 from tests.support.embedders import Faulty
 
@@ -254,5 +254,5 @@ def test_weights_that_are_all_zero_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_fusion_that_is_none_is_named(memory: Memory) -> None:
-    with pytest.raises(MemwellError, match="'magic' is no fusion"):
+    with pytest.raises(MemwellError, match="'magic' is not a fusion"):
         memory.search("cat", fusion="magic")

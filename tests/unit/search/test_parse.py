@@ -1,3 +1,5 @@
+"""Query syntax, filters, spelling suggestions and highlights."""
+
 from __future__ import annotations
 
 import pytest

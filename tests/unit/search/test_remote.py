@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from memwell import Memory
 from memwell.model import Hit
-from memwell.search.remote_merge import candidates, interleave
+from memwell.search.remote_merge import interleave, to_candidates
 from memwell.search.retrieve import Candidate
 from tests.conftest import Write
 from tests.support.http_servers import Server, served
-from tests.surfaces.openai.test_api import client_of, filled
+from tests.support.openai_clients import create_filled_store, openai_client
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def store(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    store, _ = filled(client_of(server))
+    store, _ = create_filled_store(openai_client(server))
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
     monkeypatch.setenv("MEMWELL_REMOTE_BASE_URL", f"{server.address}/v1")
     monkeypatch.setenv("MEMWELL_REMOTE_VECTOR_STORE", store)
@@ -82,7 +82,7 @@ def test_it_is_not_asked_what_only_the_index_can_tell(
     ("setting", "value", "reason"),
     [
         ("VECTOR_STORE", "vs_none", "answered"),
-        ("BASE_URL", "http://127.0.0.1:9/v1", "Nothing answers at 127.0.0.1:9"),
+        ("BASE_URL", "http://127.0.0.1:9/v1", "No server answers at 127.0.0.1:9"),
         ("TIMEOUT", "0.1", "did not answer within 0.1 seconds"),
     ],
 )
@@ -117,7 +117,7 @@ def test_neither_order_is_changed_and_the_more_relevant_comes_first(
 ) -> None:
     own = [Candidate(number, relevance) for number, relevance in enumerate(ours, 1)]
     hits = [Hit("a.md", "", 1, 1, score, score, "") for score in sorted(theirs, reverse=True)]
-    merged = interleave(own, candidates(hits))
+    merged = interleave(own, to_candidates(hits))
     assert [one for one in merged if one.chunk_id > 0] == own
     assert [one.chunk_id for one in merged if one.chunk_id < 0] == [
         -n - 1 for n in range(len(hits))

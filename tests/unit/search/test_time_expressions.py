@@ -1,4 +1,4 @@
-"""Time: what a query speaks of, what age leaves of a score, and both through a search."""
+"""Periods in queries, decay by age, and both in whole searches."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_period_decides_instead_of_age() -> None:
     passages = [Dated(1, "a", "2025-09-30"), Dated(1, "b", "2025-10-01"), Dated(1, "c", None)]
     kept = decay_factors(passages, Decay(PLAIN, TODAY), days("2025-09-01", "2025-09-30"))
     assert [one.factor for one in kept] == [1.0, OUTSIDE, UNDATED]
-    assert kept[1].why == "2025-10-01 is not of 2025-09-01..2025-09-30"
+    assert kept[1].why == "2025-10-01 is not in 2025-09-01..2025-09-30"
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Where a note was lost; what stands around a hit; what becomes of quotes that nothing holds."""
+"""`why` names the step that dropped a note; context around hits; phrases that no note contains."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.model import Hit
-from memwell.search.snippet import joined
+from memwell.search.snippet import group_adjacent
 from tests.conftest import Write
-from tests.surfaces.cli.test_cli import run
+from tests.support.cli import run
 
 
 @pytest.fixture
@@ -40,12 +40,17 @@ def test_a_note_among_the_hits_has_a_place_and_a_trace(pets: Memory) -> None:
     ("query", "path", "verdict", "reason"),
     [
         ("cat", "nothing.md", "not indexed", "there is no such file"),
-        ("cat path:memory", "cat.md", "filtered", "path:memory leaves it out"),
+        ("cat path:memory", "cat.md", "filtered", "path:memory excludes it"),
         ("cat after:2025-01-01", "memory/2024-01-01.md", "filtered", "after:2025-01-01"),
-        ("cat -heater", "dog.md", "excluded", "lacks what must match, or holds what must not"),
-        ('cat "its jab"', "dog.md", "excluded", "lacks what must match"),
-        ("kittens", "dog.md", "outside the pool", "words: shares no word with it"),
-        ("the cat Miso sleeps", "copy.md", "collapsed", "cat.md:1, says nearly the same"),
+        (
+            "cat -heater",
+            "dog.md",
+            "excluded",
+            "lacks required words, or it contains excluded words",
+        ),
+        ('cat "its jab"', "dog.md", "excluded", "lacks required words"),
+        ("kittens", "dog.md", "outside the pool", "words: no word in common"),
+        ("the cat Miso sleeps", "copy.md", "collapsed", "cat.md:1, is nearly the same"),
     ],
 )
 def test_where_a_note_was_lost(
@@ -113,7 +118,7 @@ def test_a_hit_with_what_stands_around_it(
     assert plain.text.strip() in near.text
     text = (workspace / "long.md").read_text().split("# Other")[0]
     assert whole.text.strip() == text.strip()  # no overlap is told twice
-    with pytest.raises(MemwellError, match="'page' is no context"):
+    with pytest.raises(MemwellError, match="'page' is not a context"):
         memory.search("zebrafinch", context="page")
 
 
@@ -123,9 +128,9 @@ def hit(path: str, start: int, end: int, heading: tuple[str, ...] = ("A",)) -> H
 
 def test_hits_that_follow_one_another_in_a_section_are_shown_as_one() -> None:
     first, second, third = hit("a.md", 10, 12), hit("b.md", 1, 2), hit("a.md", 5, 8)
-    assert joined([first, second, third]) == [[third, first], [second]]
+    assert group_adjacent([first, second, third]) == [[third, first], [second]]
     apart = [hit("a.md", 1, 2), hit("a.md", 9, 10), hit("a.md", 3, 4, ("B",))]
-    assert joined(apart) == [[one] for one in apart]
+    assert group_adjacent(apart) == [[one] for one in apart]
 
 
 # -- quotes ----------------------------------------------------------------------------------------
@@ -135,7 +140,7 @@ def test_a_phrase_that_nothing_holds_is_searched_as_words(pets: Memory) -> None:
     result = pets.search('where is the cat "sleeping miso"')
     assert result.hits[0].path == "cat.md"
     assert result.notices == (
-        'No passage holds "sleeping miso" word for word; searched for the words',
+        'No passage contains "sleeping miso" word for word; searched for the single words',
     )
     assert pets.search('"sleeping miso"').hits == ()  # a phrase that stands alone is meant as it is
     assert pets.search('where "cat Miso"').notices == ()

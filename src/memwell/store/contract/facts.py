@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class IdTakenError(Exception):
-    """An id that belongs to a fact which is not visible."""
-
-
 class Facts(Protocol):
     """Facts, as one viewer sees them.
 

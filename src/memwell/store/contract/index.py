@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memwell.errors import IndexDatabaseError
-
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
@@ -28,14 +26,11 @@ if TYPE_CHECKING:
         Space,
     )
     from memwell.store.contract.vectors import Cooldowns, Spaces, Take, VectorCache
+    from memwell.store.words.tree import Condition
 
 T = TypeVar("T")
 WAIT_MS = 60_000
 """How long a writer waits for another; a batch of 200 notes takes well under a second."""
-
-
-class Interrupted(IndexDatabaseError):
-    """A server rolled back a transaction: the operation may be tried again."""
 
 
 class Vocabulary(Protocol):
@@ -54,8 +49,8 @@ class Vocabulary(Protocol):
     def prefix_frequency(self, start: str) -> int:
         """Return an estimate of how many chunks contain a token that begins with `start`."""
 
-    def occurs(self, expression: str) -> bool:
-        """Whether any chunk matches an expression (see expressions.py)."""
+    def occurs(self, condition: Condition) -> bool:
+        """Whether any chunk meets a condition."""
 
 
 class Notes(Protocol):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from memwell.errors import HomeError
+from memwell.errors import HomeError, IdTakenError
 from memwell.model import GLOBAL, Fact
-from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.progress import Progress
+from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
-from memwell.store.copy.index import Progress
 from memwell.store.fact_history import FactWithHistory, last_change, to_row
 from memwell.store.locations import AllScopes, Location
 

@@ -8,12 +8,13 @@ vectors only; the next sync of facts starts from the first revision and brings t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
+from memwell.progress import Progress
 from memwell.store.contract.values import FACT_WORKSPACE, FILLING, RETIRED, SourceFile
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 200
 """Notes that one transaction writes."""
-Progress = Callable[[int, int], None]
-"""Is called with how much is done, and with the total."""
 _Pairs = Sequence[tuple["Space", "Space"]]
 
 

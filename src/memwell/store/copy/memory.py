@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
 
 from memwell.errors import ConfigError
+from memwell.progress import Progress
 from memwell.store.copy.facts import checksum, copy_facts
-from memwell.store.copy.index import IndexCopy, Progress, Tally, copy_workspaces
+from memwell.store.copy.index import IndexCopy, Tally, copy_workspaces
 from memwell.store.locations import Location
 
 ShowProgress = Callable[[str], AbstractContextManager[Progress]]

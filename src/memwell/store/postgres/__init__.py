@@ -1,5 +1,5 @@
-"""The same memory on PostgreSQL with pgvector: one server, many agents and tenants.
+"""A memory on PostgreSQL with pgvector: one server for many agents and tenants.
 
-Every row begins with its tenant, every table is partitioned by it, and every statement names it,
-so that a distributed PostgreSQL answers from one shard.
+The tenant is the first column of every row and the partition key of every table, and every
+statement names it. So a distributed PostgreSQL answers from one shard.
 """

@@ -1,9 +1,10 @@
-"""Indexes of their own for large agents: what they are called, and whether they are there.
+"""The indexes of large agents: their names, and whether they exist.
 
-An index that all tenants share would have to be searched past what is others', and a small agent is
-compared exactly sooner. So each space that has grown large, and the words of each agent that has,
-get a partial index on the partition that their tenant is in; see building.py. Names say whose an
-index is; that it is there and whole is read along with rows that are read anyway.
+A search in an index that all tenants share would have to skip the rows of all other tenants, and in
+a small agent comparing all vectors is faster. So each large vector space and the texts of each
+large agent get a partial index on the partition of their tenant; build_indexes.py builds them. The
+name of an index says whose it is. Statements that read the row of a space or an agent also read
+whether its index exists and is valid.
 """
 
 from __future__ import annotations
@@ -17,68 +18,73 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import of_agent
 
 SMALLEST = 20_000
-"""Passages from which on an index answers much sooner: measured, see docs/postgres.md."""
+"""From this many passages on an index is much faster: measured, see docs/postgres.md."""
 MOST_DIMENSIONS = 4_000
-"""What pgvector's HNSW takes, of two bytes each."""
+"""The most dimensions, of two bytes each, that pgvector's HNSW supports."""
+VECTOR_INDEX, TEXT_INDEX = "vector_index", "text_index"
+"""The two kinds of index; a name begins with its kind."""
 
 
-def begins_with(kind: str, tenant: str) -> str:
-    """Return what the names of a tenant's indexes begin with, in SQL."""
+def name_prefix(kind: str, tenant: str) -> str:
+    """Return the prefix that the names of a tenant's indexes share, in SQL."""
     return f"'{kind}_' || left(md5({tenant}), 12) || '_'"
 
 
 def vector_index_name(table: str) -> str:
-    """Return the name of the index of a row of ``spaces``, in SQL."""
-    return f"{begins_with('near', f'{table}.tenant')} || {table}.id"
+    """Return the name of the vector index of a row of ``spaces``, in SQL."""
+    return f"{name_prefix(VECTOR_INDEX, f'{table}.tenant')} || {table}.id"
 
 
 def text_index_name(table: str) -> str:
-    """Return the name of the index of the words of a row of ``indexes``, in SQL."""
-    return f"{begins_with('said', f'{table}.tenant')} || left(md5({table}.agent), 12)"
+    """Return the name of the text index of a row of ``indexes``, in SQL."""
+    return f"{name_prefix(TEXT_INDEX, f'{table}.tenant')} || left(md5({table}.agent), 12)"
 
 
 def vector_index(table: str) -> str:
-    """Return the index of a row of ``spaces``, in SQL; "" if it is not there or not whole."""
+    """Return the vector index of a row of ``spaces``, in SQL; "" without a valid one."""
     return f"""
         coalesce((
             SELECT i.relname::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
-            WHERE x.indexrelid = to_regclass('{SCHEMA}.' || {vector_index_name(table)}) AND x.indisvalid
+            WHERE x.indexrelid = to_regclass('{SCHEMA}.' || {vector_index_name(table)})
+                AND x.indisvalid
         ), '')
     """
 
 
 def text_index(table: str) -> str:
-    """Return the index of the words of a row of ``indexes``, in SQL; "" if there is none.
+    """Return the text index of a row of ``indexes``, in SQL; "" without a valid one.
 
-    pg_textsearch is asked by the name of an index of the whole table, of which that of the
-    partition is a part.
+    A query names an index of the whole table to pg_textsearch; the index of the partition, which
+    does the work, is attached to it.
     """
     return f"""
-        CASE WHEN {table}.said AND EXISTS (
+        CASE WHEN {table}.has_texts AND EXISTS (
             SELECT 1 FROM pg_inherits h JOIN pg_index x ON x.indexrelid = h.inhrelid
-            WHERE h.inhparent = to_regclass('{SCHEMA}.' || {text_index_name(table)}) AND x.indisvalid
+            WHERE h.inhparent = to_regclass('{SCHEMA}.' || {text_index_name(table)})
+                AND x.indisvalid
         ) THEN {text_index_name(table)} ELSE '' END
     """
 
 
 def as_half_precision(vector: str, dimensions: int) -> str:
-    """Return a vector, in SQL, as an index has it: with half as many bytes."""
+    """Return a vector, in SQL, as an index stores it: with half as many bytes."""
     return f"({vector}::halfvec({dimensions:d}))"
 
 
 def missing_checks(session: Session, live: Space | None) -> Iterator[Check]:
-    """Yield what to do where an agent is large and has no index of its own."""
-    asked = f"""
+    """Yield a failed check if an agent is large and lacks an index."""
+    statement = f"""
         SELECT i.chunks, {text_index("i")} = '' AND EXISTS (
             SELECT 1 FROM pg_extension WHERE extname = 'pg_textsearch'
         )
         FROM indexes i WHERE {of_agent("i")}
     """
-    passages, words = session.row(asked) or (0, False)
-    meaning = live and not live.location and live.dimensions <= MOST_DIMENSIONS
-    what = [name for name, missing in (("meaning", meaning), ("words", words)) if missing]
-    if what and passages >= SMALLEST:
-        detail = f"{passages:,} passages have no index of their own for {' and '.join(what)}"
+    passages, lacks_text_index = session.row(statement) or (0, False)
+    lacks_vector_index = live and not live.location and live.dimensions <= MOST_DIMENSIONS
+    lacking = (("meaning", lacks_vector_index), ("words", lacks_text_index))
+    kinds = [kind for kind, is_lacking in lacking if is_lacking]
+    if kinds and passages >= SMALLEST:
+        detail = f"{passages:,} passages have no index of their own for {' and '.join(kinds)}"
         yield Check(
             "indexes", False, detail, "Run `memwell store index` as the owner of the tables"
         )

@@ -1,4 +1,4 @@
-"""What an index in PostgreSQL holds, listed."""
+"""Lists of the notes and chunks in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PostgresNoteListing(NoteListing):
-    """What there is in some workspaces."""
+    """Lists the notes and chunks of workspaces, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -70,7 +70,7 @@ class PostgresNoteListing(NoteListing):
                    coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
             FROM {_VISIBLE} JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
             JOIN vectors v ON {of_agent("v")} AND v.chunk_id = c.id
-                AND v.space_id = %(space)s AND v.piece = 0
+                AND v.space_id = %(space)s AND v.window_number = 0
             WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
                 AND c.id %% %(step)s = 0
             ORDER BY w.root, n.path, c.seq

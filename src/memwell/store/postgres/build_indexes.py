@@ -1,7 +1,8 @@
-"""Building indexes of their own for large agents, while others go on reading and writing.
+"""Builds the indexes of large agents while other processes go on reading and writing.
 
-For meaning: HNSW over a space. For words, where the server has pg_textsearch: the tokens of chunks
-are written as texts, from then on by every writer, and then a BM25 index over them is built.
+Vectors get an HNSW index for each space. Words get a BM25 index if the database has pg_textsearch:
+the build writes the tokens of all chunks as texts, every writer does so from then on, and the index
+is built over these texts.
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ from functools import partial
 
 from memwell.errors import IndexDatabaseError
 from memwell.store.contract.values import RETIRED
+from memwell.store.postgres import texts
 from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
+    TEXT_INDEX,
+    VECTOR_INDEX,
     as_half_precision,
-    begins_with,
+    name_prefix,
     text_index,
     text_index_name,
     vector_index,
     vector_index_name,
 )
-from memwell.store.postgres.health import OLDEST_PGVECTOR, numbers
+from memwell.store.postgres.health import OLDEST_PGVECTOR, parse_version
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.postgres.texts import insert
 
-_AT_ONCE = 1_000
-"""Chunks whose texts are written while no other writes."""
+_BATCH = 1_000
+"""Chunks whose texts are written in one transaction, which keeps other writers waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +47,60 @@ class BuiltIndex:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What was built, and the names of what was removed: leftovers, and what nobody uses."""
+    """The indexes that were built, and the names of unused or incomplete ones that were dropped."""
 
     built: list[BuiltIndex] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     wordless: list[str] = field(default_factory=list)
-    """Large agents without an index for words, as the database lacks pg_textsearch."""
+    """Large agents without a text index, since the database lacks pg_textsearch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MissingIndex:
-    """An index that a large agent lacks, and what builds it; None where nothing can."""
+    """An index that a large agent lacks, and the function that builds it, if it can be built."""
 
     agent: str
     passages: int
     what: str
-    make: Callable[[Session], None] | None
+    build: Callable[[Session], None] | None
 
 
 def build(
     server: Server, agent: str | None, smallest: int, tell: Callable[[BuiltIndex], None]
 ) -> BuildReport:
-    """Build what the large agents of a tenant (or one of them) lack, and remove what is left over.
+    """Build the indexes that large agents of a tenant (or one agent) lack, and drop unused ones.
 
-    `tell` is told of each index when it is there.
+    `tell` is called with each index when it is built.
     """
-    done = BuildReport()
+    report = BuildReport()
     with server.maintenance_connection() as connection:
         session = Session(connection, server.tenant, "")
-        _as_owner(session, server.location)
+        _require_owner(session, server.location)
         _hold_build_lock(session, server.location)
-        for name, over_all in _drop_unused(session):
-            _drop(session, name, over_all=over_all)
-            done.removed.append(name)
-        for lacking in (*_spaces(session, smallest), *_words(session, smallest)):
-            if agent not in (None, lacking.agent):
+        for name, is_partitioned in _unused_indexes(session):
+            _drop(session, name, is_partitioned=is_partitioned)
+            report.removed.append(name)
+        for missing in (
+            *_missing_vector_indexes(session, smallest),
+            *_missing_text_indexes(session, smallest),
+        ):
+            if agent not in (None, missing.agent):
                 continue
-            if lacking.make is None:
-                done.wordless.append(lacking.agent)
+            if missing.build is None:
+                report.wordless.append(missing.agent)
             else:
                 begun = time.monotonic()
-                lacking.make(Session(connection, server.tenant, lacking.agent))
+                missing.build(Session(connection, server.tenant, missing.agent))
                 seconds = round(time.monotonic() - begun, 1)
-                done.built.append(
-                    BuiltIndex(lacking.agent, lacking.passages, lacking.what, seconds)
+                report.built.append(
+                    BuiltIndex(missing.agent, missing.passages, missing.what, seconds)
                 )
-                tell(done.built[-1])
-    return done
+                tell(report.built[-1])
+    return report
 
 
-def _as_owner(session: Session, place: str) -> None:
-    role, owner, may, version = session.row(
+def _require_owner(session: Session, location: str) -> None:
+    role, owner, is_owner, version = session.row(
         """
         SELECT current_user, pg_get_userbyid(t.relowner), pg_has_role(t.relowner, 'USAGE'),
                x.extversion
@@ -102,41 +108,45 @@ def _as_owner(session: Session, place: str) -> None:
         WHERE t.oid = 'vectors'::regclass AND %(tenant)s != ''
         """
     )
-    if not may:
+    if not is_owner:
         raise IndexDatabaseError(
-            f"{place} lets only the owner of its tables build indexes: {owner}, not {role}",
+            f"{location}: only {owner}, who owns the tables, can build indexes, not {role}",
             f"Run it as {owner}: memwell --store postgresql://{owner}@HOST/DATABASE store index",
         )
-    if numbers(version) < OLDEST_PGVECTOR:
+    if parse_version(version) < OLDEST_PGVECTOR:
         raise IndexDatabaseError(
-            f"{place} has pgvector {version}, whose indexes lose hits where one filters",
-            "Install pgvector 0.8 or newer, then ALTER EXTENSION vector UPDATE",
+            f"{location} has pgvector {version}, whose indexes lose hits if a search has filters",
+            "Install pgvector 0.8 or newer, then run `ALTER EXTENSION vector UPDATE`",
         )
 
 
-def _hold_build_lock(session: Session, place: str) -> None:
-    """Let nobody else build for the tenant; not by waiting, which a build would wait for."""
-    asked = "SELECT pg_try_advisory_lock(hashtextextended('memwell indexing ' || %(tenant)s, 0))"
-    if not session.value(asked):
+def _hold_build_lock(session: Session, location: str) -> None:
+    """Keep other processes from building for the tenant.
+
+    It does not wait for the lock: the other build would wait for the transaction that waits here.
+    """
+    lock = "SELECT pg_try_advisory_lock(hashtextextended('memwell indexing ' || %(tenant)s, 0))"
+    if not session.value(lock):
         raise IndexDatabaseError(
-            f"Another process builds indexes in {place}", "Wait until it is done"
+            f"Another process is building indexes in {location}", "Wait until it is done"
         )
 
 
-def _drop_unused(session: Session) -> list[tuple[str, bool]]:
-    """Return what an interrupted build left and what is nobody's; whether it is over a whole table.
+def _unused_indexes(session: Session) -> list[tuple[str, bool]]:
+    """Return the indexes of interrupted builds, and of spaces and agents that no longer exist.
 
-    Such a one comes before its part, which goes with it.
+    Each comes with whether it is partitioned. A partitioned index sorts before its part, which is
+    dropped with it.
     """
     return session.rows(
         f"""
         SELECT i.relname, i.relkind = 'I' FROM pg_class i
         WHERE i.relnamespace = '{SCHEMA}'::regnamespace AND (
-            starts_with(i.relname, {begins_with("near", "%(tenant)s")})
+            starts_with(i.relname, {name_prefix(VECTOR_INDEX, "%(tenant)s")})
             AND i.relname NOT IN (
                 SELECT {vector_index("s")} FROM spaces s WHERE s.tenant = %(tenant)s
             )
-            OR starts_with(i.relname, {begins_with("said", "%(tenant)s")})
+            OR starts_with(i.relname, {name_prefix(TEXT_INDEX, "%(tenant)s")})
             AND replace(i.relname, '_part', '') NOT IN (
                 SELECT {text_index("w")} FROM indexes w WHERE w.tenant = %(tenant)s
             )
@@ -146,13 +156,13 @@ def _drop_unused(session: Session) -> list[tuple[str, bool]]:
     )
 
 
-def _drop(session: Session, name: str, *, over_all: bool) -> None:
-    """Drop an index; one over a whole table for a moment locks it, for which it waits only so long.
+def _drop(session: Session, name: str, *, is_partitioned: bool) -> None:
+    """Drop an index; a partitioned one locks the whole table for a moment.
 
-    Everybody who came later would wait behind.
+    It waits for that lock only so long, since every later statement waits behind it.
     """
     connection = session.connection
-    if not over_all:
+    if not is_partitioned:
         connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
         return
     with connection.transaction():
@@ -160,11 +170,11 @@ def _drop(session: Session, name: str, *, over_all: bool) -> None:
         connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{name}")
 
 
-# -- meaning ---------------------------------------------------------------------------------------
+# -- vector indexes --------------------------------------------------------------------------------
 
 
-def _spaces(session: Session, smallest: int) -> Iterator[_MissingIndex]:
-    """Yield what large spaces lack."""
+def _missing_vector_indexes(session: Session, smallest: int) -> Iterator[_MissingIndex]:
+    """Yield the vector indexes that large spaces lack."""
     rows = session.rows(
         f"""
         SELECT s.agent, count(DISTINCT v.chunk_id), {vector_index_name("s")}, s.id, s.dimensions,
@@ -179,10 +189,12 @@ def _spaces(session: Session, smallest: int) -> Iterator[_MissingIndex]:
         smallest=smallest,
     )
     for agent, passages, *index in rows:
-        yield _MissingIndex(agent, passages, "meaning (hnsw)", partial(_build_space, *index))
+        yield _MissingIndex(agent, passages, "meaning (hnsw)", partial(_build_vector_index, *index))
 
 
-def _build_space(name: str, space: int, dimensions: int, partition: str, session: Session) -> None:
+def _build_vector_index(
+    name: str, space: int, dimensions: int, partition: str, session: Session
+) -> None:
     session.rows_inlined(
         f"""
         CREATE INDEX CONCURRENTLY {name} ON {partition}
@@ -194,11 +206,11 @@ def _build_space(name: str, space: int, dimensions: int, partition: str, session
     )
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- text indexes ----------------------------------------------------------------------------------
 
 
-def _words(session: Session, smallest: int) -> Iterator[_MissingIndex]:
-    """Yield what large agents lack; without pg_textsearch it cannot be built."""
+def _missing_text_indexes(session: Session, smallest: int) -> Iterator[_MissingIndex]:
+    """Yield the text indexes that large agents lack; only pg_textsearch can build them."""
     rows = session.rows(
         f"""
         SELECT w.agent, w.chunks, {text_index_name("w")},
@@ -209,36 +221,37 @@ def _words(session: Session, smallest: int) -> Iterator[_MissingIndex]:
         """,
         smallest=smallest,
     )
-    for agent, passages, name, possible in rows:
-        make = partial(_build_words, name) if possible else None
-        yield _MissingIndex(agent, passages, "words (bm25)", make)
+    for agent, passages, name, has_textsearch in rows:
+        build = partial(_build_text_index, name) if has_textsearch else None
+        yield _MissingIndex(agent, passages, "words (bm25)", build)
 
 
-def _build_words(name: str, session: Session) -> None:
+def _build_text_index(name: str, session: Session) -> None:
     bm25 = """
         USING bm25 (tokens) WITH (text_config = 'simple', k1 = 1.2, b = 0.75)
         WHERE tenant = %(tenant)s AND agent = %(agent)s
     """
     with session.connection.transaction():
         session.connection.execute("SET LOCAL lock_timeout = '10s'")
-        # Whoever writes notes holds that row: from then on they write texts, too.
-        session.run(f"UPDATE indexes i SET said = true WHERE {of_agent('i')}")
-        session.rows_inlined(f"CREATE INDEX {name} ON ONLY spoken {bm25}")
+        # A process that writes notes locks this row first, so every later one writes texts, too.
+        session.run(f"UPDATE indexes i SET has_texts = true WHERE {of_agent('i')}")
+        session.rows_inlined(f"CREATE INDEX {name} ON ONLY chunk_texts {bm25}")
     _write_texts(session)
     partition = session.value(
-        f"SELECT s.tableoid::regclass::text FROM spoken s WHERE {of_agent('s')} LIMIT 1"
+        f"SELECT t.tableoid::regclass::text FROM chunk_texts t WHERE {of_agent('t')} LIMIT 1"
     )
     session.rows_inlined(f"CREATE INDEX CONCURRENTLY {name}_part ON {partition} {bm25}")
     session.connection.execute(f"ALTER INDEX {name} ATTACH PARTITION {name}_part")
 
 
 def _write_texts(session: Session) -> None:
-    """Write the tokens of all chunks, some at once, out of the postings."""
-    counted = f"""
+    """Write the texts of all chunks from their postings, one batch in each transaction."""
+    statement = f"""
         SELECT p.chunk_id, array_agg(p.token), array_agg(p.frequency)
         FROM postings p WHERE {of_agent("p")} GROUP BY p.chunk_id
     """
-    for rows in session.stream(counted, _AT_ONCE):
+    for rows in session.stream(statement, _BATCH):
         with session.connection.transaction():
             session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
-            insert(session, {key: zip(tokens, counts, strict=True) for key, tokens, counts in rows})
+            counts = {chunk_id: zip(tokens, times, strict=True) for chunk_id, tokens, times in rows}
+            texts.insert(session, counts)

@@ -1,4 +1,4 @@
-"""Facts in PostgreSQL, as one viewer sees them; see ../facts.py for what holds of them.
+"""Facts in PostgreSQL, as one viewer sees them.
 
 Every statement that reads is built by `_visible`: it sees the facts of the viewer's scopes, of
 one tenant, and no others, whatever a caller asks for.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.errors import UniqueViolation
 
-from memwell.errors import NotFoundError
-from memwell.hashing import digest_of
+from memwell.errors import IdTakenError, NotFoundError
+from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract import override
-from memwell.store.contract.facts import Facts, FactStore, IdTakenError
+from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session
@@ -55,17 +55,17 @@ class PostgresFactStore(FactStore):
     @override
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[PostgresFacts]:
-        with self._server.reading(seeing=scope_owners(viewer)) as session:
+        with self._server.reading(scopes=scope_owners(viewer)) as session:
             yield PostgresFacts(session, viewer)
 
     @override
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[PostgresFacts]:
-        """Lend the facts of a viewer for changes, one writer of a tenant at a time.
+        """Yield the facts of a viewer for changes; a tenant has one writer at a time.
 
-        So revisions are in the order in which they are committed, and none is passed over.
+        So transactions commit in the order of their revisions, and a sync misses none.
         """
-        with self._server.writing(seeing=scope_owners(viewer)) as session:
+        with self._server.writing(scopes=scope_owners(viewer)) as session:
             session.run(
                 f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
                 " ON CONFLICT (tenant) DO NOTHING"
@@ -75,7 +75,6 @@ class PostgresFactStore(FactStore):
 
     @override
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where the server interrupted it."""
         return self._server.retrying(operation)
 
     @override
@@ -85,12 +84,12 @@ class PostgresFactStore(FactStore):
 
     @override
     def pending_erasures(self) -> dict[str, bytes]:
-        statement = f"SELECT id, digest FROM unfinished WHERE tenant = {_TENANT}"
+        statement = f"SELECT id, digest FROM pending_erasures WHERE tenant = {_TENANT}"
         return dict(self._server.rows("", statement))
 
     @override
     def clear_pending(self, ids: Iterable[str]) -> None:
-        statement = f"DELETE FROM unfinished WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
+        statement = f"DELETE FROM pending_erasures WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
 
     @override
@@ -114,13 +113,13 @@ class PostgresFacts(Facts):
     # -- reading: every statement goes through here ------------------------------------------------
 
     def _visible(self, statement: str, **values: Any) -> list[Any]:
-        """Run a statement over `seen`: the rows that the viewer may see, and nothing else."""
+        """Run a statement over `seen`: only the rows that the viewer may see."""
         restricted = f"""
             WITH RECURSIVE seen AS NOT MATERIALIZED (
                 SELECT f.* FROM facts f WHERE f.tenant = {_TENANT} AND EXISTS (
                     SELECT 1 FROM unnest(%(scopes)s::text[], %(targets)s::text[])
-                        AS own (scope, target)
-                    WHERE own.scope = f.scope AND own.target = f.target
+                        AS visible (scope, target)
+                    WHERE visible.scope = f.scope AND visible.target = f.target
                 )
             )
             {statement}
@@ -175,10 +174,10 @@ class PostgresFacts(Facts):
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             f" JOIN seen f ON f.id = e.fact_id WHERE e.tenant = {_TENANT} ORDER BY e.number"
         )
-        found: dict[str, list[FactEvent]] = {}
+        events: dict[str, list[FactEvent]] = {}
         for row in rows:
-            found.setdefault(row[0], []).append(FactEvent(*row))
-        return found
+            events.setdefault(row[0], []).append(FactEvent(*row))
+        return events
 
     # -- writing: only what is visible can be named ------------------------------------------------
 
@@ -241,11 +240,12 @@ class PostgresFacts(Facts):
 
     @override
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
-        """Note what may still be in an index or a cache of facts that are forgotten."""
+        """Record forgotten facts that may still be in an index or a cache."""
         for fact in facts:
             self._session.run(
                 f"""
-                INSERT INTO unfinished (tenant, id, digest) VALUES ({_TENANT}, %(id)s, %(digest)s)
+                INSERT INTO pending_erasures (tenant, id, digest)
+                VALUES ({_TENANT}, %(id)s, %(digest)s)
                 ON CONFLICT (tenant, id) DO UPDATE SET digest = excluded.digest
                 """,
                 id=fact.id,
@@ -287,19 +287,19 @@ class PostgresFacts(Facts):
 
 
 def _conditions(which: FactFilter, values: Values) -> str:
-    """Return what a row must satisfy, as SQL."""
-    found = ["true"]
+    """Return the filter as SQL."""
+    conditions = ["true"]
     if which.ids is not None:
-        found.append(f"f.id = ANY({values([*which.ids])})")
+        conditions.append(f"f.id = ANY({values([*which.ids])})")
     for name in ("scope", "category", "source"):
         if (value := getattr(which, name)) is not None:
-            found.append(f"f.{name} = {values(value)}")
+            conditions.append(f"f.{name} = {values(value)}")
     if which.normalised is not None:
         same = values(which.normalised)
-        found.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
+        conditions.append(f"md5(f.folded) = md5({same}) AND f.folded = {same}")
     if which.tag is not None:
-        found.append(f"{values(which.tag)} = ANY(f.tags)")
-    return " AND ".join([*found, *_in_time(which, values)])
+        conditions.append(f"{values(which.tag)} = ANY(f.tags)")
+    return " AND ".join([*conditions, *_in_time(which, values)])
 
 
 def _in_time(which: FactFilter, values: Values) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``; see ../filters.py."""
+"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memwell.store.postgres.sql import Values
 
 
 def filter_sql(filters: Filters, values: Values) -> str:
-    """Return conditions to append after WHERE ... (each begins with AND)."""
+    """Return conditions to append to a WHERE clause; each begins with AND."""
     return "".join(f" AND {condition}" for condition in _conditions(filters, values))
 
 
@@ -21,8 +21,8 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
         yield f"n.workspace_id = ANY({values([*filters.workspaces])})"
     if filters.valid_at is not None:
         at = values(filters.valid_at)
-        held = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
-        yield f"(n.recipe != '{FACT_RECIPE}' OR {held})"
+        is_valid = f"n.held_from <= {at} AND coalesce(n.held_until, '9999') > {at}"
+        yield f"(n.recipe != '{FACT_RECIPE}' OR {is_valid})"
     if filters.exact_paths is not None:
         yield f"n.path = ANY({values(sorted(filters.exact_paths))})"
     if filters.paths:
@@ -40,9 +40,9 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
         yield f"n.date < {values(filters.before)}"
 
 
-def _fits(column: str, some: list[str], values: Values) -> str:
-    """As SQLite does, only plain letters are taken for their small ones."""
-    patterns: Any = values([pattern(glob) for glob in some])
+def _fits(column: str, globs: list[str], values: Values) -> str:
+    """Return whether a path fits a glob; only ASCII letters lose their case, as in SQLite."""
+    patterns: Any = values([pattern(glob) for glob in globs])
     return f'(lower({column} COLLATE "C") ~ ANY({patterns}))'
 
 
@@ -52,16 +52,16 @@ def _tagged(tag: str, values: Values) -> str:
 
 
 def pattern(glob: str) -> str:
-    """Return the regular expression for what SQLite's GLOB matches."""
-    found, rest = "^", glob
+    """Return the regular expression that matches the same texts as SQLite's GLOB."""
+    expression, rest = "^", glob
     while rest:
         sign, rest = rest[0], rest[1:]
-        kind = re.match(r"\^?\]?[^\]]*\]", rest) if sign == "[" else None
-        if kind:
-            inside = kind.group()[:-1].replace("\\", "\\\\").replace("[", "\\[")
-            found, rest = f"{found}[{inside}]", rest[kind.end() :]
+        bracket = re.match(r"\^?\]?[^\]]*\]", rest) if sign == "[" else None
+        if bracket:
+            inside = bracket.group()[:-1].replace("\\", "\\\\").replace("[", "\\[")
+            expression, rest = f"{expression}[{inside}]", rest[bracket.end() :]
         elif sign in "*?":
-            found += ".*" if sign == "*" else "."
+            expression += ".*" if sign == "*" else "."
         else:
-            found += sign if sign.isalnum() else f"\\{sign}"
-    return f"{found}$"
+            expression += sign if sign.isalnum() else f"\\{sign}"
+    return f"{expression}$"

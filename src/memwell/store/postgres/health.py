@@ -1,6 +1,6 @@
-"""What memwell needs of a server, looked at without changing it: each with its remedy.
+"""Checks of what memwell needs from a server, each with its remedy; nothing is changed.
 
-It reads nothing but the catalogue, which every role may, so that it also tells what a role lacks.
+They read only the catalogue, which every role may read, so they can tell which rights a role lacks.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from memwell.reports import Check
+from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import RIGHTS
-from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Session
 
 _OLDEST_SERVER = 16
 OLDEST_PGVECTOR = (0, 8)
-"""The first that goes on searching an index until enough is found."""
+"""The first version that searches an index until enough rows pass the filters."""
 _MOST_CONNECTIONS = 0.9
-"""Of those that the server allows."""
+"""The share of the server's connections that may be in use."""
 
 
 def run_checks(session: Session) -> Iterator[Check]:
-    """Look at a server, and at what the role that asks it may do there."""
+    """Yield the checks of a server and of the rights of the role that connects."""
     yield _server(session)
     yield _pgvector(session)
     yield _pg_textsearch(session)
@@ -33,42 +34,46 @@ def run_checks(session: Session) -> Iterator[Check]:
 def _server(session: Session) -> Check:
     version = _query(session, "current_setting('server_version')")
     recent = int(version.split(".")[0]) >= _OLDEST_SERVER
-    wanted = f"Use PostgreSQL {_OLDEST_SERVER} or newer"
-    follows = _query(session, "pg_is_in_recovery()")
-    said = f"{version}, which follows another server and can only be read" if follows else version
-    return Check("PostgreSQL", recent, said, "" if recent else wanted)
+    remedy = "" if recent else f"Use PostgreSQL {_OLDEST_SERVER} or newer"
+    is_replica = _query(session, "pg_is_in_recovery()")
+    detail = f"{version}, a read-only replica of another server" if is_replica else version
+    return Check("PostgreSQL", recent, detail, remedy)
 
 
 def _pgvector(session: Session) -> Check:
     available, created = _extension(session, "vector")
-    if created and numbers(created) >= OLDEST_PGVECTOR:
+    if created and parse_version(created) >= OLDEST_PGVECTOR:
         return Check("pgvector", True, created)
     wanted = ".".join(map(str, OLDEST_PGVECTOR))
-    todo = "ALTER EXTENSION vector UPDATE" if created else "CREATE EXTENSION vector SCHEMA public"
-    remedy = f'Run `{todo}` in "{_query(session, "current_database()")}", as a superuser'
-    if not available or numbers(available) < OLDEST_PGVECTOR:
+    command = (
+        "ALTER EXTENSION vector UPDATE" if created else "CREATE EXTENSION vector SCHEMA public"
+    )
+    remedy = f'Run `{command}` in "{_query(session, "current_database()")}", as a superuser'
+    if not available or parse_version(available) < OLDEST_PGVECTOR:
         remedy = f"Install pgvector {wanted} or newer on the server. {remedy}"
-    is_not = f"{created}, older than {wanted}" if created else "not created in this database"
-    return Check("pgvector", False, is_not, remedy)
+    detail = f"{created}, older than {wanted}" if created else "not created in this database"
+    return Check("pgvector", False, detail, remedy)
 
 
 def _pg_textsearch(session: Session) -> Check:
-    """Look at what memwell can do without."""
+    """Check the extension for text indexes, which is optional."""
     name = "pg_textsearch"
     available, created = _extension(session, name)
     loaded = _query(
         session,
         "(SELECT setting FROM pg_settings WHERE name = 'shared_preload_libraries')",
-    )  # None where the role may not know
+    )  # None if the role may not read it
     if created and loaded is not None and name not in loaded:
-        remedy = f"Set shared_preload_libraries = '{name}' in postgresql.conf, and restart it"
-        return Check(name, False, f"{created}, which the server has not loaded", remedy)
+        remedy = (
+            f"Set shared_preload_libraries = '{name}' in postgresql.conf, and restart the server"
+        )
+        return Check(name, False, f"{created}, but the server has not loaded it", remedy)
     offered = f"{available} could be created" if available else "not available"
     return Check(name, True, created or f"{offered} (optional)")
 
 
 def _tables(session: Session) -> Iterator[Check]:
-    """Look whether the tables are there, of which version, and what the role may do with them."""
+    """Check that the tables exist, their version, and the rights of the role on them."""
     owner = _query(
         session,
         "(SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.relname = 'migrations'"
@@ -76,8 +81,8 @@ def _tables(session: Session) -> Iterator[Check]:
         schema=SCHEMA,
     )
     if owner is None:
-        remedy = "Run `memwell status` once as the owner of the database: it makes them"
-        yield Check("schema", False, "the tables are not there", remedy)
+        remedy = "Run `memwell status` once as the owner of the database: it creates the tables"
+        yield Check("schema", False, "the tables do not exist", remedy)
         return
     missing = [*_missing_rights(session)]
     if not {f"SELECT on {SCHEMA}.migrations", f"USAGE on {SCHEMA}"} & {*missing}:
@@ -121,36 +126,36 @@ def _role(session: Session) -> Check:
         " WHERE rolname = current_user AND %(tenant)s != ''"
     )
     if not exempt:
-        return Check("role", True, f"{name}, bound by the rules on rows")
-    detail = f"{name} is a superuser or has BYPASSRLS: the rules on rows do not bind it"
-    remedy = "`memwell store roles --role NAME | psql …` makes one that they bind"
-    return Check("role", False, detail, f"{remedy}; name that in store.url")
+        return Check("role", True, f"{name}, restricted by row-level security")
+    detail = f"{name} is a superuser or has BYPASSRLS, so row-level security does not restrict it"
+    remedy = "Create a restricted role with `memwell store roles --role NAME | psql …`"
+    return Check("role", False, detail, f"{remedy}, and use it in store.url")
 
 
 def _connections(session: Session) -> Check:
-    used, most = session.row(
+    used, allowed = session.row(
         "SELECT (SELECT sum(numbackends) FROM pg_stat_database),"
         " current_setting('max_connections')::int WHERE %(tenant)s != ''"
     )
-    enough = used <= _MOST_CONNECTIONS * most
-    remedy = "" if enough else "Raise max_connections, or put a pooler before the server"
-    return Check("connections", enough, f"{used} of {most}", remedy)
+    is_enough = used <= _MOST_CONNECTIONS * allowed
+    remedy = "" if is_enough else "Raise max_connections, or use a connection pooler"
+    return Check("connections", is_enough, f"{used} of {allowed}", remedy)
 
 
 def _extension(session: Session, name: str) -> tuple[str | None, str | None]:
-    """Return which version of an extension the server offers, and which the database has."""
-    found = session.row(
+    """Return the version of an extension that the server offers, and the one it has created."""
+    versions = session.row(
         "SELECT default_version, installed_version FROM pg_available_extensions"
         " WHERE name = %(name)s AND %(tenant)s != ''",
         name=name,
     )
-    return found or (None, None)
+    return versions or (None, None)
 
 
-def _query(session: Session, what: str, **values: str) -> Any:
-    return session.value(f"SELECT {what} WHERE %(tenant)s != ''", **values)
+def _query(session: Session, expression: str, **values: str) -> Any:
+    return session.value(f"SELECT {expression} WHERE %(tenant)s != ''", **values)
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as it is compared."""
+def parse_version(version: str) -> tuple[int, ...]:
+    """Return a version as numbers, which can be compared."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())

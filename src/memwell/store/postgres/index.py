@@ -14,14 +14,15 @@ from memwell.reports import Check
 from memwell.store.contract import override
 from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.postgres import agent_indexes, health
+from memwell.store.postgres.cache import PostgresVectorCache
+from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.leases import hold_leases
 from memwell.store.postgres.notes import PostgresNotes
 from memwell.store.postgres.reader import PostgresReader
-from memwell.store.postgres.schema import ALL_SCOPES, OF_AN_INDEX
+from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.sql import of_agent
-from memwell.store.postgres.workspace_list import PostgresCooldowns, PostgresVectorCache
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from memwell.store.contract.vectors import Take
 
 T = TypeVar("T")
-_KEPT = ("registered", "cached")
-"""Tables that outlive an index that is deleted: what it comes back from."""
+_KEPT = ("workspace_list", "vector_cache")
+"""Tables that `delete` keeps: the next sync rebuilds the index from them."""
 
 
 class PostgresIndex(Index):
@@ -44,14 +45,14 @@ class PostgresIndex(Index):
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
         self._agent = agent
-        self._seeing = ALL_SCOPES
-        self._words_ready = Event()  # which those share whom `seen_by` returns
+        self._scopes = ALL_SCOPES
+        self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
     @override
     def for_viewer(self, viewer: Viewer) -> PostgresIndex:
-        """Return the same index, whose readers see the notes, and of the facts the viewer's."""
+        """Return the same index; its readers see all notes, but only the facts of the viewer."""
         other = copy(self)
-        other._seeing = scope_owners(viewer)
+        other._scopes = scope_owners(viewer)
         return other
 
     @override
@@ -62,7 +63,7 @@ class PostgresIndex(Index):
     @override
     @property
     def bytes(self) -> int:
-        """How much room the texts and vectors take, about."""
+        """The approximate size of texts and vectors."""
         with self._server.reading(self._agent) as session:
             texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {of_agent('c')}")
             vectors = session.value(
@@ -82,7 +83,7 @@ class PostgresIndex(Index):
     @override
     @contextmanager
     def reading(self) -> Iterator[PostgresReader]:
-        with self._server.reading(self._agent, self._seeing) as session:
+        with self._server.reading(self._agent, self._scopes) as session:
             yield PostgresReader(session)
 
     @override
@@ -100,7 +101,6 @@ class PostgresIndex(Index):
 
     @override
     def leasing(self) -> AbstractContextManager[Take]:
-        """Lend what hands out the chunks that wait, to any number of processes."""
         return hold_leases(self._server, self._agent)
 
     @override
@@ -119,37 +119,38 @@ class PostgresIndex(Index):
 
     @override
     def ensure_keyword_index(self) -> bool:
-        """Build what words are found by where it is old; that it is not is asked once."""
-        if not self._words_ready.is_set():
+        """Rebuild the keyword index if it is old; check this only once."""
+        if not self._keyword_index_checked.is_set():
             with self.reading() as reader:
-                old = reader.keywords.problem()
-            if old:
+                is_old = bool(reader.keywords.problem())
+            if is_old:
                 with self.writing():
                     pass
-            self._words_ready.set()
+            self._keyword_index_checked.set()
         return True
 
     @override
     def rebuild_keyword_index(self) -> None:
-        """Throw what words are found by away and build it again from the chunks."""
         with self._locked(WAIT_MS) as session:
             PostgresNotes(session).rebuild_words()
 
     @override
     def check_integrity(self) -> list[str]:
-        """Count what is kept twice; return what is wrong."""
+        """Compare the stored number of chunks with the chunks."""
         with self._server.reading(self._agent) as session:
-            counted, known = session.row(
+            counted, stored = session.row(
                 f"""
                 SELECT (SELECT count(*) FROM chunks c WHERE {of_agent("c")}),
                        (SELECT coalesce(sum(i.chunks), 0) FROM indexes i WHERE {of_agent("i")})
                 """
             )
-        return [] if counted == known else [f"{known} chunks were counted, there are {counted}"]
+        if counted == stored:
+            return []
+        return [f"the index has {counted} chunks, but its stored count is {stored}"]
 
     @override
     def run_checks(self) -> Iterator[Check]:
-        """Look at the server; what a database lacks is made before, where the role may."""
+        """Check the server; before that, migrate the database if the role may."""
         lacking: list[Check] = []
         with suppress(MemwellError), self._server.reading(self._agent) as session:
             lacking = [*agent_indexes.missing_checks(session, PostgresSpaces(session).live())]
@@ -161,13 +162,12 @@ class PostgresIndex(Index):
     def delete(self) -> None:
         with self._locked(WAIT_MS) as session:
             session.connection.execute("SET LOCAL statement_timeout = 0")
-            for table in OF_AN_INDEX:
+            for table in INDEX_TABLES:
                 if table not in _KEPT:
                     session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
 
     @override
     def retrying(self, operation: Callable[[], T]) -> T:
-        """Run an operation, and again where the server interrupted it."""
         return self._server.retrying(operation)
 
     @override
@@ -176,7 +176,7 @@ class PostgresIndex(Index):
 
     @contextmanager
     def _locked(self, wait_ms: int) -> Iterator[Session]:
-        """Keep others from writing notes until the transaction ends; readers go on."""
+        """Keep other processes from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
             session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
@@ -199,5 +199,5 @@ def _ensure_row(session: Session) -> None:
 
 
 def scope_owners(viewer: Viewer) -> tuple[str, ...]:
-    """Return whose rows a viewer sees besides those of notes, as the column `owner` has it."""
+    """Return the values of the column `owner` that a viewer sees, besides '' for notes."""
     return tuple(f"{scope}:{target}" for scope, target in viewer.scopes)

@@ -1,8 +1,8 @@
-"""The chunks that wait for their vectors, handed out to any number of processes, each to one.
+"""Leases on the chunks that wait for vectors: any number of processes embed, each its own chunks.
 
-Whoever takes chunks has a lease on them until their vectors are written. A process that lives
-renews its leases, and gives them back when it stops; those of one that was killed end by
-themselves. No row is locked while a model works: notes are written meanwhile.
+A process that takes chunks holds a lease on them until it has written their vectors. It renews its
+leases while it runs and ends them when it stops; the leases of a killed process expire. No row is
+locked while a model works, so other processes can write notes meanwhile.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from memwell.store.contract.vectors import Take
 
 SECONDS = 60.0
-"""How long a lease lasts that is not renewed: what a killed process had waits for so long."""
-AT_ONCE = 250
-"""Chunks that are taken at most: several batches, and few to wait for when a process dies."""
+"""How long a lease lasts without renewal: so long the chunks of a killed process wait."""
+MOST_CHUNKS = 250
+"""Chunks that a process takes at once: several batches, but few to wait for if it is killed."""
 
 
 @contextmanager
 def hold_leases(server: Server, agent: str) -> Iterator[Take]:
-    """Lend what takes chunks; what has no vector in the end is given back."""
-    leases, over = _Leases(server, agent), threading.Event()
-    renewing = threading.Thread(target=leases.keep, args=(over,), daemon=True)
-    renewing.start()
+    """Yield the function that takes chunks; at the end, release those without a vector."""
+    leases, stop = _Leases(server, agent), threading.Event()
+    renewal = threading.Thread(target=leases.renew_until, args=(stop,), daemon=True)
+    renewal.start()
     try:
         yield leases.take
     finally:
-        over.set()
-        renewing.join()
-        with suppress(MemwellError):  # then they end by themselves
-            leases.give_back()
+        stop.set()
+        renewal.join()
+        with suppress(MemwellError):  # then they expire
+            leases.release()
 
 
 class _Leases:
-    """The leases of one filling."""
+    """The leases of one process."""
 
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
@@ -54,40 +54,40 @@ class _Leases:
         self._holder = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def take(self, space: Space, limit: int) -> list[WaitingChunk]:
-        """Take chunks that wait in a space and that nobody has."""
+        """Take chunks that wait for a vector in a space and that no process has leased."""
         while True:
-            free, found = self._server.retrying(lambda: self._taken(space, min(limit, AT_ONCE)))
-            if found or not free:
-                return found
+            free, chunks = self._server.retrying(lambda: self._take(space, min(limit, MOST_CHUNKS)))
+            if chunks or not free:
+                return chunks
 
-    def _taken(self, space: Space, limit: int) -> tuple[int, list[WaitingChunk]]:
-        """Return how many were free when it was looked, and those that were so still."""
+    def _take(self, space: Space, limit: int) -> tuple[int, list[WaitingChunk]]:
+        """Return how many chunks were free, and those of them that still wait for a vector."""
         with self._server.writing(self._agent) as session:
             free, taken = session.row(
                 _TAKE, **bound(space), limit=limit, holder=self._holder, seconds=SECONDS
             )
-            # Others may have written vectors since that statement began: looked at again.
+            # Other processes may have written vectors since that statement began.
             return free, PostgresSpaces(session).waiting(space, limit, among=taken)
 
-    def keep(self, over: threading.Event) -> None:
-        """Renew the leases until this is over."""
-        while not over.wait(SECONDS / 3):
+    def renew_until(self, stop: threading.Event) -> None:
+        """Renew the leases until `stop` is set."""
+        while not stop.wait(SECONDS / 3):
             with suppress(MemwellError):
                 self._server.rows(
                     self._agent,
-                    f"UPDATE leases SET until = now() + {_A_WHILE} WHERE {_MINE}",
+                    f"UPDATE leases SET until = now() + {_DURATION} WHERE {_MINE}",
                     holder=self._holder,
                     seconds=SECONDS,
                 )
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """End the leases."""
         self._server.rows(self._agent, f"DELETE FROM leases WHERE {_MINE}", holder=self._holder)
 
 
-_A_WHILE = "%(seconds)s * interval '1 second'"
-# Two that take at once pass over what the other has locked. A lease that was written after the
-# statement began is met when its row is inserted: only one that has ended gives way.
+_DURATION = "%(seconds)s * interval '1 second'"
+# Two processes that take chunks at once skip the rows that the other has locked. If a lease was
+# written after this statement began, the INSERT finds it: only an expired one is replaced.
 _TAKE = f"""
     WITH free AS (
         SELECT c.id FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
@@ -99,7 +99,7 @@ _TAKE = f"""
         FOR NO KEY UPDATE OF c SKIP LOCKED
     ), taken AS (
         INSERT INTO leases AS l (tenant, agent, space_id, chunk_id, holder, until)
-        SELECT %(tenant)s, %(agent)s, %(space)s, id, %(holder)s, now() + {_A_WHILE}
+        SELECT %(tenant)s, %(agent)s, %(space)s, id, %(holder)s, now() + {_DURATION}
         FROM free ORDER BY id
         ON CONFLICT (tenant, agent, space_id, chunk_id) DO UPDATE
             SET holder = excluded.holder, until = excluded.until WHERE l.until <= now()
@@ -107,7 +107,7 @@ _TAKE = f"""
     )
     SELECT (SELECT count(*) FROM free), ARRAY(SELECT chunk_id FROM taken)
 """
-# Rows that others have locked are about to go with their chunks.
+# Rows that another process has locked are about to be deleted with their chunks.
 _MINE = f"""(tenant, agent, space_id, chunk_id) IN (
         SELECT l.tenant, l.agent, l.space_id, l.chunk_id FROM leases l
         WHERE {of_agent("l")} AND l.holder = %(holder)s FOR UPDATE SKIP LOCKED

@@ -1,4 +1,4 @@
-"""The steps of schema.py, taken where a database lacks them."""
+"""Takes the steps of migrations.py that a database lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 
 from memwell.errors import NewerIndexError
-from memwell.store.postgres.schema import MIGRATIONS, SCHEMA
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.schema import SCHEMA
 
 Connection = psycopg.Connection[Any]
 
@@ -18,7 +19,7 @@ _MIGRATING = 0x6D656D77
 
 
 def migrate(connection: Connection) -> None:
-    """Take the steps that a database lacks, one process at a time."""
+    """Take the steps that a database lacks; other processes wait."""
     if _version(connection) == len(MIGRATIONS):
         return
     connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATING,))
@@ -32,15 +33,15 @@ def migrate(connection: Connection) -> None:
 
 
 def _version(connection: Connection) -> int:
-    """Return how many steps were taken."""
-    found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
-    if not found or found[0] is None:
+    """Return how many steps the database has taken."""
+    table = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.migrations",)).fetchone()
+    if not table or table[0] is None:
         return 0
-    taken = connection.execute(f"SELECT count(*) FROM {SCHEMA}.migrations").fetchone()
-    version = int(taken[0]) if taken else 0
+    count = connection.execute(f"SELECT count(*) FROM {SCHEMA}.migrations").fetchone()
+    version = int(count[0]) if count else 0
     if version > len(MIGRATIONS):
         raise NewerIndexError(
-            f"The database was made by a newer memwell (schema {version}, this one knows"
+            f"A newer memwell made the database (its schema is {version}, this memwell knows"
             f" {len(MIGRATIONS)})",
             "Upgrade memwell",
         )
@@ -60,6 +61,6 @@ def _take_step(connection: Connection, number: int) -> None:
 
 
 def configure(connection: Connection) -> None:
-    """Tell a connection where the tables are, and how long a statement may take."""
+    """Set where a connection finds the tables, and how long a statement may take."""
     connection.execute(f"SET search_path TO {SCHEMA}, public")
     connection.execute(f"SET statement_timeout TO {STATEMENT_MS}")

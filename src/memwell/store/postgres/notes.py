@@ -1,4 +1,4 @@
-"""Rows of workspaces, notes and chunks in PostgreSQL; see ../notes.py for what holds of them."""
+"""Rows of workspaces, notes and chunks in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import of_agent
 from memwell.store.rows import match_chunks
-from memwell.store.sqlite.fts import WordRow
+from memwell.store.words.normalise import WordRow
 
 _AT_ONCE = 500
-"""Notes that are deleted or indexed anew by a statement, which may take only so long."""
+"""Notes that one statement deletes or indexes again: a statement has a time limit."""
 
 
 class PostgresNotes(Notes):
@@ -167,7 +167,7 @@ class PostgresNotes(Notes):
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
         owner = self._owner(workspace_id)
-        old_id, old_hash = self._known(workspace_id, file.path, moved_from)
+        old_id, old_hash = self._find_note(workspace_id, file.path, moved_from)
         before = self._word_rows([old_id]) if old_id is not None else []
         note_id = self._put_row(workspace_id, file, note, old_id, owner)
         same_text = old_hash == file.hash
@@ -192,16 +192,16 @@ class PostgresNotes(Notes):
             )
 
     def flush(self) -> None:
-        """Write what was gathered: words are written together, before the transaction ends."""
+        """Write the gathered changes to postings, before the transaction ends."""
         self._words.write()
 
     def rebuild_words(self) -> None:
-        """Build what words are found by anew, from the chunks."""
-        for table in ("postings", "words", "spoken"):
+        """Rebuild the keyword index from the chunks."""
+        for table in ("postings", "vocabulary", "chunk_texts"):
             self._session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
         self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
-        known = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
-        for number, (note_id, owner) in enumerate(self._session.rows(known), 1):
+        statement = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
+        for number, (note_id, owner) in enumerate(self._session.rows(statement), 1):
             self._words.add(self._word_rows([note_id]), owner)
             if number % _AT_ONCE == 0:
                 self._words.write()
@@ -222,29 +222,30 @@ class PostgresNotes(Notes):
 
     @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
-        return self._known(workspace_id, path, None)[0]
+        return self._find_note(workspace_id, path, None)[0]
 
     @override
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self._session.rows(
-            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s ORDER BY c.seq",
+            f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"
+            " ORDER BY c.seq",
             id=note_id,
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    # -- how they do it ----------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def _owner(self, workspace_id: int) -> str:
         if workspace_id not in self._owners:
-            asked = f"SELECT owner FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s"
-            self._owners[workspace_id] = self._session.value(asked, id=workspace_id)
+            statement = f"SELECT owner FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s"
+            self._owners[workspace_id] = self._session.value(statement, id=workspace_id)
         return self._owners[workspace_id]
 
-    def _known(
+    def _find_note(
         self, workspace_id: int, path: str, moved_from: int | None
     ) -> tuple[int | None, str | None]:
         """Return id and hash of the note at a path, else of the one that moved there."""
-        found = self._session.row(
+        note = self._session.row(
             f"""
             SELECT n.id, n.hash FROM notes n WHERE {of_agent("n")}
                 AND n.workspace_id = %(workspace)s AND n.path = %(path)s
@@ -252,10 +253,10 @@ class PostgresNotes(Notes):
             workspace=workspace_id,
             path=path,
         )
-        if found is None and moved_from is not None:
-            asked = f"SELECT n.id, n.hash FROM notes n WHERE {of_agent('n')} AND n.id = %(id)s"
-            found = self._session.row(asked, id=moved_from)
-        return found or (None, None)
+        if note is None and moved_from is not None:
+            statement = f"SELECT n.id, n.hash FROM notes n WHERE {of_agent('n')} AND n.id = %(id)s"
+            note = self._session.row(statement, id=moved_from)
+        return note or (None, None)
 
     def _word_rows(self, note_ids: Sequence[int]) -> list[WordRow]:
         rows = self._session.rows(
@@ -271,7 +272,7 @@ class PostgresNotes(Notes):
     def _put_row(
         self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None, owner: str
     ) -> int:
-        held = note.meta if file.recipe == FACT_RECIPE else {}
+        validity = note.meta if file.recipe == FACT_RECIPE else {}
         row: dict[str, Any] = {
             "workspace_id": workspace_id,
             "path": file.path,
@@ -286,8 +287,8 @@ class PostgresNotes(Notes):
             "meta": json.dumps(note.meta, ensure_ascii=False),
             "tags": sorted({tag.casefold() for tag in note.tags}),
             "links": sorted({*note.links}),
-            "held_from": held.get("from"),
-            "held_until": held.get("until"),
+            "held_from": validity.get("from"),
+            "held_until": validity.get("until"),
             "owner": owner,
         }
         if old_id is None:
@@ -360,7 +361,7 @@ class PostgresNotes(Notes):
 
 
 def owner_of(root: str) -> str:
-    """Return whose the rows of a workspace are: '' for notes, else the scope of the facts."""
+    """Return the owner of a workspace's rows: '' for notes, else the scope of the facts."""
     return (
         root.removeprefix(FACT_WORKSPACE).removeprefix(SUPERSEDED_PREFIX)
         if root.startswith(FACT_WORKSPACE)

@@ -1,45 +1,76 @@
-"""Which chunks hold which tokens: written, taken out, and matched by tokens in a row."""
+"""Postings: which chunks hold which tokens. Written here, and matched against conditions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from memwell.store.postgres import texts
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sought import Row
 from memwell.store.postgres.sql import Values, array, of_agent, starts_with
-from memwell.store.postgres.texts import delete, insert
-from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings
-from memwell.store.sqlite.fts import COLUMN_WEIGHTS, WordRow
+from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings_of
+from memwell.store.words.normalise import WordRow
+from memwell.store.words.ranking import COLUMN_WEIGHTS
+from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
 
-_AT_ONCE = 10_000
+_BATCH = 10_000
 """Rows that are sent at a time."""
 
 
-def find_chunks(row: Row, values: Values, only: str = "") -> str:
-    """Return the statement for the chunks that hold tokens in a row: frequency and length of each.
+def number_terms(condition: Condition) -> dict[Term, int]:
+    """Number the terms of a condition, equal ones alike."""
+    return {term: number for number, term in enumerate(dict.fromkeys(terms_in(condition)))}
+
+
+def chunks_matching(condition: Condition, values: Values) -> str:
+    """Return the statement for the chunks that meet a condition."""
+    numbers = number_terms(condition)
+    hits = " UNION ALL ".join(
+        f"SELECT {number} AS number, m.chunk_id FROM ({chunks_with_term(term, values)}) AS m"
+        for term, number in numbers.items()
+    )
+    holds = condition_sql(condition, numbers)
+    return f"SELECT h.chunk_id FROM ({hits}) AS h GROUP BY h.chunk_id HAVING {holds}"
+
+
+def condition_sql(condition: Condition, numbers: Mapping[Term, int]) -> str:
+    """Return whether a chunk meets a condition, as SQL over the numbers of its hits."""
+    match condition:
+        case Term():
+            return f"bool_or(h.number = {numbers[condition]})"
+        case AllOf(parts):
+            return f"({' AND '.join(condition_sql(part, numbers) for part in parts)})"
+        case AnyOf(parts):
+            return f"({' OR '.join(condition_sql(part, numbers) for part in parts)})"
+        case AndNot(wanted, unwanted):
+            excluded = condition_sql(unwanted, numbers)
+            return f"({condition_sql(wanted, numbers)} AND NOT {excluded})"
+
+
+def chunks_with_term(term: Term, values: Values, only: str = "") -> str:
+    """Return the statement for the chunks that hold a term: frequency and length of each.
 
     `only` is a further condition on ``p.chunk_id``.
     """
-    if not row.tokens:
+    if not term.tokens:
         return "SELECT 0::bigint AS chunk_id, 0::float8 AS frequency, 0 AS length WHERE false"
-    if len(row.tokens) > 1:
-        return _phrase_condition(row, values, only)
-    condition = _token("p", row.tokens[0], row.prefix, values)
+    if len(term.tokens) > 1:
+        return _chunks_with_phrase(term, values, only)
+    condition = _token_sql("p", term.tokens[0], term.prefix, values)
     return f"""
         SELECT p.chunk_id, sum(p.frequency::float8) AS frequency, max(p.length) AS length
         FROM postings p WHERE {of_agent("p")} AND {condition} {only} GROUP BY p.chunk_id
     """
 
 
-def _phrase_condition(row: Row, values: Values, only: str) -> str:
-    """Of the places of the first token, those after which the others follow."""
-    last = len(row.tokens) - 1
+def _chunks_with_phrase(term: Term, values: Values, only: str) -> str:
+    """Return the statement for the places of the first token that the other tokens follow."""
+    last = len(term.tokens) - 1
     others = " ".join(
         f"JOIN postings p{number} ON {of_agent(f'p{number}')} AND p{number}.chunk_id = p.chunk_id"
-        f" AND {_token(f'p{number}', token, row.prefix and number == last, values)}"
+        f" AND {_token_sql(f'p{number}', token, term.prefix and number == last, values)}"
         f" AND at.place + {number} = ANY(p{number}.places)"
-        for number, token in enumerate(row.tokens)
+        for number, token in enumerate(term.tokens)
         if number
     )
     weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
@@ -47,19 +78,19 @@ def _phrase_condition(row: Row, values: Values, only: str) -> str:
         SELECT p.chunk_id, max(p.length) AS length,
                sum((ARRAY[{weights}]::float8[])[(at.place >> {COLUMN_BITS}) + 1]) AS frequency
         FROM postings p CROSS JOIN LATERAL unnest(p.places) AS at (place) {others}
-        WHERE {of_agent("p")} AND {_token("p", row.tokens[0], False, values)} {only}
+        WHERE {of_agent("p")} AND {_token_sql("p", term.tokens[0], False, values)} {only}
         GROUP BY p.chunk_id
     """
 
 
-def _token(table: str, token: str, prefix: bool, values: Values) -> str:
+def _token_sql(table: str, token: str, prefix: bool, values: Values) -> str:
     if not prefix:
         return f"{table}.token = {values(token)}"
     return starts_with(f"{table}.token", token, values)
 
 
 class PostingChanges:
-    """What becomes of the postings of chunks, gathered and written at once."""
+    """Changes to the postings of chunks, gathered and then written together."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -67,85 +98,97 @@ class PostingChanges:
         self._added: dict[int, tuple[WordRow, str]] = {}
 
     def remove(self, rows: Iterable[WordRow]) -> None:
-        """Take chunks out, as they were given."""
+        """Remove chunks, given as they were indexed."""
         for row in rows:
             if self._added.pop(row.chunk_id, None) is None:
                 self._removed[row.chunk_id] = row
 
     def add(self, rows: Iterable[WordRow], owner: str) -> None:
-        """Take chunks in."""
+        """Add chunks of an owner."""
         self._added |= {row.chunk_id: (row, owner) for row in rows}
 
     def write(self) -> None:
-        """Write what was gathered."""
+        """Write the changes that were gathered."""
         if not (self._removed or self._added):
             return
-        count: Counter[str] = Counter()
-        new = {key: [*postings(row)] for key, (row, _) in self._added.items()}
-        tokens = self._take_out(count) + self._take_in(count, new)
-        changed = sorted((token, rows) for token, rows in count.items() if rows)
-        self._session.run(
-            """
-            INSERT INTO words AS w (tenant, agent, token, rows)
-            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(rows)s::bigint[])
-            ON CONFLICT (tenant, agent, token) DO UPDATE SET rows = w.rows + excluded.rows
-            """,
-            tokens=[token for token, _ in changed],
-            rows=[rows for _, rows in changed],
-        )
-        gone = [token for token, rows in changed if rows < 0]
-        self._session.run(
-            f"DELETE FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(gone)s) AND w.rows <= 0",
-            gone=gone,
-        )
-        said = self._session.value(
+        added = {chunk_id: [*postings_of(row)] for chunk_id, (row, _) in self._added.items()}
+        changes: Counter[str] = Counter()
+        tokens = self._delete_postings(changes) + self._insert_postings(changes, added)
+        self._change_frequencies(changes)
+        has_texts = self._session.value(
             f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
-            f" WHERE {of_agent('i')} RETURNING said",
+            f" WHERE {of_agent('i')} RETURNING has_texts",
             chunks=len(self._added) - len(self._removed),
             tokens=tokens,
         )
-        if said:
-            delete(self._session, [*self._removed])
-            insert(
+        if has_texts:
+            texts.delete(self._session, [*self._removed])
+            texts.insert(
                 self._session,
-                {key: [(one.token, one.frequency) for one in some] for key, some in new.items()},
+                {
+                    chunk_id: [(posting.token, posting.frequency) for posting in postings]
+                    for chunk_id, postings in added.items()
+                },
             )
         self._removed, self._added = {}, {}
 
-    def _take_out(self, count: Counter[str]) -> int:
-        gone = [one for row in self._removed.values() for one in postings(row)]
-        count.subtract(one.token for one in gone)
-        if gone:
+    def _change_frequencies(self, changes: Mapping[str, int]) -> None:
+        changed = sorted((token, change) for token, change in changes.items() if change)
+        self._session.run(
+            """
+            INSERT INTO vocabulary AS w (tenant, agent, token, document_frequency)
+            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(changes)s::bigint[])
+            ON CONFLICT (tenant, agent, token) DO UPDATE
+                SET document_frequency = w.document_frequency + excluded.document_frequency
+            """,
+            tokens=[token for token, _ in changed],
+            changes=[change for _, change in changed],
+        )
+        fewer = [token for token, change in changed if change < 0]
+        self._session.run(
+            f"DELETE FROM vocabulary w WHERE {of_agent('w')} AND w.token = ANY(%(fewer)s)"
+            " AND w.document_frequency <= 0",
+            fewer=fewer,
+        )
+
+    def _delete_postings(self, changes: Counter[str]) -> int:
+        """Delete the postings of removed chunks; return the change in the number of tokens."""
+        removed = [posting for row in self._removed.values() for posting in postings_of(row)]
+        changes.subtract(posting.token for posting in removed)
+        if removed:
             self._session.run(
                 f"""
                 DELETE FROM postings p
                 USING unnest(%(tokens)s::text[], %(chunks)s::bigint[]) AS gone (token, chunk_id)
                 WHERE {of_agent("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
                 """,
-                tokens=[one.token for one in gone],
-                chunks=[one.chunk_id for one in gone],
+                tokens=[posting.token for posting in removed],
+                chunks=[posting.chunk_id for posting in removed],
             )
-        return -sum({one.chunk_id: one.length for one in gone}.values())
+        return -sum({posting.chunk_id: posting.length for posting in removed}.values())
 
-    def _take_in(self, count: Counter[str], new: Mapping[int, Sequence[Posting]]) -> int:
+    def _insert_postings(
+        self, changes: Counter[str], added: Mapping[int, Sequence[Posting]]
+    ) -> int:
+        """Insert the postings of added chunks; return the change in the number of tokens."""
         total = 0
         rows = []
-        for key, (_, owner) in self._added.items():
+        for chunk_id, (_, owner) in self._added.items():
             length = 0
-            for one in new[key]:
-                count[one.token] += 1
-                length = one.length
-                places = f"{{{','.join(map(str, one.places))}}}"
-                rows.append((one.token, one.chunk_id, one.frequency, length, places, owner))
+            for posting in added[chunk_id]:
+                changes[posting.token] += 1
+                length = posting.length
+                places = f"{{{','.join(map(str, posting.places))}}}"
+                rows.append((posting.token, chunk_id, posting.frequency, length, places, owner))
             total += length
-        rows.sort()  # as the index has them: that is quicker
-        with self._session.connection.pipeline():  # the next are made ready meanwhile
-            for start in range(0, len(rows), _AT_ONCE):
-                self._write(rows[start : start + _AT_ONCE])
+        rows.sort()  # in the order of the primary key, which PostgreSQL inserts faster
+        with self._session.connection.pipeline():  # the next batch is built while one is sent
+            for start in range(0, len(rows), _BATCH):
+                self._insert(rows[start : start + _BATCH])
         return total
 
-    def _write(self, rows: Sequence[tuple[str, int, float, int, str, str]]) -> None:
-        """Write rows; COPY would be refused where the database says who may see what."""
+    def _insert(self, rows: Sequence[tuple[str, int, float, int, str, str]]) -> None:
+        """Insert rows. PostgreSQL refuses COPY into a table with row-level security."""
         tokens, chunks, frequencies, lengths, places, owners = map(array, zip(*rows, strict=True))
         self._session.run(
             """

@@ -10,18 +10,20 @@ from memwell.model import Context, Hit
 from memwell.store.contract import override
 from memwell.store.contract.index import Chunks, Keywords, Reader
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
-from memwell.store.postgres.bm25 import WordLeg, Words
+from memwell.store.postgres.bm25 import PostingsRunner
 from memwell.store.postgres.browse import PostgresNoteListing
+from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.notes import PostgresNotes
+from memwell.store.postgres.postings import chunks_matching
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import PostgresSpaces, PostgresVectors
 from memwell.store.postgres.sql import Values, of_agent
-from memwell.store.postgres.vocabulary import Vocabulary
-from memwell.store.postgres.workspace_list import PostgresCooldowns
+from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.rows import group_neighbours, join_chunks, surface_form, to_hit
 from memwell.store.words.normalise import WORDS_VERSION
-from memwell.store.words.query import unknown_words
+from memwell.store.words.query import excluded_condition, required_condition, unknown_words
+from memwell.store.words.ranking import POOL, ideal_score, match_scores, rank_chunks
 
 if TYPE_CHECKING:
     pass
@@ -79,30 +81,36 @@ class PostgresKeywords(Keywords):
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.known = Vocabulary(session)
-        self._words: WordLeg = Words(session, self.known)
+        self.known = PostgresVocabulary(session)
 
     def restriction(self, query: WordQuery, values: Values) -> str:
-        """Return the required and excluded words of a query as a condition on ``chunks c``."""
-        return self._words.restriction(query, values)
+        """Return the required and excluded words of a query as conditions on ``chunks c``."""
+        required = required_condition(query, self.known)
+        excluded = excluded_condition(query, self.known)
+        sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
+        return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
 
     @override
     def problem(self) -> str:
-        asked = f"SELECT words_version FROM indexes i WHERE {of_agent('i')}"
-        built = self._session.value(asked)
-        return "" if built in (None, WORDS_VERSION) else "what words are found by is out of date"
+        built = self._session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
+        return "" if built in (None, WORDS_VERSION) else "the keyword index is out of date"
 
     @override
     def search(self, query: WordQuery, limit: int) -> list[Match]:
-        return self._words.search(query, limit)
+        self.known.prepare(query)
+        runner = PostingsRunner(self._session, self.known, query, max(limit, POOL))
+        return rank_chunks(runner, self.known, query, limit)
 
     @override
     def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        return self._words.scores_of(query, chunk_ids)
+        self.known.prepare(query)
+        runner = PostingsRunner(self._session, self.known, query, len(chunk_ids), chunk_ids)
+        return match_scores(runner, self.known, query)
 
     @override
     def ideal_score(self, query: WordQuery) -> float:
-        return self._words.ideal(query)
+        self.known.prepare(query)
+        return ideal_score(self.known, query)
 
     @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
@@ -119,7 +127,7 @@ class PostgresKeywords(Keywords):
     @override
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')}"
+            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
             " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
             shortest=shortest,
             longest=longest,

@@ -1,4 +1,4 @@
-"""SQL for whoever looks after the server: the role that memwell uses, and tables on Citus."""
+"""SQL for the administrator of the server: the role that memwell uses, and tables on Citus."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ RIGHTS = {
     "ids": ("USAGE",),
     **dict.fromkeys(TABLES, ("SELECT", "INSERT", "UPDATE", "DELETE")),
 }
-"""What memwell does with each table, and with the sequence."""
+"""The rights that memwell needs on each table, and on the sequence."""
 _GLOBAL = "global:"
 
 
 def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the statements that make a role with the rights memwell needs, and no other.
+    """Yield the statements that create a role with the rights memwell needs, and no others.
 
-    One that is bound to a tenant (and scopes, like ``user:anna``) sees no other, whatever it sets.
+    A role that is bound to a tenant (and scopes, like ``user:anna``) sees nothing else, whatever
+    settings it makes.
     """
     who = _identifier(name)
     yield f"CREATE ROLE {who} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION;"
@@ -30,8 +31,8 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
         for table in TABLES:
             bound = f"tenant = {_literal(tenant)}"
             if scopes and table in OWNERS:
-                own = ", ".join(map(_literal, ("", _GLOBAL, *scopes)))
-                bound += f" AND {OWNERS[table]} IN ({own})"
+                owners = ", ".join(map(_literal, ("", _GLOBAL, *scopes)))
+                bound += f" AND {OWNERS[table]} IN ({owners})"
             yield (
                 f"CREATE POLICY {_identifier(f'bound {name}')} ON {SCHEMA}.{table}"
                 f" AS RESTRICTIVE TO {who} USING ({bound});"
@@ -39,7 +40,10 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
 
 
 def distributed() -> Iterator[str]:
-    """Yield the statements that spread the tables over Citus by tenant, referred-to ones first."""
+    """Yield the statements that distribute the tables by tenant on Citus.
+
+    A table comes after those that it refers to.
+    """
     first, *others = TABLES
     yield f"SELECT create_distributed_table('{SCHEMA}.{first}', 'tenant');"
     for table in others:

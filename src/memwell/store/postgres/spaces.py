@@ -1,7 +1,7 @@
-"""Vector spaces in PostgreSQL; see ../spaces.py for what holds of them.
+"""Vector spaces in PostgreSQL.
 
-A vector is of pgvector's type, keyed by chunk, space and window (`piece`); NULL where the model
-read nothing. It leaves as little-endian float32, as SQLite keeps it.
+A vector is of pgvector's type, keyed by chunk, space and window; NULL where the model read nothing.
+It leaves as little-endian float32, as SQLite keeps it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COLUMNS = (
     f" unrelated_deviation, {vector_index('s')}"
 )
 _ROWS_A_CHUNK = 4
-"""Rows that are looked at for each chunk that is wanted."""
+"""Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
 
 
 class PostgresSpaces(Spaces):
@@ -112,7 +112,7 @@ class PostgresSpaces(Spaces):
         )
 
     def _alone(self) -> None:
-        """Keep others from opening or switching spaces until this transaction ends."""
+        """Keep other processes from opening or switching spaces until this transaction ends."""
         self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
 
     def _change(self, space: Space, **columns: Any) -> None:
@@ -123,7 +123,7 @@ class PostgresSpaces(Spaces):
             **columns,
         )
 
-    # -- what is in them ---------------------------------------------------------------------------
+    # -- vectors -----------------------------------------------------------------------------------
 
     @override
     def coverage(self, space: Space) -> tuple[int, int]:
@@ -176,26 +176,27 @@ class PostgresSpaces(Spaces):
         chunks = [chunk_id for chunk_id, _, _ in rows]
         self._session.run(
             f"""
-            INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
-            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.piece, new.vector::vector, c.owner
-            FROM unnest(%(chunks)s::bigint[], %(pieces)s::int[], %(vectors)s::text[])
-                AS new (chunk_id, piece, vector)
+            INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
+            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.window_number, new.vector::vector,
+                   c.owner
+            FROM unnest(%(chunks)s::bigint[], %(windows)s::int[], %(vectors)s::text[])
+                AS new (chunk_id, window_number, vector)
             JOIN (
                 SELECT c.id, c.owner FROM chunks c
                 WHERE {of_agent("c")} AND c.id = ANY(%(chunks)s) FOR KEY SHARE
             ) AS c ON c.id = new.chunk_id
-            ON CONFLICT (tenant, agent, chunk_id, space_id, piece) DO NOTHING
+            ON CONFLICT (tenant, agent, chunk_id, space_id, window_number) DO NOTHING
             """,
             space=space.id,
             chunks=chunks,
-            pieces=[number for _, number, _ in rows],
+            windows=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
         )
         self._session.run(
             f"""
-            WITH no_longer_lent AS (
+            WITH replaced AS (
                 DELETE FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
-                    AND v.chunk_id = ANY(%(chunks)s) AND v.piece < 0
+                    AND v.chunk_id = ANY(%(chunks)s) AND v.window_number < 0
             )
             DELETE FROM leases l WHERE {of_agent("l")} AND l.space_id = %(space)s
                 AND l.chunk_id = ANY(%(chunks)s)
@@ -212,7 +213,7 @@ class PostgresSpaces(Spaces):
             WHERE {of_agent("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
             **bound(space),
-        )  # in one statement: others may write meanwhile
+        )  # in one statement: another process may write chunks between two
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
 
@@ -235,13 +236,13 @@ class PostgresVectors(Vectors):
         rows = self._session.rows(
             f"""
             WITH spread AS (
-                SELECT v.chunk_id, v.piece, count(*) OVER () AS total,
-                       row_number() OVER (ORDER BY v.chunk_id, v.piece) AS number
+                SELECT v.chunk_id, v.window_number, count(*) OVER () AS total,
+                       row_number() OVER (ORDER BY v.chunk_id, v.window_number) AS number
                 FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
             )
             SELECT c.note_id, vector_send(v.vector) FROM spread s
             JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s
-                AND v.chunk_id = s.chunk_id AND v.piece = s.piece
+                AND v.chunk_id = s.chunk_id AND v.window_number = s.window_number
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
             WHERE s.number %% greatest(1, s.total / %(most)s) = 0 AND v.vector IS NOT NULL
             ORDER BY s.number LIMIT %(most)s
@@ -260,7 +261,7 @@ class PostgresVectors(Vectors):
             SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
                 AND v.vector IS NOT NULL
-            ORDER BY v.chunk_id, v.piece
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
@@ -273,8 +274,8 @@ class PostgresVectors(Vectors):
             f"""
             SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.piece >= 0
-            ORDER BY v.chunk_id, v.piece
+                AND v.window_number >= 0
+            ORDER BY v.chunk_id, v.window_number
             """,
             space=space.id,
             chunks=[*chunk_ids],
@@ -327,7 +328,7 @@ class PostgresVectors(Vectors):
         return [Match(chunk_id, cosine) for chunk_id, cosine, _ in rows]
 
     def _nearest_by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
-        """Return what the index of a space finds: it goes on until enough passes the condition."""
+        """Search the index of a space, which goes on until enough rows meet the condition."""
         self._session.connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
         self._session.connection.execute("SET LOCAL hnsw.ef_search = 400")
         size = space.dimensions
@@ -337,7 +338,7 @@ class PostgresVectors(Vectors):
         return self._session.rows_inlined(_best(allowed, near_to), **asked)
 
     def _nearest_by_scan(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
-        """Return the nearest of all, of more rows where some chunks have very many."""
+        """Compare all vectors; read more rows if some chunks have very many windows."""
         while True:
             rows = self._session.rows(_best(allowed, "cosine DESC, v.chunk_id"), **asked)
             if len(rows) == asked["limit"] or not rows or rows[0][-1] < asked["most"]:
@@ -360,33 +361,34 @@ def _best(allowed: str, order: str) -> str:
 
 
 COSINE = "-(v.vector <#> %(query)s::vector)"
-"""Of vectors of unit length the inner product, which pgvector gives the other way round."""
+"""The inner product of unit vectors; pgvector returns it with the opposite sign."""
 
 
-def reuse_old_vectors(session: Session, note_id: int, former: Sequence[int]) -> None:
-    """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
+def reuse_old_vectors(session: Session, note_id: int, old_ids: Sequence[int]) -> None:
+    """Let new chunks of a note use the vectors of its old chunks on the same lines."""
     session.run(
         f"""
-        INSERT INTO vectors (tenant, agent, chunk_id, space_id, piece, vector, owner)
+        INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
         SELECT %(tenant)s, %(agent)s, new.id, v.space_id, -row_number() OVER (
-                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.piece
+                   PARTITION BY new.id, v.space_id ORDER BY old.id, v.window_number
                ), v.vector, new.owner
         FROM chunks old JOIN vectors v ON {of_agent("v")} AND v.chunk_id = old.id
         JOIN chunks new ON {of_agent("new")} AND new.note_id = %(note)s AND new.id > old.id
             AND new.start_line <= old.end_line AND new.end_line >= old.start_line
-        WHERE {of_agent("old")} AND old.id = ANY(%(former)s) AND v.vector IS NOT NULL
+        WHERE {of_agent("old")} AND old.id = ANY(%(old_ids)s) AND v.vector IS NOT NULL
             AND NOT EXISTS (
                 SELECT 1 FROM vectors own WHERE {of_agent("own")} AND own.chunk_id = new.id
             )
         """,
         note=note_id,
-        former=[*former],
+        old_ids=[*old_ids],
     )
 
 
 WAITING = f"""{of_agent("c")} AND c.id > %(complete_to)s AND NOT EXISTS (
         SELECT 1 FROM vectors v
-        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s AND v.piece >= 0
+        WHERE {of_agent("v")} AND v.chunk_id = c.id AND v.space_id = %(space)s
+            AND v.window_number >= 0
     )
 """
 
@@ -397,7 +399,7 @@ def bound(space: Space) -> dict[str, int]:
 
 
 def literal(blob: bytes) -> str | None:
-    """Return a vector as pgvector reads it; None of an empty one."""
+    """Return a vector as text for pgvector; None for an empty one."""
     import numpy as np
 
     if not blob:
@@ -406,7 +408,7 @@ def literal(blob: bytes) -> str | None:
 
 
 def little_endian(sent: bytes) -> bytes:
-    """Return a vector as SQLite keeps it, from how pgvector sends it: a header, then big-endian."""
+    """Convert a vector from pgvector's format (a header, then big-endian) to little-endian."""
     import numpy as np
 
     return np.frombuffer(sent, dtype=">f4", offset=4).astype("<f4").tobytes()

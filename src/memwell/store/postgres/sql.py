@@ -1,4 +1,4 @@
-"""Statements put together from parts, with their values beside them."""
+"""Parts of SQL statements, and the values that go with them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 class Values(dict[str, Any]):
-    """The values of a statement: calling it with one returns what stands for it."""
+    """The values of a statement: call it with a value to get its placeholder."""
 
     def __call__(self, value: Any) -> str:
-        """Take a value; return its placeholder."""
+        """Add a value; return its placeholder."""
         name = f"v{len(self)}"
         self[name] = value
         return f"%({name})s"
 
 
 def of_agent(table: str) -> str:
-    """Return the condition that a row is of the tenant and agent at hand."""
+    """Return the condition that a row belongs to the session's tenant and agent."""
     return f"{table}.tenant = %(tenant)s AND {table}.agent = %(agent)s"
 
 
 def array(values: Iterable[object]) -> str:
-    """Return an array as the server reads it: written here, many values are sent sooner."""
+    """Return an array as PostgreSQL text, which sends many values faster than parameters do."""
     escaped = (str(value).replace("\\", r"\\").replace('"', r"\"") for value in values)
     return "{" + ",".join(f'"{value}"' for value in escaped) + "}"
 

@@ -1,6 +1,6 @@
-"""The tokens of chunks as texts, for an index of pg_textsearch.
+"""The tokens of each chunk as one text, which pg_textsearch indexes.
 
-Only agents that have such an index (see own.py) have rows in `spoken`.
+Only agents that have such an index (see agent_indexes.py) have rows in `chunk_texts`.
 """
 
 from __future__ import annotations
@@ -10,43 +10,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import of_agent
 
-Counted = Iterable[tuple[str, float]]
+TokenCounts = Iterable[tuple[str, float]]
 """Tokens, each with how often it occurs."""
 
 
 def encode_token(token: str) -> str:
     """Return a token as the text search configuration "simple" leaves it, in every locale.
 
-    With a letter before it no number is taken for one; signs of other scripts, which a parser may
-    part, are spelled by their bytes.
+    The letter in front keeps the parser from reading a number. A token of other scripts, which the
+    parser may divide, is written as the hexadecimal digits of its bytes.
     """
     return f"x{token}" if token.isascii() and token.isalnum() else f"y{token.encode().hex()}"
 
 
-def insert(session: Session, chunks: Mapping[int, Counted]) -> None:
-    """Write the tokens of chunks; of one that is there already, or gone, nothing."""
+def insert(session: Session, chunks: Mapping[int, TokenCounts]) -> None:
+    """Insert the tokens of chunks, except of chunks that have a row already or were deleted."""
     session.run(
         f"""
-        INSERT INTO spoken (tenant, agent, chunk_id, tokens, owner)
+        INSERT INTO chunk_texts (tenant, agent, chunk_id, tokens, owner)
         SELECT %(tenant)s, %(agent)s, c.id, new.tokens, c.owner
         FROM unnest(%(ids)s::bigint[], %(texts)s::text[]) AS new (id, tokens)
         JOIN chunks c ON {of_agent("c")} AND c.id = new.id
         ON CONFLICT (tenant, agent, chunk_id) DO NOTHING
         """,
         ids=[*chunks],
-        texts=[_text(counted) for counted in chunks.values()],
+        texts=[_text(counts) for counts in chunks.values()],
     )
 
 
 def delete(session: Session, chunk_ids: Sequence[int]) -> None:
-    """Take chunks out."""
+    """Delete the texts of chunks."""
     session.run(
-        f"DELETE FROM spoken s WHERE {of_agent('s')} AND s.chunk_id = ANY(%(ids)s)",
+        f"DELETE FROM chunk_texts s WHERE {of_agent('s')} AND s.chunk_id = ANY(%(ids)s)",
         ids=[*chunk_ids],
     )
 
 
-def _text(counted: Counted) -> str:
+def _text(counts: TokenCounts) -> str:
     return " ".join(
-        encode_token(token) for token, count in counted for _ in range(max(1, round(count)))
+        encode_token(token) for token, count in counts for _ in range(max(1, round(count)))
     )

@@ -1,8 +1,9 @@
-"""The very tokens of SQLite's keyword index, outside of SQLite.
+"""The tokens of SQLite's keyword index, outside of SQLite.
 
-What FTS5 would index of a chunk is split by FTS5's own tokenizer, so that both stores find the same
-things. A place is where a token stands: its column in the upper bits, and the number of the token
-in that column below, so that neighbours differ by one and columns never meet.
+FTS5's own tokenizer splits what FTS5 would index of a chunk, so both stores find the same chunks.
+A token has a place for each occurrence: its column in the upper bits and the number of the token in
+that column in the lower ones. So neighbours differ by one, and tokens of two columns are never
+neighbours.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 
 import apsw
 
-from memwell.store.sqlite.fts import COLUMN_WEIGHTS, WordRow
-from memwell.store.sqlite.vocabulary import tokenizer, tokens
+from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
+from memwell.store.words.normalise import WordRow
+from memwell.store.words.ranking import COLUMN_WEIGHTS
 
 COLUMN_BITS = 28
-_LONGEST = 200
-"""Characters of a token; of a longer one (a key, an image in letters) a digest stands for it."""
+_LONGEST_TOKEN = 200
+"""Characters of a token; a longer one (a key, an image in letters) is replaced by a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +38,42 @@ class Posting:
     places: list[int]
 
 
-class _Own(threading.local):
+class _ThreadTokenizer(threading.local):
     """A tokenizer for each thread: it belongs to a connection."""
 
     def __init__(self) -> None:
         self.connection = apsw.Connection(":memory:")
-        self.tokenizer = tokenizer(self.connection)
+        self.tokenizer = open_tokenizer(self.connection)
 
 
-_own = _Own()
+_local = _ThreadTokenizer()
 
 
 def tokenize(text: str) -> list[tuple[str, str]]:
     """Return each token of a query's text, beside the letters it came from."""
-    return [(_short(token), surface) for token, surface in tokens(_own.tokenizer, text)]
+    tokens = tokenize_query(_local.tokenizer, text)
+    return [(_shorten(token), surface) for token, surface in tokens]
 
 
-def postings(row: WordRow) -> Iterator[Posting]:
+def postings_of(row: WordRow) -> Iterator[Posting]:
     """Yield the tokens of a chunk, each once."""
     chunk_id, *columns = row.columns()
     places: dict[str, list[int]] = {}
     length = 0
     for column, text in enumerate(columns):
         data = str(text).encode("utf-8", "replace")
-        found: Any = _own.tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None)
-        for number, (_, _, token) in enumerate(found):
-            places.setdefault(_short(token), []).append((column << COLUMN_BITS) + number)
-        length += len(found)
+        tokens: Any = _local.tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None)
+        for number, (_, _, token) in enumerate(tokens):
+            places.setdefault(_shorten(token), []).append((column << COLUMN_BITS) + number)
+        length += len(tokens)
     weights = [*COLUMN_WEIGHTS.values()]
-    for token, some in places.items():
-        frequency = sum(weights[place >> COLUMN_BITS] for place in some)
-        yield Posting(token, chunk_id, frequency, length, some)
+    for token, token_places in places.items():
+        frequency = sum(weights[place >> COLUMN_BITS] for place in token_places)
+        yield Posting(token, chunk_id, frequency, length, token_places)
 
 
-def _short(token: str) -> str:
-    """A key of an index has its limits."""
-    if len(token) <= _LONGEST:
+def _shorten(token: str) -> str:
+    """Return a token that fits into the key of an index."""
+    if len(token) <= _LONGEST_TOKEN:
         return token
-    return token[:_LONGEST] + blake2b(token.encode(), digest_size=16).hexdigest()
+    return token[:_LONGEST_TOKEN] + blake2b(token.encode(), digest_size=16).hexdigest()

@@ -1,43 +1,45 @@
-"""How an index in PostgreSQL sees words: its tokens, and how many chunks hold each of them."""
+"""The vocabulary of an index in PostgreSQL: its tokens, and how many chunks hold each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
 
+from memwell.store.contract import override
+from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import And, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
-from memwell.store.postgres.postings import find_chunks
+from memwell.store.postgres.postings import chunks_matching, chunks_with_term
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sought import Row, read
 from memwell.store.postgres.sql import Values, of_agent, starts_with
 from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.words.normalise import camel_parts, normalise
+from memwell.store.words.tree import Condition, Term
 
 
-class Vocabulary:
-    """The vocabulary of one state of an index."""
+class PostgresVocabulary(Vocabulary):
+    """The vocabulary of one state of an index in PostgreSQL."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._rows: dict[str, int] = {}
-        self._counted: dict[Row, int] = {}
+        self._frequencies: dict[str, int] = {}
+        self._counts: dict[Term, int] = {}
 
     @cached_property
     def _size(self) -> tuple[int, int, str]:
-        found = self._session.row(
+        row = self._session.row(
             f"SELECT chunks, tokens, {text_index('i')} FROM indexes i WHERE {of_agent('i')}"
         )
-        return found or (0, 0, "")
+        return row or (0, 0, "")
 
     @property
-    def index(self) -> str:
-        """The name of the index of texts, if the agent has one."""
+    def text_index(self) -> str:
+        """The name of the agent's text index; "" if it has none."""
         return self._size[2]
 
+    @override
     @property
     def total(self) -> int:
-        """How many chunks there are."""
         return self._size[0]
 
     @property
@@ -46,53 +48,59 @@ class Vocabulary:
         chunks, tokens, _ = self._size
         return tokens / chunks if chunks and tokens else 1.0
 
+    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index has it, beside the letters it came from."""
         return tokenize(text)
 
+    @override
     def document_frequency(self, token: str) -> int:
-        """Return how many chunks hold a token."""
-        if token not in self._rows:
+        if token not in self._frequencies:
             self._look_up([token])
-        return self._rows[token]
+        return self._frequencies[token]
 
+    @override
     def prefix_frequency(self, start: str) -> int:
-        """Return about how many chunks hold a token that begins with `start`."""
         values = Values()
         condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
-        found = self._session.value(f"SELECT sum(rows) FROM words w WHERE {condition}", **values)
-        return int(found or 0)
+        frequency = self._session.value(
+            f"SELECT sum(w.document_frequency) FROM vocabulary w WHERE {condition}", **values
+        )
+        return int(frequency or 0)
 
-    def occurs(self, expression: str) -> bool:
-        """Whether any chunk matches an expression."""
-        sought = read(expression, tokenize)
-        assert isinstance(sought, Row)
-        return self.count(sought) > 0
+    @override
+    def occurs(self, condition: Condition) -> bool:
+        if isinstance(condition, Term):
+            return self.count(condition) > 0
+        values = Values()
+        statement = f"SELECT EXISTS ({chunks_matching(condition, values)})"
+        return bool(self._session.value(statement, **values))
 
-    def count(self, row: Row) -> int:
-        """Return how many chunks hold tokens in a row."""
-        if len(row.tokens) == 1 and not row.prefix:
-            return self.document_frequency(row.tokens[0])
-        if row not in self._counted:
+    def count(self, term: Term) -> int:
+        """Return how many chunks hold a term."""
+        if len(term.tokens) == 1 and not term.prefix:
+            return self.document_frequency(term.tokens[0])
+        if term not in self._counts:
             values = Values()
-            statement = f"SELECT count(*) FROM ({find_chunks(row, values)}) AS m"
-            self._counted[row] = int(self._session.value(statement, **values))
-        return self._counted[row]
+            statement = f"SELECT count(*) FROM ({chunks_with_term(term, values)}) AS m"
+            self._counts[term] = int(self._session.value(statement, **values))
+        return self._counts[term]
 
     def prepare(self, query: WordQuery) -> None:
-        """Look the words of a query up together, since each question to a server takes a moment."""
+        """Look up all words of a query in one round trip to the server."""
         texts = [*_texts((*query.any_of, *query.all_of, *query.none_of))]
         texts += [" ".join(camel_parts(normalise(text))) for text in texts]
         tokens = {token for text in texts for token, _ in tokenize(text)}
-        if unknown := [token for token in tokens if token not in self._rows]:
+        if unknown := [token for token in tokens if token not in self._frequencies]:
             self._look_up(unknown)
 
     def _look_up(self, tokens: list[str]) -> None:
         rows = self._session.rows(
-            f"SELECT w.token, w.rows FROM words w WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
+            f"SELECT w.token, w.document_frequency FROM vocabulary w"
+            f" WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
             tokens=tokens,
         )
-        self._rows |= dict.fromkeys(tokens, 0) | {token: int(count) for token, count in rows}
+        known = {token: int(frequency) for token, frequency in rows}
+        self._frequencies |= dict.fromkeys(tokens, 0) | known
 
 
 def _texts(nodes: Iterable[Node]) -> Iterable[str]:

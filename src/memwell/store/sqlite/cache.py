@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
-from memwell.hashing import digest_of
+from memwell.files import digest_of
 from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
     from memwell.store.contract.values import BackupReport, RestoreReport
 
-from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
-from memwell.hashing import digest_of
+from memwell.errors import (
+    CorruptIndexError,
+    HomeError,
+    IdTakenError,
+    NewerIndexError,
+    NotFoundError,
+)
+from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract import override
-from memwell.store.contract.facts import FactFile, Facts, FactStore, IdTakenError
+from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import FACT_COLUMNS, fact_values
 from memwell.store.sqlite.database import Database

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memwell.errors import KeywordSearchUnavailable, VectorSearchUnavailable
 from memwell.store.contract import override
 from memwell.store.contract.index import Keywords, Reader, Vectors
 from memwell.store.contract.query import Filters, Match, Word, WordQuery
 from memwell.store.rows import surface_form
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.fts import KeywordSearchUnavailable
 from memwell.store.sqlite.notes import SqliteChunks, SqliteNotes
-from memwell.store.sqlite.vocabulary import Vocabulary
-from memwell.store.vectors.backend import Allowed, Stored, VectorSearchUnavailable
+from memwell.store.sqlite.vocabulary import SqliteVocabulary
+from memwell.store.vectors.backend import Allowed, Stored
 from memwell.store.words.query import unknown_words
+from memwell.store.words.ranking import ideal_score
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -89,7 +90,7 @@ class SqliteKeywords(Keywords):
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self.known = Vocabulary(connection)
+        self.known = SqliteVocabulary(connection)
 
     @override
     def problem(self) -> str:
@@ -108,7 +109,7 @@ class SqliteKeywords(Keywords):
     @override
     def ideal_score(self, query: WordQuery) -> float:
         with fts_errors():
-            return fts.ideal_score(self.known, query)
+            return ideal_score(self.known, query)
 
     def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
         """Return the chunks with all required words (None: all chunks), and those with excluded."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import apsw
 
-from memwell.errors import MemwellError
 from memwell.store.contract.query import Filters, Match
 from memwell.store.sqlite.filters import filter_sql
 
@@ -26,10 +25,6 @@ SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 
 Stored: TypeAlias = bytes | int
 """The vector of a row in the ledger: little-endian float32, or the key of a row in LanceDB."""
-
-
-class VectorSearchUnavailable(MemwellError):
-    """The vector backend cannot be reached now; keyword search still works."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from memwell.errors import VectorSearchUnavailable
 from memwell.files import hold_lock, make_private_folder
 from memwell.store.contract import override
 from memwell.store.contract.query import Filters, Match
@@ -33,7 +34,6 @@ from memwell.store.vectors.backend import (
     Allowed,
     Stored,
     VectorBackend,
-    VectorSearchUnavailable,
     match_order,
 )
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
-from memwell.errors import ConfigError
+from memwell.errors import ConfigError, VectorSearchUnavailable
 from memwell.files import make_private_folder
-from memwell.store.vectors.backend import VectorSearchUnavailable
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Array

@@ -1,8 +1,8 @@
-"""From words to FTS5 expressions.
+"""From the words of a query to conditions on tokens.
 
-A word of the user's becomes one or more units, each an FTS5 expression and the number of chunks
-it will match. `units` is for words that rank (any of them may match), `required` for words that
-must match or must not.
+A word of the user becomes one or more clauses: a condition and about how many chunks match it.
+`to_clauses` is for words that rank (any of them may match), `to_condition` for words that must
+match or must not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from memwell.store.contract.index import Vocabulary
-from memwell.store.contract.query import And, Node, Or, Phrase, Word
+from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
 from memwell.store.words.normalise import (
     bigrams,
     camel_parts,
@@ -21,160 +21,171 @@ from memwell.store.words.normalise import (
     normalise,
     runs_without_spaces,
 )
+from memwell.store.words.tree import Condition, Term, all_of, and_not, any_of
 
 _JOINED = re.compile(r"\w[_./\\:@#]+\w")
 _SHORTEST_PREFIX = 3
-_GRAM = 3
-"""Pairs in a row that an alphabetic unspaced script is searched by: four characters."""
+_BIGRAMS_IN_A_ROW = 3
+"""Bigrams that an alphabetic script without spaces is searched by: four characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """An FTS5 expression and about how many chunks match it."""
+    """A condition that ranks, and about how many chunks match it."""
 
-    expression: str
+    condition: Condition
     document_frequency: int
-    tokens: str
-    """What it looks for; "Pods" and "pod" are the same, and count once."""
+    key: str
+    """Clauses with the same key count once: "Pods" and "pod" are the same token."""
 
 
-def to_clauses(words: Sequence[Node], lexicon: Vocabulary) -> list[Clause]:
-    """Return what ranks: a unit for each distinct word that occurs in the index at all."""
-    lone = len(words) == 1
-    found = chain.from_iterable(_clauses_of(word, lexicon, lone) for word in words)
-    return list({unit.tokens: unit for unit in found if unit.document_frequency}.values())
+def to_clauses(words: Sequence[Node], vocabulary: Vocabulary) -> list[Clause]:
+    """Return the clauses to rank by: those that match any chunk, each once."""
+    alone = len(words) == 1
+    clauses = chain.from_iterable(_clauses_of(word, vocabulary, alone) for word in words)
+    return list({clause.key: clause for clause in clauses if clause.document_frequency}.values())
 
 
-def to_conditions(node: Node, lexicon: Vocabulary) -> str:
-    """Return the expression for a part that must match; "" if it holds no searchable letter."""
+def required_condition(query: WordQuery, vocabulary: Vocabulary) -> Condition | None:
+    """Return the condition that a query requires of a chunk; None if it requires none."""
+    return all_of(to_condition(node, vocabulary) for node in query.all_of)
+
+
+def excluded_condition(query: WordQuery, vocabulary: Vocabulary) -> Condition | None:
+    """Return the condition that a chunk must not meet; None if the query excludes nothing."""
+    return any_of(to_condition(node, vocabulary) for node in query.none_of)
+
+
+def to_condition(node: Node, vocabulary: Vocabulary) -> Condition | None:
+    """Return the condition for one part of a query; None if it has no searchable letter."""
     match node:
         case Word(text, prefix):
-            return _whole_word(text, lexicon, prefix=prefix)
+            return _whole_word(text, vocabulary, prefix=prefix)
         case Phrase(text):
-            return _quote(surface for _, surface in lexicon.tokens(text))
+            return _term(vocabulary.tokens(text))
         case Or(parts):
-            return joined("OR", (to_conditions(part, lexicon) for part in parts))
+            return any_of(to_condition(part, vocabulary) for part in parts)
         case And(parts, without):
-            wanted = joined("AND", (to_conditions(part, lexicon) for part in parts))
-            unwanted = joined("OR", (to_conditions(part, lexicon) for part in without))
-            return f"({wanted} NOT {unwanted})" if wanted and unwanted else wanted
+            wanted = all_of(to_condition(part, vocabulary) for part in parts)
+            return and_not(wanted, any_of(to_condition(part, vocabulary) for part in without))
 
 
-def joined(operator: str, expressions: Iterable[str]) -> str:
-    """Join expressions that are not empty, in parentheses where needed."""
-    present = [expression for expression in expressions if expression]
-    return (
-        present[0] if len(present) == 1 else f"({f' {operator} '.join(present)})" if present else ""
-    )
-
-
-def unknown_words(words: Iterable[Node], lexicon: Vocabulary) -> list[str]:
-    """Return the letters of words, in scripts with spaces, that no chunk holds."""
+def unknown_words(words: Iterable[Node], vocabulary: Vocabulary) -> list[str]:
+    """Return the words, as they are written, that no chunk holds; only in scripts with spaces."""
     texts = (
         word.text for word in words if isinstance(word, Word) and not runs_without_spaces(word.text)
     )
-    tokens = chain.from_iterable(lexicon.tokens(text) for text in texts)
-    return [surface for token, surface in tokens if not lexicon.document_frequency(token)]
+    tokens = chain.from_iterable(vocabulary.tokens(text) for text in texts)
+    return [surface for token, surface in tokens if not vocabulary.document_frequency(token)]
 
 
-def _quote(surfaces: Iterable[str], *, prefix: bool = False) -> str:
-    phrase = " ".join(surfaces).replace('"', "")
-    return f'"{phrase}"{" *" if prefix else ""}' if phrase else ""
+def _term(tokens: Sequence[tuple[str, str]], *, prefix: bool = False) -> Term | None:
+    """Return the term for tokens, each beside the letters it came from."""
+    text = " ".join(surface for _, surface in tokens)
+    return Term(tuple(token for token, _ in tokens), prefix, text) if text else None
 
 
-def _whole_word(text: str, lexicon: Vocabulary, *, prefix: bool) -> str:
-    """One word as a whole: its pieces in a row, or a camel-case word also by its parts."""
-    alternatives = [_quote((surface for _, surface in lexicon.tokens(text)), prefix=prefix)]
+def _whole_word(text: str, vocabulary: Vocabulary, *, prefix: bool) -> Condition | None:
+    """Return the condition for a whole word: its tokens in a row, or its camel-case parts."""
+    whole = _term(vocabulary.tokens(text), prefix=prefix)
     parts = camel_parts(normalise(text))
-    if len(parts) > 1:
-        alternatives.append(_quote(parts, prefix=prefix))
-    return joined("OR", dict.fromkeys(alternatives))
+    if len(parts) == 1:
+        return whole
+    # As it is indexed (see `indexed_parts`): a script without spaces is not cut into bigrams there.
+    as_indexed = " ".join(parts).replace('"', "")
+    tokens = tuple(token for token, _ in vocabulary.tokens(as_indexed))
+    return any_of([whole, Term(tokens, prefix, as_indexed)])
 
 
-def _clauses_of(node: Node, lexicon: Vocabulary, lone: bool) -> Iterator[Clause]:
+def _clauses_of(node: Node, vocabulary: Vocabulary, alone: bool) -> Iterator[Clause]:
     if not isinstance(node, Word):
-        if expression := to_conditions(node, lexicon):
-            yield Clause(expression, _estimate(node, lexicon), expression)
+        if condition := to_condition(node, vocabulary):
+            # Its representation also has the words as written, by which such parts are told apart.
+            yield Clause(condition, _estimate(node, vocabulary), repr(condition))
     elif node.prefix:
-        yield from _phrase(node.text, lexicon, prefix=True)
+        yield from _row(node.text, vocabulary, prefix=True)
     elif runs_without_spaces(node.text):
-        yield from _unspaced(node.text, lexicon)
+        yield from _unspaced(node.text, vocabulary)
     elif _JOINED.search(node.text) or len(camel_parts(normalise(node.text))) > 1:
-        yield from _identifier(node.text, lexicon, lone)
+        yield from _identifier(node.text, vocabulary, alone)
     else:
-        yield from _tokens(node.text, lexicon)
+        yield from _tokens(node.text, vocabulary)
 
 
-def _estimate(node: Node, lexicon: Vocabulary) -> int:
-    """Return about how many chunks a part matches, from its rarest words."""
+def _estimate(node: Node, vocabulary: Vocabulary) -> int:
+    """Return about how many chunks match a part, from its rarest words."""
     match node:
         case And(parts):
-            return min(_estimate(part, lexicon) for part in parts)
+            return min(_estimate(part, vocabulary) for part in parts)
         case Or(parts):
-            return sum(_estimate(part, lexicon) for part in parts)
+            return sum(_estimate(part, vocabulary) for part in parts)
         case Word(text) | Phrase(text):
-            return (
-                min(
-                    (lexicon.document_frequency(token) for token, _ in lexicon.tokens(text)),
-                    default=0,
-                )
-                or 1
-            )
+            tokens = (token for token, _ in vocabulary.tokens(text))
+            return min(map(vocabulary.document_frequency, tokens), default=0) or 1
 
 
-def _tokens(text: str, lexicon: Vocabulary) -> Iterator[Clause]:
-    """Each token by itself; one that no chunk holds may be the beginning of one that some do."""
-    for token, surface in lexicon.tokens(text):
-        if rows := lexicon.document_frequency(token):
-            yield Clause(_quote([surface]), rows, token)
+def _tokens(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
+    """Yield a clause for each token; one that no chunk holds is searched as a prefix."""
+    for token, surface in vocabulary.tokens(text):
+        if frequency := vocabulary.document_frequency(token):
+            yield Clause(Term((token,), False, surface), frequency, token)
         elif len(token) >= _SHORTEST_PREFIX:
-            rows = lexicon.prefix_frequency(token)
-            yield Clause(_quote([surface], prefix=True), rows, f"{token}*")
+            frequency = vocabulary.prefix_frequency(token)
+            yield Clause(Term((token,), True, surface), frequency, f"{token}*")
 
 
-def _phrase(text: str, lexicon: Vocabulary, *, prefix: bool = False) -> Iterator[Clause]:
-    """Tokens in a row: no more chunks match than hold the rarest of them."""
-    tokens = lexicon.tokens(text)
-    if not tokens:
+def _row(text: str, vocabulary: Vocabulary, *, prefix: bool = False) -> Iterator[Clause]:
+    """Yield a clause for tokens in a row: at most as many chunks match as hold the rarest."""
+    tokens = vocabulary.tokens(text)
+    term = _term(tokens, prefix=prefix)
+    if not term:
         return
-    *inner, (last, _) = tokens
-    rows = [lexicon.document_frequency(token) for token, _ in inner]
-    rows.append(lexicon.prefix_frequency(last) if prefix else lexicon.document_frequency(last))
-    expression = _quote((surface for _, surface in tokens), prefix=prefix)
-    looked_for = " ".join(token for token, _ in tokens)
-    yield Clause(expression, min(rows), f"{looked_for}*" if prefix else looked_for)
+    *inner, last = term.tokens
+    frequencies = [vocabulary.document_frequency(token) for token in inner]
+    frequencies.append(
+        vocabulary.prefix_frequency(last) if prefix else vocabulary.document_frequency(last)
+    )
+    key = " ".join(term.tokens)
+    yield Clause(term, min(frequencies), f"{key}*" if prefix else key)
 
 
-def _beginning(text: str, lexicon: Vocabulary) -> Iterator[Clause]:
-    """Tokens in a row, of which the last may go on: not a short one, which too much begins with."""
-    last = [token for token, _ in lexicon.tokens(text)][-1:]
-    return _phrase(text, lexicon, prefix=bool(last) and len(last[0]) >= _SHORTEST_PREFIX)
+def _beginning(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
+    """Yield a clause for tokens in a row, the last as a prefix unless it is short.
+
+    Too many words begin with a short one.
+    """
+    last = [token for token, _ in vocabulary.tokens(text)][-1:]
+    return _row(text, vocabulary, prefix=bool(last) and len(last[0]) >= _SHORTEST_PREFIX)
 
 
-def _identifier(text: str, lexicon: Vocabulary, lone: bool) -> Iterator[Clause]:
-    """A name from code: whole or by its beginning, and by its parts.
+def _identifier(text: str, vocabulary: Vocabulary, alone: bool) -> Iterator[Clause]:
+    """Yield clauses for a name from code: whole or by its beginning, and by its parts.
 
-    Asked for alone, the parts count only if the whole occurs nowhere: who searches
-    ERR_NGX_502 does not want every 502.
+    In a query of nothing else, the parts count only if the whole name occurs nowhere: a user who
+    searches ERR_NGX_502 does not want every 502.
     """
     parts = " ".join(camel_parts(normalise(text)))
-    wholes = [*_beginning(text, lexicon), *_beginning(parts, lexicon)]
-    found = [unit for unit in wholes if unit.document_frequency and lexicon.occurs(unit.expression)]
-    yield from found
-    if not (lone and found):
-        yield from _tokens(parts, lexicon)
+    wholes = [*_beginning(text, vocabulary), *_beginning(parts, vocabulary)]
+    present = [
+        clause
+        for clause in wholes
+        if clause.document_frequency and vocabulary.occurs(clause.condition)
+    ]
+    yield from present
+    if not (alone and present):
+        yield from _tokens(parts, vocabulary)
 
 
-def _unspaced(text: str, lexicon: Vocabulary) -> Iterator[Clause]:
-    """Pairs of characters; where the script is an alphabet, a few of them in a row."""
+def _unspaced(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
+    """Yield clauses for bigrams; where the script is an alphabet, for a few of them in a row."""
     normal = normalise(text)
     for run in runs_without_spaces(normal):
         if len(run) == 1:
-            yield from _phrase(run, lexicon, prefix=True)
+            yield from _row(run, vocabulary, prefix=True)
         elif not is_alphabetic(run):
-            yield from chain.from_iterable(_phrase(pair, lexicon) for pair in bigrams(run))
+            yield from chain.from_iterable(_row(bigram, vocabulary) for bigram in bigrams(run))
         else:
-            for start in range(max(1, len(run) - _GRAM)):
-                yield from _phrase(run[start : start + _GRAM + 1], lexicon)
+            for start in range(max(1, len(run) - _BIGRAMS_IN_A_ROW)):
+                yield from _row(run[start : start + _BIGRAMS_IN_A_ROW + 1], vocabulary)
         normal = normal.replace(run, " ", 1)
-    yield from _tokens(normal, lexicon)
+    yield from _tokens(normal, vocabulary)

@@ -1,13 +1,14 @@
 """The command line: `memwell`.
 
-Each command lives in a module of its own, imported when it is called, so that a search does not
-wait for what it does not use.
+Each command is in its own module, which is imported when the command is called, so that a search
+does not wait for imports that it does not need.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -15,7 +16,7 @@ import click
 from memwell import __version__
 from memwell.errors import MemwellError
 
-FAILURE = 3
+FAILURE, INTERRUPTED = 3, 130
 
 COMMANDS = {
     "index": "index",
@@ -52,7 +53,7 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -80,28 +81,36 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memwell")
-@click.option("--store", metavar="URL", help="Where the memory is kept; default `store.url`.")
-def cli(store: str | None) -> None:
-    """Remember notes and find them again, on this machine alone."""
-    if store is not None:
-        os.environ["MEMWELL_STORE_URL"] = store
+@click.option("--store", metavar="URL", help="The store of the memory; default `store.url`.")
+@click.pass_context
+def cli(ctx: click.Context, store: str | None) -> None:
+    """Index notes, remember facts and find them again, on this machine alone."""
+    ctx.obj = {} if store is None else {"store.url": store}
 
 
 def main() -> None:
-    """Run the command line; errors become a sentence and an exit status."""
+    """Run the command line; the exit status says how it ended."""
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        os._exit(status)  # without waiting for a model that is still embedding: it would abort
+    sys.exit(status)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status; an error becomes a message."""
     try:
-        sys.exit(cli(standalone_mode=False))
+        return cli.main([*arguments], prog_name="memwell", standalone_mode=False) or 0
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        sys.stdout.flush()
-        os._exit(130)  # not waiting for a model in the middle of a text, which would abort
+        return INTERRUPTED
     except MemwellError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(FAILURE)
+        return FAILURE
     except BrokenPipeError:
-        # Whoever read the output has left; give the interpreter nothing to flush into.
+        # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILURE)
+        return FAILURE

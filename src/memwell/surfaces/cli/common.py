@@ -1,8 +1,8 @@
-"""What commands share: options, opening the memory, JSON."""
+"""Options that commands share, opening the memory, and printing JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from memwell.config.fields import Value
     from memwell.memory import Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,8 +24,10 @@ def json_option(command: F) -> F:
 
 
 def workspace_options(command: F) -> F:
-    """``--workspace`` and ``--agent``: whose memory, of which folder."""
-    command = click.option("--agent", help="Whose memory; default the setting `agent`.")(command)
+    """``--workspace`` and ``--agent``: the folder and the agent of the memory."""
+    command = click.option("--agent", help="The agent of the memory; default the setting `agent`.")(
+        command
+    )
     return click.option(
         "--workspace",
         "-w",
@@ -34,41 +37,47 @@ def workspace_options(command: F) -> F:
 
 
 def viewer_options(command: F) -> F:
-    """``--user`` and ``--session``: whose facts, besides the agent's and the global ones."""
+    """``--user`` and ``--session``: facts of theirs are visible besides the shared ones."""
     for option in (
-        click.option("--user", default="", help="The user whose facts are seen, too."),
-        click.option("--session", default="", help="The session whose facts are seen, too."),
+        click.option("--user", default="", help="Also use the facts of this user."),
+        click.option("--session", default="", help="Also use the facts of this session."),
     ):
         command = option(command)
     return command
 
 
 def history_options(command: F) -> F:
-    """``--include-superseded`` and ``--as-of``: facts that are no longer held true."""
-    command = click.option("--as-of", help="What was held true at a time, such as 2026-02-10.")(
-        command
-    )
+    """``--include-superseded`` and ``--as-of``: facts that are no longer valid."""
+    command = click.option(
+        "--as-of", help="Only facts that were valid at this time, such as 2026-02-10."
+    )(command)
     return click.option(
-        "--include-superseded", is_flag=True, help="Also facts that are no longer held true."
+        "--include-superseded", is_flag=True, help="Also facts that are superseded or expired."
     )(command)
 
 
 def now_option(command: F) -> F:
-    """``--now``: the time that it is, so that examples stay true."""
+    """``--now``: replaces the clock, so that examples print the same every day."""
     return click.option(
         "--now",
         type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
-        help="Take this for the present time; default $MEMWELL_NOW, else the clock.",
+        help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
     )(command)
 
 
 def mode_option(command: F) -> F:
-    """``--mode``: by words, by meaning or by both."""
+    """``--mode``: keyword search, vector search or both."""
     return click.option(
         "--mode",
         type=click.Choice(["hybrid", "words", "meaning"]),
-        help="By words and meaning (hybrid) or by one of them; default `search.mode`.",
+        help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
     )(command)
+
+
+def overrides() -> dict[str, Value]:
+    """Return the settings that an option of `memwell` itself replaces (``--store``)."""
+    context = click.get_current_context(silent=True)
+    return dict(context.find_root().obj or {}) if context else {}
 
 
 @contextmanager
@@ -79,13 +88,18 @@ def open_memory(
     everywhere: bool = False,
     user: str = "",
     session: str = "",
+    settings: Mapping[str, Value] | None = None,
 ) -> Iterator[Memory]:
-    """Open the memory for the workspace named, else for the one around the current folder."""
+    """Open the memory of a workspace, by default of the one around the current folder."""
     from memwell.memory import Memory
 
-    near = None if everywhere or workspace else Path.cwd()
     with Memory(
-        workspace=workspace, fallback_workspace=near, agent=agent, user=user, session=session
+        workspace=workspace,
+        fallback_workspace=None if everywhere or workspace else Path.cwd(),
+        agent=agent,
+        user=user,
+        session=session,
+        settings={**overrides(), **(settings or {})},
     ) as memory:
         try:
             yield memory
@@ -95,7 +109,7 @@ def open_memory(
 
 
 def print_json(value: Any) -> None:
-    """Print a result object as JSON."""
+    """Print a value as JSON."""
     import json
 
     from memwell.surfaces.serialise import to_jsonable

@@ -14,7 +14,7 @@ from memwell.surfaces.cli.common import json_option, open_memory, print_json, wo
 def config_command(
     name: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Show every setting, its value, where that comes from, and why the default is what it is."""
+    """Show each setting: its value, the origin of the value, the reason for the default."""
     from memwell.config.fields import to_toml
     from memwell.config.settings import SETTINGS, setting_named
 

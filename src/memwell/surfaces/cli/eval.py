@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +20,11 @@ from memwell.surfaces.cli.common import (
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from memwell.config.fields import Value
     from memwell.evaluate.compare import Difference
     from memwell.evaluate.dataset import Dataset
     from memwell.evaluate.report import Evaluation, Miss
-    from memwell.evaluate.runner import RecallSettings
+    from memwell.evaluate.runner import RecallRun
     from memwell.evaluate.thresholds import Threshold
     from memwell.memory import Memory
     from memwell.model import SearchResult
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 BELOW = 1
 _LISTED_FAILURES = 10
 _EVALUATING, _COMPARING = "evaluating", "comparing"
+_COMPARE = "--compare"
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -45,24 +45,24 @@ _file = click.Path(dir_okay=False, path_type=Path)
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
-    help="How many of those found count.",
+    help="How many of the results count.",
 )
 @click.option(
     "--compare",
     metavar="NAME=VALUE[,...]",
-    help="Measure again with these settings, and print the difference.",
+    help="Evaluate again with these settings, and print the difference.",
 )
 @click.option(
-    "--hyde", is_flag=True, help="Compare what `recall` finds plainly and by hypothetical answers."
+    "--hyde", is_flag=True, help="Compare `recall` with and without hypothetical answers (HyDE)."
 )
 @click.option(
     "--fail-under",
     metavar="METRIC=VALUE",
     multiple=True,
-    help="Exit with status 1 if a figure is below; may be repeated.",
+    help="Exit with status 1 if a metric is lower; may be repeated.",
 )
-@click.option("--html", "html_file", type=_file, help="Also write a report as one page here.")
-@click.option("--run", "run_file", type=_file, help="Also write the rankings here.")
+@click.option("--html", "html_file", type=_file, help="Also write a report to this HTML file.")
+@click.option("--run", "run_file", type=_file, help="Also write the rankings to this file.")
 @mode_option
 @workspace_options
 @json_option
@@ -81,28 +81,28 @@ def eval_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Measure how well queries are answered.
+    """Measure how well searches answer queries.
 
-    DATASET is a .jsonl or .yaml file of your own cases, asked of your memory as it is; or a
-    folder with corpus.jsonl, queries.jsonl and qrels.tsv, indexed in a temporary place.
-    Exit status: 0 measured, 1 a figure is below --fail-under, 2 usage, 3 failure.
+    DATASET is a .jsonl or .yaml file of your own cases, which search your memory as it is; or a
+    folder with corpus.jsonl, queries.jsonl and qrels.tsv, which is indexed temporarily.
+    Exit status: 0 measured, 1 a metric is below --fail-under, 2 usage, 3 failure.
     """
     from memwell.evaluate.thresholds import find_missed
 
-    own = dataset.is_file()
-    settings = _settings(compare, own)
+    is_cases = dataset.is_file()
+    settings = _settings(compare, is_cases)
     if hyde and settings:
-        raise click.UsageError("--hyde is a comparison of its own: leave out --compare")
-    recalling = _recalling(mode) if hyde else None
-    thresholds = _thresholds(fail_under, k, own)
+        raise click.UsageError("--hyde cannot be combined with --compare")
+    recall = _recall_run(mode) if hyde else None
+    thresholds = _thresholds(fail_under, k, is_cases)
     for file in filter(None, (html_file, run_file)):
         _check_folder(file)
     measured = (
-        _measure_cases(dataset, workspace, agent, mode, k, settings, recalling)
-        if own
-        else _measure_set(dataset, mode, k, settings, recalling)
+        _measure_cases(dataset, workspace, agent, mode, k, settings, recall)
+        if is_cases
+        else _measure_dataset(dataset, mode, k, settings, recall)
     )
-    for notice in recalling.notices if recalling else ():
+    for notice in recall.notices if recall else ():
         click.echo(notice, err=True)
     if run_file:
         _write(run_file, "".join(f"{line}\n" for line in measured.first.run_lines()))
@@ -120,18 +120,18 @@ def eval_command(
 
 @dataclass(frozen=True, slots=True)
 class _EvalRun:
-    """One run, or several beside each other, and what was measured."""
+    """One run or several, and what they evaluated."""
 
     dataset: Dataset
-    own: bool
+    is_cases: bool
     mode: str
     runs: Mapping[str, Evaluation]
     describe: Callable[[str, str], str]
-    """What stands in a document that a question found."""
+    """Returns the text of a document that a question found."""
     settings: str = ""
-    """What the second run was with, as people may see it."""
-    recalling: RecallSettings | None = None
-    """What the runs were asked by, where they are ways to recall."""
+    """The settings of the second run, without secrets."""
+    recall: RecallRun | None = None
+    """The model and the budget, if the runs are ways to recall."""
 
     @property
     def first(self) -> Evaluation:
@@ -143,8 +143,8 @@ class _EvalRun:
 
     @property
     def answered(self) -> int:
-        """How many queries a hypothetical answer was had for."""
-        known = self.recalling.answered if self.recalling else set()
+        """How many queries had a hypothetical answer."""
+        known = self.recall.answered if self.recall else set()
         return sum(question.text in known for question in self.dataset.questions)
 
     @property
@@ -162,33 +162,34 @@ class _EvalRun:
     @property
     def about(self) -> str:
         first = self.first
-        what = "notes" if self.own else "documents"
+        what = "notes" if self.is_cases else "documents"
         return f"{first.name}: {first.questions} queries, {first.documents} {what}"
 
 
-# -- what was asked for ----------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------
 
 
-def _settings(compare: str | None, own: bool) -> dict[str, str]:
+def _settings(compare: str | None, is_cases: bool) -> dict[str, str]:
     from memwell import config
-    from memwell.evaluate.runner import check_comparable, environment_settings, parse_settings
+    from memwell.evaluate.runner import check_comparable, parse_settings, to_overrides
 
     if compare is None:
         return {}
     try:
         settings = parse_settings(compare)
-        check_comparable(settings, of_a_memory=own)
-        config.load(None, {**os.environ, **environment_settings(settings)})
+        check_comparable(settings, of_a_memory=is_cases)
+        values = to_overrides(settings, _COMPARE)
+        config.load(None).with_overrides(values, _COMPARE).check_combinations()
     except MemwellError as error:
-        raise click.BadParameter(str(error), param_hint="--compare") from error
+        raise click.BadParameter(str(error), param_hint=_COMPARE) from error
     return settings
 
 
-def _thresholds(texts: Sequence[str], k: int, own: bool) -> list[Threshold]:
+def _thresholds(texts: Sequence[str], k: int, is_cases: bool) -> list[Threshold]:
     from memwell.evaluate.report import NOTES_PASSING, metrics_at
     from memwell.evaluate.thresholds import parse_threshold
 
-    names = [*metrics_at(k), *([NOTES_PASSING] if own else [])]
+    names = [*metrics_at(k), *([NOTES_PASSING] if is_cases else [])]
     try:
         return [parse_threshold(text, names) for text in texts]
     except MemwellError as error:
@@ -204,61 +205,59 @@ def _visible(settings: Mapping[str, str]) -> str:
     )
 
 
-def _recalling(mode: str | None) -> RecallSettings:
+def _recall_run(mode: str | None) -> RecallRun:
     from memwell import config
-    from memwell.evaluate.runner import RecallSettings
+    from memwell.evaluate.runner import RecallRun
 
-    held = config.load(None)
-    return RecallSettings(held.with_overrides({"search.mode": mode}) if mode else held)
+    return RecallRun(config.load(None).with_overrides({"search.mode": mode} if mode else {}))
 
 
 # -- measuring -------------------------------------------------------------------------------------
 
 
 def _runs(
-    settings: Mapping[str, str], mode: str | None, recalling: RecallSettings | None
-) -> dict[str, Mapping[str, str]]:
-    """Return what is to be measured: the settings of each run, by its name."""
-    from memwell.evaluate.runner import WAYS
+    settings: Mapping[str, str], mode: str | None, recall: RecallRun | None
+) -> dict[str, Mapping[str, Value]]:
+    """Return the overrides of each run, by its name."""
+    from memwell.evaluate.runner import WAYS, to_overrides
 
-    chosen = {"search.mode": mode} if mode else {}
-    if recalling:
-        return {way: {**chosen, **changed} for way, changed in WAYS.items()}
-    second = {_COMPARING: {**chosen, **settings}} if settings else {}
-    return {_EVALUATING: chosen, **second}
+    first: dict[str, Value] = {"search.mode": mode} if mode else {}
+    if recall:
+        return {way: {**first, **overrides} for way, overrides in WAYS.items()}
+    second = {_COMPARING: {**first, **to_overrides(settings, _COMPARE)}} if settings else {}
+    return {_EVALUATING: first, **second}
 
 
-def _measure_set(
+def _measure_dataset(
     folder: Path,
     mode: str | None,
     k: int,
     settings: Mapping[str, str],
-    recalling: RecallSettings | None,
+    recall: RecallRun | None,
 ) -> _EvalRun:
     from memwell import config
     from memwell.evaluate.dataset import load
-    from memwell.evaluate.runner import environment_settings, evaluate_memory
+    from memwell.evaluate.runner import evaluate_memory
 
     dataset = load(folder)
     cache = config.home_folder() / "evaluation.db"
     texts = {document.id: f"{document.title} {document.text}" for document in dataset.documents}
-    used, runs = "", {}
-    for label, changed in _runs(settings, mode, recalling).items():
-        held = config.load(None, {**os.environ, **environment_settings(changed)})
-        chosen = held.search.mode
-        used = used or chosen
+    modes, runs = [], {}
+    for label, overrides in _runs(settings, mode, recall).items():
+        used = config.load(None).with_overrides(overrides)
+        modes.append(used.search.mode)
         with progress_bar("embedding") as embedding, progress_bar(label) as progress:
             runs[label] = evaluate_memory(
-                dataset, held, chosen, cache, progress, embedding, k=k, recalling=recalling
+                dataset, used, modes[-1], cache, progress, embedding, k=k, recall=recall
             )
     return _EvalRun(
         dataset,
         False,
-        used,
+        modes[0],
         runs,
         lambda question, document: texts.get(document, ""),
         _visible(settings),
-        recalling,
+        recall,
     )
 
 
@@ -269,70 +268,50 @@ def _measure_cases(
     mode: str | None,
     k: int,
     settings: Mapping[str, str],
-    recalling: RecallSettings | None,
+    recall: RecallRun | None,
 ) -> _EvalRun:
     from memwell.evaluate.cases import check_notes, read_cases, to_dataset
-    from memwell.evaluate.runner import (
-        NoteSearch,
-        environment_settings,
-        evaluate_cases,
-        find_known_notes,
-    )
+    from memwell.evaluate.runner import NoteSearch, evaluate_cases, find_known_notes
 
     cases = read_cases(file)
     dataset = to_dataset(file.name, cases)
     runs: dict[str, Evaluation] = {}
-    used, asked = "", []
-    for label, changed in _runs(settings, mode, recalling).items():
-        with _environment(environment_settings(changed)), open_memory(workspace, agent) as memory:
+    modes, searches = [], []
+    for label, overrides in _runs(settings, mode, recall).items():
+        with open_memory(workspace, agent, settings=overrides) as memory:
             if not runs:
-                check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
-            used = used or memory.settings.search.mode
-            asked.append(NoteSearch(_searching(memory, recalling)))
+                check_notes(file, cases, lambda paths: find_known_notes(paths, search_all(memory)))
+            modes.append(memory.settings.search.mode)
+            searches.append(NoteSearch(_search_function(memory, recall)))
             with progress_bar(label) as progress:
-                runs[label] = evaluate_cases(dataset, asked[-1], progress, k)
-        for caveat, count in asked[-1].caveats.items():
+                runs[label] = evaluate_cases(dataset, searches[-1], progress, k)
+        for caveat, count in searches[-1].caveats.items():
             click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
     return _EvalRun(
         dataset,
         True,
-        used,
+        modes[0],
         runs,
-        lambda question, note: asked[0].passages.get((question, note), ""),
+        lambda question, note: searches[0].passages.get((question, note), ""),
         _visible(settings),
-        recalling,
+        recall,
     )
 
 
-def _searching(
-    memory: Memory, recalling: RecallSettings | None
+def _search_function(
+    memory: Memory, recall: RecallRun | None
 ) -> Callable[[str, int], SearchResult]:
-    if recalling is None:
-        return lambda query, most: memory.search(query, k=most)
-    return lambda query, most: recalling.search(query, memory)
+    if recall is None:
+        return lambda query, k: memory.search(query, k=k)
+    return lambda query, k: recall.search(query, memory)
 
 
-def listing(memory: Memory) -> Callable[[str, int], SearchResult]:
-    """Search by filters alone, so that no setting hides a note."""
-    return lambda query, most: memory.search(query, k=most, min_score=0, mode="words")
+def search_all(memory: Memory) -> Callable[[str, int], SearchResult]:
+    """Return a keyword search without a threshold, so that no setting hides a note."""
+    return lambda query, k: memory.search(query, k=k, min_score=0, mode="words")
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a while: a memory reads its settings from the environment."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-# -- telling ---------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 def _print(measured: _EvalRun) -> None:
@@ -341,24 +320,24 @@ def _print(measured: _EvalRun) -> None:
     if measured.second:
         click.echo(f"\nwith {measured.settings}, and the difference (95 % interval)")
         width = max(map(len, measured.first.overall))
-        for one in measured.differences:
+        for metric in measured.differences:
             click.echo(
-                f"{one.metric:<{width}}  {one.second:.3f}  {one.difference:+.3f}"
-                f"  ({one.low:+.3f} to {one.high:+.3f})"
+                f"{metric.metric:<{width}}  {metric.second:.3f}  {metric.difference:+.3f}"
+                f"  ({metric.low:+.3f} to {metric.high:+.3f})"
             )
-    if measured.recalling:
+    if measured.recall:
         click.echo(
-            f"\nby hypothetical answers of {measured.recalling.model}"
+            f"\nwith hypothetical answers of {measured.recall.model}"
             f" ({measured.answered} of {measured.first.questions} queries have one)"
         )
         _print_table([(way, run.overall) for way, run in measured.runs.items()])
-    if measured.own and measured.failed:
-        click.echo(f"\nFound none of their notes: {len(measured.failed)}")
+    if measured.is_cases and measured.failed:
+        click.echo(f"\nQueries that found none of their notes: {len(measured.failed)}")
         for miss in measured.failed[:_LISTED_FAILURES]:
             instead = miss.found[0][0] if miss.found else "nothing"
-            click.echo(f"  {miss.question.text}: {', '.join(miss.missing)}; first was {instead}")
+            click.echo(f"  {miss.question.text}: {', '.join(miss.missing)}; first: {instead}")
         if len(measured.failed) > _LISTED_FAILURES:
-            click.echo("  ... --html FILE shows all of them")
+            click.echo("  ... --html FILE lists all of them")
 
 
 def _print_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
@@ -374,7 +353,7 @@ def _print_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
 
 def _to_json(measured: _EvalRun) -> dict[str, Any]:
     first, second = measured.first, measured.second
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": first.name,
         "queries": first.questions,
         "documents": first.documents,
@@ -391,22 +370,22 @@ def _to_json(measured: _EvalRun) -> dict[str, Any]:
         ],
     }
     if second:
-        told["comparison"] = {
+        result["comparison"] = {
             "settings": measured.settings,
             "metrics": second.overall,
             "categories": second.by_category,
-            "differences": [asdict(one) for one in measured.differences],
+            "differences": [asdict(difference) for difference in measured.differences],
         }
-    if measured.recalling:
-        budget = measured.recalling.budget
-        told["hyde"] = {
-            "model": measured.recalling.model,
+    if measured.recall:
+        budget = measured.recall.budget
+        result["hyde"] = {
+            "model": measured.recall.model,
             "answered": measured.answered,
             "calls": budget.calls,
             "tokens": budget.tokens,
             "metrics": {way: run.overall for way, run in measured.runs.items()},
         }
-    return told
+    return result
 
 
 def _page(measured: _EvalRun) -> str:
@@ -415,15 +394,15 @@ def _page(measured: _EvalRun) -> str:
     comparison = (
         Comparison(measured.settings, measured.differences) if measured.differences else None
     )
-    about = [measured.about, f"Mode {measured.mode}; the first {measured.first.k} count."]
+    about = [measured.about, f"Mode {measured.mode}; the first {measured.first.k} results count."]
     return page(measured.dataset, measured.first, about, measured.describe, comparison)
 
 
 def _check_folder(file: Path) -> None:
-    """Say so before the long work, not after it."""
+    """Raise an error before the long work, not after it."""
     if not file.absolute().parent.is_dir():
         raise MemwellError(
-            f"{file} cannot be written: its folder does not exist", "Make the folder first"
+            f"{file} cannot be written: its folder does not exist", "Create the folder first"
         )
 
 

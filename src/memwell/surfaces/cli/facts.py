@@ -32,20 +32,20 @@ _DETAILS = (
         "decay_class",
         type=click.Choice(["permanent", "stable", "active", "session", "checkpoint"]),
         default="permanent",
-        help="How long it is held true unless confirmed.",
+        help="How long it is valid unless confirmed.",
     ),
-    click.option("--valid-from", help="Since when it holds; default now."),
+    click.option("--valid-from", help="Since when it is valid; default now."),
     click.option(
         "--secrets",
         type=click.Choice(["refuse", "redact", "allow"]),
         default="refuse",
-        help="What to do with keys, tokens and card numbers.",
+        help="How to treat keys, tokens and card numbers in the text.",
     ),
 )
 
 
-def _place_options(command: Any) -> Any:
-    """Whose facts, of which home; what `opened` takes, and ``--json``."""
+def _memory_options(command: Any) -> Any:
+    """Add the options that `open_memory` takes, and ``--json``."""
     return viewer_options(workspace_options(json_option(command)))
 
 
@@ -60,10 +60,10 @@ def _details(command: Any) -> Any:
 @click.option(
     "--scope",
     type=click.Choice(["global", "user", "agent", "session"]),
-    help="Who sees it; default the narrowest there is.",
+    help="Who can see it; default the narrowest scope that is named.",
 )
 @_details
-@_place_options
+@_memory_options
 def remember_command(
     text: str,
     user: str,
@@ -73,16 +73,16 @@ def remember_command(
     as_json: bool,
     **details: Any,
 ) -> None:
-    """Keep TEXT as a fact, or reinforce the one that says the same."""
+    """Remember TEXT as a fact, or confirm the fact that says the same."""
     with open_memory(workspace, agent, user=user, session=session) as memory:
-        _tell(memory.remember(text, **details), as_json)
+        _print_result(memory.remember(text, **details), as_json)
 
 
 @click.command("supersede")
 @click.argument("old")
 @click.argument("text")
 @_details
-@_place_options
+@_memory_options
 def supersede_command(
     old: str,
     text: str,
@@ -93,16 +93,16 @@ def supersede_command(
     as_json: bool,
     **details: Any,
 ) -> None:
-    """Keep TEXT in place of the fact with the id OLD, which is no longer held true."""
+    """Remember TEXT and mark the fact with the id OLD as superseded by it."""
     with open_memory(workspace, agent, user=user, session=session) as memory:
-        _tell(memory.supersede(old, text, **details), as_json)
+        _print_result(memory.supersede(old, text, **details), as_json)
 
 
 @click.command("recall")
 @click.argument("message")
-@click.option("--budget", type=int, help="Tokens at most; default `recall.budget`.")
+@click.option("--budget", type=int, help="Maximum number of tokens; default `recall.budget`.")
 @history_options
-@_place_options
+@_memory_options
 @click.pass_context
 def recall_command(
     ctx: click.Context,
@@ -112,30 +112,30 @@ def recall_command(
     include_superseded: bool,
     as_of: str | None,
     as_json: bool,
-    **place: Any,
+    **target: Any,
 ) -> None:
-    """Print what is remembered of MESSAGE, as a block for an agent's prompt.
+    """Print the memories that fit MESSAGE, as a block for an agent's prompt.
 
-    A --session is not told again what it was told within the last hour. Exit status: 0 something,
-    1 nothing.
+    A --session does not receive the same passage again within `recall.again_after` minutes.
+    Exit status: 0 there are some, 1 there are none.
     """
-    with open_memory(**place) as memory:
-        found = memory.recall(
+    with open_memory(**target) as memory:
+        recall = memory.recall(
             message, budget=budget, include_superseded=include_superseded, as_of=as_of
         )
     if as_json:
-        print_json(found)
-    elif found.block:
-        click.echo(found.block)
-    ctx.exit(0 if found.hits else NO_HITS)
+        print_json(recall)
+    elif recall.block:
+        click.echo(recall.block)
+    ctx.exit(0 if recall.hits else NO_HITS)
 
 
 @click.command("forget")
 @click.argument("ids", nargs=-1)
-@click.option("--query", help="The facts that this finds; they are shown first.")
-@click.option("--scope", help="All facts of this scope; they are shown first.")
-@click.option("--yes", is_flag=True, help="Don't ask whether the facts shown are meant.")
-@_place_options
+@click.option("--query", help="Forget the facts that this query finds, after showing them.")
+@click.option("--scope", help="Forget all facts of this scope, after showing them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_memory_options
 @click.pass_context
 def forget_command(
     ctx: click.Context,
@@ -145,34 +145,36 @@ def forget_command(
     scope: str | None,
     yes: bool,
     as_json: bool,
-    **place: Any,
+    **target: Any,
 ) -> None:
-    """Remove the facts with these IDS, or those of a query or scope; nothing of them stays.
+    """Erase the facts with these IDS, or those of a query or scope, without a trace.
 
     Exit status: 0 forgotten, 1 nothing to forget.
     """
     if sum(map(bool, (ids, query, scope))) != 1:
         raise click.UsageError("Name facts by their ids, or by --query, or by --scope")
-    with open_memory(**place) as memory:
+    with open_memory(**target) as memory:
         if not ids:
-            meant = _find_meant(memory, query, scope)
-            if not meant:
+            facts = _find_facts(memory, query, scope)
+            if not facts:
                 click.echo("There is nothing to forget", err=True)
                 ctx.exit(NO_HITS)
-            _confirm(meant, yes)
-            ids = tuple(fact.id for fact in meant)
-        done = memory.forget(*ids)
+            _confirm(facts, yes)
+            ids = tuple(fact.id for fact in facts)
+        report = memory.forget(*ids)
     if as_json:
-        print_json(done)
+        print_json(report)
         return
-    click.echo(f"{done.count} forgotten")
-    if done.pending:
-        click.echo("Pending: another process still reads, the last of it goes after that", err=True)
-    for copy in done.backups:
-        click.echo(f"{copy} may still hold it: delete it if it should not", err=True)
+    click.echo(f"{report.count} forgotten")
+    if report.pending:
+        click.echo(
+            "Pending: another process still reads the file; the rest is erased after that", err=True
+        )
+    for backup in report.backups:
+        click.echo(f"{backup} may still contain it: delete that backup if it should not", err=True)
 
 
-def _find_meant(memory: Memory, query: str | None, scope: str | None) -> list[Fact]:
+def _find_facts(memory: Memory, query: str | None, scope: str | None) -> list[Fact]:
     if scope:
         return memory.facts.list_scope(scope)
     hits = memory.search(query or "", kind="fact", include_superseded=True).hits
@@ -180,27 +182,27 @@ def _find_meant(memory: Memory, query: str | None, scope: str | None) -> list[Fa
 
 
 def _confirm(facts: list[Fact], yes: bool) -> None:
-    """Show what would be forgotten, and have it confirmed."""
+    """Show the facts that would be forgotten, and ask for confirmation."""
     for fact in facts:
         _print(fact, err=True)
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError(f"{len(facts)} would be forgotten: add --yes if they are meant")
-        click.confirm(f"Forget {len(facts)}?", abort=True, err=True)
+            raise click.UsageError(f"{len(facts)} facts would be forgotten: add --yes to confirm")
+        click.confirm(f"Forget {len(facts)} facts?", abort=True, err=True)
 
 
 @click.group("facts")
 def facts_command() -> None:
-    """Look at what was remembered, and put it in order."""
+    """List, show and correct facts."""
 
 
 @facts_command.command("list")
-@click.option("--category", help="Only those of a category.")
-@click.option("--tag", help="Only those with a tag.")
-@click.option("--scope", help="Only those of a scope.")
-@click.option("--source", help="Only those from a source: cli, conversation, ingest ...")
+@click.option("--category", help="Only facts of this category.")
+@click.option("--tag", help="Only facts with this tag.")
+@click.option("--scope", help="Only facts of this scope.")
+@click.option("--source", help="Only facts from this source: cli, conversation, ingest ...")
 @history_options
-@_place_options
+@_memory_options
 @click.pass_context
 def list_command(
     ctx: click.Context,
@@ -212,12 +214,12 @@ def list_command(
     include_superseded: bool,
     as_of: str | None,
     as_json: bool,
-    **place: Any,
+    **target: Any,
 ) -> None:
     """List facts, the newest first."""
     from memwell.store.contract.values import FactFilter
 
-    which = FactFilter(
+    wanted = FactFilter(
         category=category,
         tag=tag,
         scope=scope,
@@ -225,24 +227,24 @@ def list_command(
         superseded=include_superseded,
         as_of=as_of,
     )
-    with open_memory(**place) as memory:
-        found = memory.facts.find(which)
+    with open_memory(**target) as memory:
+        facts = memory.facts.find(wanted)
     if as_json:
-        print_json({"facts": found})
+        print_json({"facts": facts})
     else:
-        for fact in found:
+        for fact in facts:
             _print(fact)
-    ctx.exit(0 if found else NO_HITS)
+    ctx.exit(0 if facts else NO_HITS)
 
 
 @facts_command.command("show")
 @click.argument("fact_id")
-@_place_options
-def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
-    """Show all that is known of a fact."""
+@_memory_options
+def show_command(fact_id: str, as_json: bool, **target: Any) -> None:
+    """Show everything about a fact."""
     from dataclasses import asdict
 
-    with open_memory(**place) as memory:
+    with open_memory(**target) as memory:
         fact = memory.facts.get(fact_id)
     if as_json:
         print_json(fact)
@@ -254,10 +256,10 @@ def show_command(fact_id: str, as_json: bool, **place: Any) -> None:
 
 @facts_command.command("history")
 @click.argument("fact_id")
-@_place_options
-def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
-    """Show what happened to a fact, and to those it took the place of."""
-    with open_memory(**place) as memory:
+@_memory_options
+def history_command(fact_id: str, as_json: bool, **target: Any) -> None:
+    """Show the history of a fact and of the facts that it superseded."""
+    with open_memory(**target) as memory:
         events = memory.facts.history(fact_id)
     if as_json:
         print_json({"events": events})
@@ -268,12 +270,12 @@ def history_command(fact_id: str, as_json: bool, **place: Any) -> None:
 
 @facts_command.command("edit")
 @click.argument("fact_id")
-@click.option("--text", help="What it says.")
-@click.option("--category", help="Of which kind it is.")
-@click.option("--tag", "tags", multiple=True, help="Its tags, all of them.")
+@click.option("--text", help="The new text.")
+@click.option("--category", help="The new category.")
+@click.option("--tag", "tags", multiple=True, help="The new tags; they replace all old ones.")
 @click.option("--importance", type=float, help="0 to 1.")
 @click.option("--confidence", type=float, help="0 to 1.")
-@_place_options
+@_memory_options
 def edit_command(
     fact_id: str,
     text: str | None,
@@ -282,20 +284,20 @@ def edit_command(
     importance: float | None,
     confidence: float | None,
     as_json: bool,
-    **place: Any,
+    **target: Any,
 ) -> None:
-    """Correct what is known of a fact. What is no longer true is superseded instead."""
-    named = {
+    """Correct a fact. If it is no longer true, use `memwell supersede` instead."""
+    values = {
         "text": text,
         "category": category,
         "tags": tags,
         "importance": importance,
         "confidence": confidence,
     }
-    changes = {name: value for name, value in named.items() if value not in (None, ())}
+    changes = {name: value for name, value in values.items() if value not in (None, ())}
     if not changes:
-        raise click.UsageError("Say what to change: --text, --category, --tag ...")
-    with open_memory(**place) as memory:
+        raise click.UsageError("Name what to change: --text, --category, --tag ...")
+    with open_memory(**target) as memory:
         fact = memory.facts.edit(fact_id, **changes)
     if as_json:
         print_json(fact)
@@ -306,10 +308,10 @@ def edit_command(
 @facts_command.command("promote")
 @click.argument("fact_id")
 @click.argument("scope", type=click.Choice(["global", "user", "agent"]))
-@_place_options
-def promote_command(fact_id: str, scope: str, as_json: bool, **place: Any) -> None:
-    """Let more see a fact: give it a wider SCOPE."""
-    with open_memory(**place) as memory:
+@_memory_options
+def promote_command(fact_id: str, scope: str, as_json: bool, **target: Any) -> None:
+    """Give a fact a wider SCOPE, so that more can see it."""
+    with open_memory(**target) as memory:
         fact = memory.facts.promote(fact_id, scope)
     if as_json:
         print_json(fact)
@@ -318,10 +320,10 @@ def promote_command(fact_id: str, scope: str, as_json: bool, **place: Any) -> No
 
 
 @facts_command.command("prune")
-@_place_options
-def prune_command(as_json: bool, **place: Any) -> None:
-    """Remove what has expired."""
-    with open_memory(**place) as memory:
+@_memory_options
+def prune_command(as_json: bool, **target: Any) -> None:
+    """Delete expired facts."""
+    with open_memory(**target) as memory:
         count = memory.facts.prune()
     if as_json:
         print_json({"pruned": count})
@@ -329,18 +331,18 @@ def prune_command(as_json: bool, **place: Any) -> None:
         click.echo(f"{count} pruned")
 
 
-def _tell(done: RememberResult, as_json: bool) -> None:
+def _print_result(result: RememberResult, as_json: bool) -> None:
     if as_json:
-        print_json(done)
+        print_json(result)
         return
-    click.echo(f"{done.outcome}: {done.fact.id}")
-    if done.instead_of:
-        click.echo(f"instead of {done.instead_of.id}: {done.instead_of.text}")
+    click.echo(f"{result.outcome}: {result.fact.id}")
+    if result.instead_of:
+        click.echo(f"instead of {result.instead_of.id}: {result.instead_of.text}")
 
 
 def _print(fact: Fact, *, err: bool = False) -> None:
-    whose = f"{fact.scope} {fact.target}".strip()
+    scope = f"{fact.scope} {fact.target}".strip()
     tags = "".join(f" #{tag}" for tag in fact.tags)
     ended = f"  superseded by {fact.superseded_by}" if fact.superseded_by else ""
-    click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {whose}{tags}{ended}", err=err)
+    click.echo(f"{click.style(fact.id, bold=True)}  {fact.category}, {scope}{tags}{ended}", err=err)
     click.echo(f"  {fact.text}", err=err)

@@ -1,4 +1,4 @@
-"""`memwell hook`: automatic recall and capture, for agents that call commands at events."""
+"""`memwell hook`: automatic recall and capture for agents that run commands at events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import workspace_options
+from memwell.surfaces.cli.common import overrides, workspace_options
 
 if TYPE_CHECKING:
-    from memwell.surfaces.hooks.deadline import Log
+    from memwell.surfaces.hooks.deadline import HookLog
 
 
 class _NeverBlocking(click.Command):
-    """A command that ends well though it is called wrongly: at 2 the agent would stop its work."""
+    """A command that exits with 0 despite wrong options: with 2 the agent would stop its work."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -28,19 +28,19 @@ class _NeverBlocking(click.Command):
 
 
 def _limits(seconds: float) -> Callable[[Any], Any]:
-    """The options that every hook has."""
+    """Add the options that every hook has."""
 
     def add(command: Any) -> Any:
         for option in (
-            click.option("--debug", is_flag=True, help="Say on stderr, too, what the log is told."),
+            click.option("--debug", is_flag=True, help="Also print the log messages to stderr."),
             click.option(
                 "--timeout",
                 type=click.FloatRange(0.05, 3600),
                 default=seconds,
                 show_default=True,
-                help="Seconds, after which it gives up.",
+                help="Give up after so many seconds.",
             ),
-            click.option("--user", default="", help="The user whose facts are meant, too."),
+            click.option("--user", default="", help="Also use the facts of this user."),
         ):
             command = option(command)
         return workspace_options(command)
@@ -50,7 +50,7 @@ def _limits(seconds: float) -> Callable[[Any], Any]:
 
 @click.group("hook")
 def hook_command() -> None:
-    """Recall and capture by themselves: what an agent's hooks call."""
+    """Commands that the hooks of an agent run: automatic recall and capture."""
 
 
 @hook_command.command("recall", cls=_NeverBlocking)
@@ -64,17 +64,17 @@ def recall_command(
     workspace: str | None,
     agent: str | None,
 ) -> None:
-    """Answer a hook with what is remembered of its prompt, or at the start of a session.
+    """Print the memories that fit the prompt, or those for the start of a session.
 
     Reads the event as JSON from standard input. Exit status: always 0.
     """
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.recall import recall
 
-    place = events.HookTarget(agent, user, workspace)
+    target = events.HookTarget(agent, user, workspace, overrides())
 
     def work() -> str:
-        return recall(events.read_event(_stdin()), place, timeout, budget)
+        return recall(events.read_event(_stdin()), target, timeout, budget)
 
     deadline.run_within(work, timeout, _log("recall", debug=debug))
 
@@ -83,9 +83,9 @@ def recall_command(
 @click.option(
     "--scope",
     type=click.Choice(["global", "user", "agent", "session"]),
-    help="Who sees it; default the user if one is named, else the agent.",
+    help="Who can see the facts; default the user if one is named, else the agent.",
 )
-@click.option("--rules", is_flag=True, help="By rule, though a language model is configured.")
+@click.option("--rules", is_flag=True, help="Use the rules even if a language model is configured.")
 @_limits(10.0)
 def capture_command(
     scope: str | None,
@@ -96,7 +96,7 @@ def capture_command(
     workspace: str | None,
     agent: str | None,
 ) -> None:
-    """Keep what the user told an agent since the last time, as facts.
+    """Remember what the user told an agent since the last call, as facts.
 
     Reads the event as JSON from standard input. Prints nothing. Exit status: always 0.
     """
@@ -104,14 +104,15 @@ def capture_command(
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.capture import capture
 
-    place, log = events.HookTarget(agent, user, workspace), _log("capture", debug=debug)
+    target = events.HookTarget(agent, user, workspace, overrides())
+    log = _log("capture", debug=debug)
 
     def work() -> str:
         event = events.read_event(_stdin())
-        done = capture(event, place, config.home_folder(), timeout, scope=scope, rules=rules)
+        done = capture(event, target, config.home_folder(), timeout, scope=scope, rules=rules)
         if done.remembered or done.refused or done.notices:
             counts = f"{done.remembered} remembered, {done.refused} refused"
-            log.say("; ".join([f"session {event.session}: {counts}", *done.notices]))
+            log.write("; ".join([f"session {event.session}: {counts}", *done.notices]))
         return ""
 
     deadline.run_within(work, timeout, log)
@@ -119,26 +120,28 @@ def capture_command(
 
 @hook_command.command("config")
 @click.argument("program", type=click.Choice(["claude-code"]))
-@click.option("--write", is_flag=True, help="Put it into the file; what is there stays.")
+@click.option("--write", is_flag=True, help="Add it to the file; the rest of the file stays.")
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path(".claude/settings.json"),
     show_default=True,
-    help="The program's settings.",
+    help="The settings file of the program.",
 )
-@click.option("--user", default="", help="The user whose facts are meant, too.")
+@click.option("--user", default="", help="Also use the facts of this user.")
 @workspace_options
 def config_command(
     program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
 ) -> None:
-    """Print the settings of an agent's PROGRAM that call these hooks, or write them."""
+    """Print the settings that make PROGRAM run these hooks, or write them."""
     from memwell.surfaces.hooks.claude_code import hooks_block, install
 
     block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
     if write:
         added = install(block, file)
-        click.echo(f"{file}: {', '.join(added) + ' added' if added else 'all is there already'}")
+        click.echo(
+            f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them"
+        )
     else:
         click.echo(json.dumps(block, indent=2, ensure_ascii=False))
 
@@ -147,8 +150,8 @@ def _stdin() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
-def _log(command: str, *, debug: bool) -> Log:
+def _log(command: str, *, debug: bool) -> HookLog:
     from memwell import config
-    from memwell.surfaces.hooks.deadline import Log
+    from memwell.surfaces.hooks.deadline import HookLog
 
-    return Log(config.home_folder() / "hooks", command, debug=debug)
+    return HookLog(config.home_folder() / "hooks", command, debug=debug)

@@ -18,23 +18,23 @@ _MOST_PROBLEMS = 20
 
 @click.command("index")
 @click.argument("paths", nargs=-1, metavar="[PATH ...]")
-@click.option("--no-embed", is_flag=True, help="Leave the vectors for later.")
+@click.option("--no-embed", is_flag=True, help="Do not compute vectors now.")
 @workspace_options
 @json_option
 def index_command(
     paths: tuple[str, ...], no_embed: bool, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Make or refresh the index of folders and files.
+    """Create or update the index of folders and files.
 
-    A named folder is taken whole. Without PATH, the workspace around this folder is taken:
-    MEMORY.md, USER.md, AGENTS.md, SOUL.md, TOOLS.md, memory/ and what `scan.extra` adds.
-    Notes can be found by words at once; their vectors follow and survive Ctrl-C.
+    A folder is indexed completely. Without PATH, memwell indexes the workspace around the current
+    folder: MEMORY.md, USER.md, AGENTS.md, SOUL.md, TOOLS.md, memory/ and `scan.extra`.
+    Keyword search finds the notes at once; the vectors follow, and Ctrl-C keeps those made so far.
     """
     with open_memory(workspace, agent) as memory:
         with progress_bar("indexing") as progress:
             reports = memory.index(*paths, embed=False, progress=progress)
         if not as_json:
-            _tell(reports)
+            _print(reports)
         filled = None
         if not no_embed:
             with progress_bar("embedding") as progress:
@@ -42,13 +42,13 @@ def index_command(
     if as_json:
         from dataclasses import asdict
 
-        told = {"reports": [asdict(report) for report in reports]}
-        print_json({**told, "vectors": asdict(filled) if filled else None})
+        vectors = asdict(filled) if filled else None
+        print_json({"reports": [asdict(report) for report in reports], "vectors": vectors})
     elif filled:
-        _tell_filled(filled)
+        _print_filled(filled)
 
 
-def _tell(reports: tuple[IndexReport, ...]) -> None:
+def _print(reports: tuple[IndexReport, ...]) -> None:
     for report in reports:
         click.echo(summary(report))
         for problem in report.problems[:_MOST_PROBLEMS]:
@@ -57,7 +57,7 @@ def _tell(reports: tuple[IndexReport, ...]) -> None:
             click.echo(f"  and {len(report.problems) - _MOST_PROBLEMS} more (see --json)", err=True)
 
 
-def _tell_filled(filled: FillReport) -> None:
+def _print_filled(filled: FillReport) -> None:
     for line in (*filled.notes, *filled.refused[:_MOST_PROBLEMS]):
         click.echo(line, err=True)
     if line := filled_summary(filled):
@@ -65,20 +65,20 @@ def _tell_filled(filled: FillReport) -> None:
 
 
 def filled_summary(filled: FillReport) -> str:
-    """One line that says what was embedded; "" if there was nothing to say."""
+    """Return a line on what was embedded; "" if nothing was."""
     counts = {
         "embedded": filled.embedded,
-        "taken from the cache": filled.from_cache,
+        "from the cache": filled.from_cache,
         "refused": len(filled.refused),
         "still waiting": filled.left,
     }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     model = f"{filled.model} ({filled.provider})" if filled.provider else "no provider"
-    return f"{model}: {told}" if told else ""
+    return f"{model}: {listed}" if listed else ""
 
 
 def summary(report: IndexReport) -> str:
-    """One line that says what a sync did."""
+    """Return a line on what a sync did."""
     counts = {
         "added": report.added,
         "changed": report.changed,
@@ -86,5 +86,5 @@ def summary(report: IndexReport) -> str:
         "deleted": report.deleted,
         "unchanged": report.unchanged,
     }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "no notes"
-    return f"{report.workspace}: {told}; {report.chunks_written} chunks written"
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"{report.workspace}: {listed or 'no notes'}; {report.chunks_written} chunks written"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("ingest-files")
 @click.option("--paths", help='Files and globs, such as "skills/**/*.md,TOOLS.md".')
-@click.option("--dry-run", is_flag=True, help="Store nothing; list what would be.")
+@click.option("--dry-run", is_flag=True, help="Store nothing; list the changes.")
 @viewer_options
 @workspace_options
 @json_option
@@ -39,17 +39,18 @@ def ingest_files_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Take facts out of files, and keep them in step with the files.
+    """Extract facts from files, and sync them when the files change.
 
-    By a language model if one is configured (`llm.default`), else by rule. The workspace is that of
-    --workspace, else MEMWELL_WORKSPACE, else OPENCLAW_WORKSPACE, else the current folder.
+    A language model extracts them if one is configured (`llm.default`), else rules do. The
+    workspace is --workspace, else $MEMWELL_WORKSPACE, else $OPENCLAW_WORKSPACE, else the current
+    folder.
 
-    Exit status: 0 files were read, 1 there are none.
+    Exit status: 0 files were read, 1 no file matches.
     """
     root = _root(workspace)
     named = [part for part in (paths or "").split(",") if part.strip()]
     if paths is not None and not named:
-        raise click.UsageError("--paths names no file")
+        raise click.UsageError("--paths does not name a file")
     with open_memory(str(root), agent, user=user, session=session) as memory:
         with progress_bar("Reading") as progress:
             report = memory.ingest_files(root, paths=named, dry_run=dry_run, progress=progress)
@@ -81,10 +82,10 @@ def _print(report: IngestReport, wanted: str) -> None:
         f" {_count(report.pieces, 'piece')}, {_count(report.found, 'fact')} found by {report.by}"
     )
     counts = ("added", "reinforced", "duplicates", "superseded", "expired")
-    told = [f"{getattr(report, name)} {name}" for name in counts]
-    told.append(f"{len(report.refused)} refused")
-    told.append(_count(len(report.failures), "failure"))
-    click.echo(("Nothing is stored; it would be: " if report.dry_run else "") + ", ".join(told))
+    figures = [f"{getattr(report, name)} {name}" for name in counts]
+    figures.append(f"{len(report.refused)} refused")
+    figures.append(_count(len(report.failures), "failure"))
+    click.echo(("Dry run, nothing is stored: " if report.dry_run else "") + ", ".join(figures))
     if report.calls:
         click.echo(f"{_count(report.calls, 'call')}, {report.tokens} tokens")
     for line in (*report.refused, *report.failures):

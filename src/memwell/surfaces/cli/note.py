@@ -15,7 +15,7 @@ from memwell.surfaces.cli.common import json_option, open_memory, print_json, wo
 @workspace_options
 @json_option
 def get_command(reference: str, workspace: str | None, agent: str | None, as_json: bool) -> None:
-    """Print a note, or some lines of it, as the file is now."""
+    """Print a note or some of its lines, as the file is now."""
     with open_memory(workspace, agent) as memory:
         passage = memory.get(reference)
     if as_json:
@@ -27,14 +27,14 @@ def get_command(reference: str, workspace: str | None, agent: str | None, as_jso
 @click.command("note")
 @click.argument("text", nargs=-1)
 @click.option(
-    "--now", envvar="MEMWELL_NOW", metavar="TIME", help="Another time than now, ISO 8601."
+    "--now", envvar="MEMWELL_NOW", metavar="TIME", help="Use this as the current time (ISO 8601)."
 )
 @workspace_options
 @json_option
 def note_command(
     text: tuple[str, ...], now: str | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Append TEXT (or standard input) to today's log of the workspace."""
+    """Append TEXT (or standard input) to the log of today in the workspace."""
     words = " ".join(text) if text else sys.stdin.read()
     with open_memory(workspace, agent) as memory:
         passage = memory.note(words, now=_time(now))

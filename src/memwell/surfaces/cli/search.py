@@ -29,7 +29,7 @@ NO_HITS = 1
 
 @click.command("search", context_settings={"ignore_unknown_options": True})
 @click.argument("query", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-k", "k", type=int, help="How many hits at most.")
+@click.option("-k", "k", type=int, help="Maximum number of hits.")
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
@@ -37,22 +37,22 @@ NO_HITS = 1
 @click.option(
     "--fusion",
     type=click.Choice(["standard", "rrf", "weighted"]),
-    help="How words and meaning become one order; default `search.fusion`.",
+    help="How both rankings become one; default `search.fusion`.",
 )
 @click.option(
     "--diversity",
     type=click.Choice(["off", "mmr", "cluster"]),
-    help="Whether hits that say the same give way; default `search.diversity`.",
+    help="How to treat hits that say the same; default `search.diversity`.",
 )
 @click.option(
     "--context",
     type=click.Choice(["neighbours", "section"]),
-    help="Show each passage with those beside it, or with its whole section.",
+    help="Show each passage with its neighbours, or with its whole section.",
 )
 @click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
 @history_options
 @viewer_options
-@click.option("--explain", is_flag=True, help="Show how the score of each hit came about.")
+@click.option("--explain", is_flag=True, help="Show how the score of each hit was computed.")
 @now_option
 @workspace_options
 @json_option
@@ -81,8 +81,8 @@ def search_command(
 ) -> None:
     """Find the passages that answer QUERY, best first.
 
-    Plain words rank, none is required. A "quoted phrase" must occur; AND, OR, NOT, parentheses,
-    -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
+    Plain words rank, but none of them is required. A "quoted phrase" must occur; AND, OR, NOT,
+    parentheses, -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
     _refuse_unknown_options(ctx, query)
@@ -116,27 +116,27 @@ def search_command(
 
 
 def _refuse_unknown_options(ctx: click.Context, query: tuple[str, ...]) -> None:
-    """-word excludes a word; but --anything was meant as an option."""
+    """Refuse --anything, which was meant as an option; -word excludes a word."""
     for word in query:
         if word.startswith("--") and " " not in word:
             raise click.NoSuchOption(word, ctx=ctx)
 
 
 def _print(result: SearchResult) -> None:
-    from memwell.search.snippet import joined
+    from memwell.search.snippet import group_adjacent
 
-    for number, hits in enumerate(joined(result.hits)):
+    for number, hits in enumerate(group_adjacent(result.hits)):
         if number:
             click.echo()
         _print_hits(hits, result)
     if not result.hits:
         _print_nothing(result)
-    for line in (*result.notices, *_print_caveats(result)):
+    for line in (*result.notices, *_caveats(result)):
         click.secho(line, err=True, dim=True)
 
 
 def _print_hits(hits: list[Hit], result: SearchResult) -> None:
-    """One hit, or those that follow one another in a section, under one line."""
+    """Print a hit, or several consecutive ones of a section, under one line."""
     from memwell.search.snippet import snippet
 
     best = max(hits, key=lambda hit: hit.score)
@@ -147,13 +147,13 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     for hit in hits:
         if hit.context:
             click.echo(indent(hit.context.text.strip("\n"), "  "))
-            break  # what follows it is in there
+            break  # the context contains the other hits
         for line in snippet(hit.text, hit.marks, hit.start_line):
             if line.text.lstrip("# ") not in hit.heading:
                 click.echo(f"  {_highlight(line.text, line.marks)}")
     for hit in hits:
         if hit.valid_until:
-            click.secho(f"  held true until {hit.valid_until[:10]}", dim=True)
+            click.secho(f"  valid until {hit.valid_until[:10]}", dim=True)
         if hit.also:
             click.secho(f"  also in {', '.join(hit.also)}", dim=True)
         if hit.trace:
@@ -161,7 +161,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
 
 
 def print_trace(trace: Trace) -> None:
-    """One row a leg, adding up to what decides the order."""
+    """Print one row for each leg; they add up to the fused score, which decides the order."""
     click.echo(f"  {'leg':<8} {'rank':>5} {'raw':>9} {'evidence':>9} {'weight':>7} {'adds':>8}")
     for part in trace.parts:
         rank = "-" if part.rank is None else str(part.rank)
@@ -170,21 +170,21 @@ def print_trace(trace: Trace) -> None:
         click.echo(f"  {part.leg:<8} {rank:>5} {raw:>9} {numbers}")
     click.echo(f"  {'fused':<42} {trace.fused:>8.4f}")
     if trace.above_chance is not None:
-        click.echo(f"  {'deviations above chance':<42} {trace.above_chance:>8.4f}")
+        click.echo(f"  {'standard deviations above chance':<42} {trace.above_chance:>8.4f}")
     if trace.covered is not None:
-        click.echo(f"  {'of the words covered':<42} {trace.covered:>8.4f}")
+        click.echo(f"  {'share of the words covered':<42} {trace.covered:>8.4f}")
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
     if trace.kept < 1:
-        click.echo(f"  {'kept by time':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
+        click.echo(f"  {'left after decay':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
     click.echo(f"  {'score':<42} {trace.score:>8.4f}")
     if trace.copies:
-        click.echo(f"  {'stands for copies':<42} {trace.copies:>8}")
+        click.echo(f"  {'duplicates hidden':<42} {trace.copies:>8}")
     if trace.worth is not None:
-        click.echo(f"  {'worth beside those before it (mmr)':<42} {trace.worth:>8.4f}")
+        click.echo(f"  {'value next to the hits before (mmr)':<42} {trace.worth:>8.4f}")
 
 
 def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
-    """Mark the words that match: in colour on a terminal, between « » elsewhere."""
+    """Highlight the matching words: in colour on a terminal, between « » elsewhere."""
     colour = sys.stdout.isatty()
     for start, end in reversed(marks):
         word = text[start:end]
@@ -194,7 +194,7 @@ def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 
 def _display_path(hit: Hit, result: SearchResult) -> str:
-    """A path inside the workspace, or a full one where notes come from several."""
+    """Return the path in the workspace, or the full path if the hits are from several."""
     if hit.kind == "fact":
         return f"fact {hit.path}"
     several = len({other.workspace for other in result.hits if other.kind == hit.kind}) > 1
@@ -207,16 +207,14 @@ def _print_nothing(result: SearchResult) -> None:
         click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
 
 
-def _print_caveats(result: SearchResult) -> list[str]:
-    """What keeps the answer from being complete, if anything does."""
+def _caveats(result: SearchResult) -> list[str]:
+    """Return why the answer may be incomplete."""
     lines = [f"{leg.name} did not answer: {leg.reason}" for leg in result.legs if not leg.answered]
     fresh = result.freshness
     if fresh.pending:
         lines.append(f"{fresh.pending} changed notes are not indexed yet: run `memwell index`.")
     if fresh.unembedded and any(leg.name == "meaning" and leg.answered for leg in result.legs):
-        lines.append(
-            f"{fresh.unembedded} passages are not found by meaning yet: run `memwell index`."
-        )
+        lines.append(f"{fresh.unembedded} passages have no vector yet: run `memwell index`.")
     if not fresh.pending and not fresh.checked and fresh.synced_at:
-        lines.append(f"As of {fresh.synced_at}; changes since then were not looked for.")
+        lines.append(f"Index as of {fresh.synced_at}; memwell did not look for later changes.")
     return [*lines, *([fresh.note] if fresh.note else [])]

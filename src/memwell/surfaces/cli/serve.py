@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, print_json, viewer_options, workspace_options
+from memwell.surfaces.cli.common import (
+    json_option,
+    overrides,
+    print_json,
+    viewer_options,
+    workspace_options,
+)
 
 if TYPE_CHECKING:
     import socket
@@ -22,9 +28,9 @@ HOST, PORT = "127.0.0.1", 8765
 
 @click.group("serve", invoke_without_command=True)
 @click.option("--host", default=HOST, show_default=True, help="The address to listen at.")
-@click.option("--port", default=PORT, show_default=True, help="The port; 0 is any that is free.")
-@click.option("--name", "names", multiple=True, help="A further name the server is asked by.")
-@click.option("--open", "open_page", is_flag=True, help="Show its page in the browser.")
+@click.option("--port", default=PORT, show_default=True, help="The port; 0 is any free one.")
+@click.option("--name", "names", multiple=True, help="Another host name of this server.")
+@click.option("--open", "open_page", is_flag=True, help="Open its page in the browser.")
 @viewer_options
 @workspace_options
 @click.pass_context
@@ -39,33 +45,32 @@ def serve_command(
     workspace: str | None,
     agent: str | None,
 ) -> None:
-    """Serve the memory over HTTP until stopped (Ctrl-C): JSON, OpenAI's vector stores, a page."""
+    """Serve the memory over HTTP until Ctrl-C: a JSON API, OpenAI's vector stores, a web page."""
     if ctx.invoked_subcommand:
         return
     from memwell.memory import Memory
     from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
-    from memwell.surfaces.http.security import is_loopback, names_of
+    from memwell.surfaces.http.security import host_names, is_loopback
 
-    near = None if workspace else Path.cwd()
     embedders = shared_embedders()
     with (
         Memory(
             workspace=workspace,
-            fallback_workspace=near,
+            fallback_workspace=None if workspace else Path.cwd(),
             agent=agent,
             user=user,
             session=session,
             embedders=embedders,
-            settings=SERVER_SETTINGS,
+            settings={**SERVER_SETTINGS, **overrides()},
         ) as memory,
         _listen_socket(host, port) as listening,
     ):
         reachable = not is_loopback(host)
         if reachable:
             _refuse_without_token(host, memory.home)
-        known_as = names_of(host, *names)
+        known_as = host_names(host, *names)
         app = create_app(memory, names=known_as, reachable=reachable, embedders=embedders)
         _run(app, listening, lambda address: _tell(address, open_page))
 
@@ -83,9 +88,9 @@ def ui_command(
     workspace: str | None,
     agent: str | None,
 ) -> None:
-    """Show the memory's page in the browser; start the server if none answers."""
+    """Open the web page of the memory in the browser; start the server if none runs."""
     address = f"http://{HOST}:{port}"
-    if _answers(address):
+    if _is_serving(address):
         click.launch(address)
         return
     ctx.invoke(
@@ -103,7 +108,7 @@ def ui_command(
 
 @serve_command.group("token")
 def token_group() -> None:
-    """Say who may ask the server, and as whom."""
+    """Manage the tokens that give access to the server."""
 
 
 @token_group.command("add")
@@ -111,9 +116,9 @@ def token_group() -> None:
 @viewer_options
 @json_option
 def add_command(name: str, user: str, session: str, as_json: bool) -> None:
-    """Make a token, called NAME, and print it, this once.
+    """Create the token NAME and print it, this one time.
 
-    As soon as there is one the server answers nobody without.
+    As soon as a token exists, the server requires one with every request.
     """
     token = _tokens().add(name, user, session)
     print_json({"name": name, "token": token}) if as_json else click.echo(token)
@@ -122,7 +127,7 @@ def add_command(name: str, user: str, session: str, as_json: bool) -> None:
 @token_group.command("remove")
 @click.argument("name")
 def remove_command(name: str) -> None:
-    """Let the token called NAME be good for nothing."""
+    """Revoke the token NAME."""
     _tokens().remove(name)
     click.echo("Done.")
 
@@ -130,17 +135,22 @@ def remove_command(name: str) -> None:
 @token_group.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """List the tokens by name, and whose facts are seen with them."""
-    found = [
-        {"name": one.name, "user": one.user, "session": one.session, "created_at": one.created_at}
-        for one in _tokens().list_all()
+    """List the tokens, and whose facts each of them can see."""
+    tokens = [
+        {
+            "name": token.name,
+            "user": token.user,
+            "session": token.session,
+            "created_at": token.created_at,
+        }
+        for token in _tokens().list_all()
     ]
     if as_json:
-        print_json({"tokens": found})
+        print_json({"tokens": tokens})
         return
-    for one in found:
-        whose = ", ".join(f"{kind} {one[kind]}" for kind in ("user", "session") if one[kind])
-        click.echo(f"{one['name']}  {whose or 'nobody in particular'}  since {one['created_at']}")
+    for token in tokens:
+        scopes = ", ".join(f"{kind} {token[kind]}" for kind in ("user", "session") if token[kind])
+        click.echo(f"{token['name']}  {scopes or 'shared facts only'}  since {token['created_at']}")
 
 
 def _tokens() -> Tokens:
@@ -156,8 +166,8 @@ def _refuse_without_token(host: str, home: Path) -> None:
 
     if not Tokens(home).list_all():
         raise ConfigError(
-            f"At {host} everybody who reaches this machine could read the memory",
-            "Make a token first: `memwell serve token add NAME`",
+            f"At {host} everybody who can reach this machine could read the memory",
+            "Create a token first: `memwell serve token add NAME`",
         )
 
 
@@ -176,7 +186,7 @@ def _listen_socket(host: str, port: int) -> socket.socket:
 
 
 def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None]) -> None:
-    """Answer until a signal ends it; what was begun is finished."""
+    """Serve until a signal arrives; finish the requests that have begun."""
     import signal
 
     import uvicorn
@@ -188,7 +198,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
             started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, lambda *_: None)  # uvicorn's own come before, and do the work
+        signal.signal(ending, lambda *_: None)  # uvicorn installs its own handlers later
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on"
     )
@@ -201,8 +211,8 @@ def _tell(address: str, open_page: bool) -> None:
         click.launch(address)
 
 
-def _answers(address: str) -> bool:
-    """Whether a server of ours is there."""
+def _is_serving(address: str) -> bool:
+    """Whether a memwell server runs there."""
     import json
     import urllib.error
     import urllib.request

@@ -22,11 +22,11 @@ def spaces_command(
 ) -> None:
     """List the vector spaces, switch to one (rollback) or drop one.
 
-    A space holds the vectors of one model. One is live: it answers. Another is filled in the
-    background when the model changes, and the former is kept for a while.
+    A space holds the vectors of one model. Searches use the live space. When the model changes,
+    memwell fills a new space in the background and keeps the old one for a while.
     """
     if action != "list" and number is None:
-        raise click.UsageError(f"Which one? memwell spaces {action} NUMBER")
+        raise click.UsageError(f"Name the space: memwell spaces {action} NUMBER")
     with open_memory(workspace, agent) as memory:
         if action == "switch" and number is not None:
             memory.switch_space(number)

@@ -14,7 +14,7 @@ PROBLEMS_FOUND = 1
 @workspace_options
 @json_option
 def status_command(deep: bool, workspace: str | None, agent: str | None, as_json: bool) -> None:
-    """Show what the index holds and how it is."""
+    """Show the contents and the state of the index."""
     with open_memory(workspace, agent) as memory:
         status = memory.status(deep=deep)
     if as_json:
@@ -22,8 +22,8 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
         return
     click.echo(f"memwell {status.version}, agent {status.agent}")
     click.echo(f"index   {status.index} ({status.bytes / 1e6:.1f} MB)")
-    if len(status.store) > 1:  # a server, of whose parts more than one can be wrong
-        parts = "; ".join(f"{one.name} {one.detail}" for one in status.store if one.ok)
+    if len(status.store) > 1:  # a server: more than one of its parts can fail
+        parts = "; ".join(f"{part.name} {part.detail}" for part in status.store if part.ok)
         click.echo(f"store   {parts}")
     click.echo(f"words   {status.words}")
     click.echo(f"meaning {status.meaning}")
@@ -33,7 +33,7 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
     if deep:
         click.echo(f"checked {status.deep['integrity']}")
     for row in status.workspaces:
-        state = "the folder is not there" if row.missing else f"synced {row.synced_at or 'never'}"
+        state = "the folder is missing" if row.missing else f"synced {row.synced_at or 'never'}"
         click.echo(f"{row.root}: {row.notes} notes, {row.chunks} chunks, {state}")
     if not status.workspaces:
         click.echo("No workspace yet: run `memwell index PATH`.")
@@ -48,7 +48,7 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
 def doctor_command(
     ctx: click.Context, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Look for anything that is wrong, each finding with its remedy; exit status 1 if any is."""
+    """Check everything, and print a remedy for each problem; exit status 1 if there is one."""
     with open_memory(workspace, agent) as memory:
         checks = memory.doctor()
     if as_json:
@@ -65,11 +65,11 @@ def doctor_command(
 
 
 @click.command("reset")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--workspace", "-w", metavar="PATH", help="Forget this workspace only.")
-@click.option("--agent", help="Whose memory; default the setting `agent`.")
+@click.option("--agent", help="The agent of the memory; default the setting `agent`.")
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
-    """Delete the index (it comes back by itself), or forget a workspace. No note is touched."""
+    """Delete the index, or forget a workspace. Notes stay; `memwell index` rebuilds the index."""
     with open_memory(None, agent, everywhere=True) as memory:
         what = (
             f"Forget the workspace {workspace}"

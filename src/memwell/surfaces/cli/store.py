@@ -1,51 +1,169 @@
-"""`memwell store`: where a memory is kept, and what whoever looks after a server needs."""
+"""`memwell store`: copy a memory between stores, and administer a PostgreSQL server."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from typing import TYPE_CHECKING
+
 import click
 
-from memwell.surfaces.cli.store_copy import copy_command
-from memwell.surfaces.cli.store_index import index_command
+from memwell.surfaces.cli.common import json_option, overrides, print_json
+
+if TYPE_CHECKING:
+    from memwell.store.copy.memory import CopyReport
+    from memwell.store.postgres.build_indexes import BuiltIndex
+
+DIFFERENT = 1
 
 
 @click.group("store")
 def store_command() -> None:
-    """Move a memory between stores, and look after the server that one is kept on."""
+    """Copy a memory between stores, and administer a PostgreSQL server."""
 
 
-store_command.add_command(copy_command)
-store_command.add_command(index_command)
+@store_command.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--tenant", help="The tenant on a server; default `store.tenant`.")
+@click.option(
+    "--into-existing",
+    is_flag=True,
+    help="Add what is missing to a target that holds other facts.",
+)
+@json_option
+@click.pass_context
+def copy_command(
+    ctx: click.Context,
+    source: str,
+    target: str,
+    tenant: str | None,
+    into_existing: bool,
+    as_json: bool,
+) -> None:
+    """Copy a memory FROM a home folder or a server (postgresql://...) TO another one.
+
+    Only for the owner of both. It copies the facts of every user, agent and session, the lists of
+    workspaces, and the notes with their vectors. It skips what the target already has, so running
+    it again completes an interrupted copy. In the end it compares both sides.
+
+    Exit status: 0 the target has everything, 1 something differs.
+    """
+    from memwell import config
+    from memwell.facts.comparison import normalised
+    from memwell.store.copy.memory import copy_memory
+    from memwell.store.locations import open_location
+    from memwell.store.vectors.backend import BackendSetting
+    from memwell.surfaces.cli.progress import progress_bar
+
+    settings, home = config.load(None), config.home_folder()
+    backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
+    tenant = tenant or settings.store.tenant
+    report = copy_memory(
+        open_location(source, tenant, home, backend, is_there=True),
+        open_location(target, tenant, home, backend, is_there=False),
+        normalised,
+        progress_bar,
+        into_existing=into_existing,
+    )
+    if as_json:
+        print_json(report)
+    else:
+        _print_copy(report)
+    ctx.exit(0 if report.same else DIFFERENT)
+
+
+def _print_copy(report: CopyReport) -> None:
+    there, arrived = report.there, report.arrived
+    click.echo(f"From {report.source}\nto   {report.target}")
+    for name in ("facts", "workspaces", "notes", "passages", "vectors"):
+        click.echo(f"{name:<11}{getattr(arrived, name)} of {getattr(there, name)}")
+    click.echo(f"checksum   {arrived.checksum[:16]} of {there.checksum[:16]}")
+    for conflict in report.conflicts:
+        click.echo(f"not copied: {conflict}", err=True)
+    click.echo("The target has everything." if report.same else "Source and target differ.")
+
+
+@store_command.command("index")
+@click.option("--agent", help="Only for this agent; default all agents of the tenant.")
+@click.option(
+    "--smallest",
+    type=click.IntRange(min=1),
+    help="Passages from which on an agent is large; the default is measured.",
+)
+@json_option
+def index_command(agent: str | None, smallest: int | None, as_json: bool) -> None:
+    """Build separate indexes for the large agents of a tenant on a server.
+
+    Only for the owner of the tables. Others can read and write meanwhile. Small agents get none:
+    comparing all their passages is faster. Remains of interrupted builds, and indexes of spaces
+    that no longer exist, are removed.
+    """
+    from memwell import config
+    from memwell.errors import ConfigError
+    from memwell.store.factory import get_server
+
+    store = config.load(None).with_overrides(overrides()).store
+    if not store.url:
+        raise ConfigError(
+            "store.url is not set, and only a memory on a server has such indexes",
+            "Name the server: memwell --store postgresql://OWNER@HOST/DATABASE store index",
+        )
+    server = get_server(store.url, store.tenant)  # an error if the driver is missing
+    from memwell.store.postgres.agent_indexes import SMALLEST
+    from memwell.store.postgres.build_indexes import build
+
+    smallest = smallest or SMALLEST
+    with closing(server):
+        report = build(server, agent, smallest, (lambda _: None) if as_json else _print_built)
+    if as_json:
+        print_json(report)
+        return
+    for name in report.removed:
+        click.echo(f"{name} removed: nothing uses it")
+    if report.wordless:
+        click.echo(
+            f"{', '.join(report.wordless)}: no index for words, because the database lacks"
+            " pg_textsearch. Optional: CREATE EXTENSION pg_textsearch, as a superuser, then run"
+            " this command again"
+        )
+    elif not report.built:
+        click.echo(f"Nothing to build: no agent of {smallest:,} passages or more lacks an index.")
+
+
+def _print_built(built: BuiltIndex) -> None:
+    passages = f"{built.passages:,} passages"
+    click.echo(f"{built.agent}: {passages}, {built.what} built in {built.seconds:g} s")
 
 
 @store_command.command("roles")
-@click.option("--role", "name", default="memwell", show_default=True, help="What it is called.")
-@click.option("--tenant", help="Bind it to one tenant, whatever it sets.")
+@click.option("--role", "name", default="memwell", show_default=True, help="The name of the role.")
+@click.option("--tenant", help="Bind the role to this tenant, whatever it sets.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     metavar="KIND:NAME",
-    help="Of that tenant's facts, bind it to the global ones and these (user:anna).",
+    help="Of that tenant's facts, bind the role to the global ones and these (user:anna).",
 )
 def roles(name: str, tenant: str | None, scopes: tuple[str, ...]) -> None:
-    """Print the SQL that makes a role with the rights memwell needs, and no other."""
+    """Print the SQL that creates a role with the rights memwell needs, and no others."""
     from memwell.store.postgres.roles import role
 
     if tenant == "":
         raise click.UsageError("--tenant must have a name")
     if scopes and tenant is None:
-        raise click.UsageError("--scope is about one tenant: name it with --tenant")
+        raise click.UsageError("--scope needs a tenant: add --tenant NAME")
     for scope in scopes:
         kind, _, target = scope.partition(":")
         if kind not in ("user", "agent", "session") or not target:
-            raise click.UsageError(f"--scope {scope} is none: write it like user:anna")
+            raise click.UsageError(f"--scope {scope} is not a scope: write it like user:anna")
     click.echo("\n".join(role(name, tenant, scopes)))
 
 
 @store_command.command("ddl")
 @click.option("--citus", is_flag=True, required=True, help="For Citus: the tables, by tenant.")
 def ddl(citus: bool) -> None:
-    """Print the SQL that spreads the tables over the nodes of a distributed PostgreSQL."""
+    """Print the SQL that distributes the tables over the nodes of a distributed PostgreSQL."""
     from memwell.store.postgres.roles import distributed
 
     click.echo("\n".join(distributed()))

@@ -30,7 +30,7 @@ _FILE = click.Path(path_type=Path)
     type=click.Choice(["jsonl", "markdown"]),
     default="jsonl",
     show_default=True,
-    help="Lines of JSON, which `import` reads, or Markdown for reading.",
+    help="JSON lines, which `import` reads, or Markdown for people.",
 )
 @viewer_options
 @workspace_options
@@ -44,30 +44,30 @@ def export_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Write out the facts that are seen here, with their history, to FILE or the screen.
+    """Export the facts that are visible here, with their history, to FILE or standard output.
 
-    Those that were superseded are there, too. FILE is readable by you alone, and written over.
+    Superseded facts are exported, too. FILE is overwritten, and only you can read it.
     """
     from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
     from memwell.files import private_file
 
     with open_memory(workspace, agent, user=user, session=session) as memory:
-        found = export_facts(memory.facts)
-    content = (to_markdown(found) if layout == MARKDOWN else to_jsonl(found)).encode()
+        facts = export_facts(memory.facts)
+    content = (to_markdown(facts) if layout == MARKDOWN else to_jsonl(facts)).encode()
     if file:
         with private_file(file.absolute()) as part:
             part.write_bytes(content)
     if as_json:
-        print_json({"facts": len(found), "file": str(file)} if file else {"facts": found})
+        print_json({"facts": len(facts), "file": str(file)} if file else {"facts": facts})
     elif file:
-        click.echo(f"{len(found)} facts written to {file}")
+        click.echo(f"{len(facts)} facts written to {file}")
     else:
         click.echo(content, nl=False)
 
 
 @click.command("import")
 @click.argument("file", type=click.File("rb"))
-@click.option("--trust", is_flag=True, help="Take also what looks like junk or a secret.")
+@click.option("--trust", is_flag=True, help="Also import what looks like junk or a secret.")
 @viewer_options
 @workspace_options
 @json_option
@@ -82,12 +82,12 @@ def import_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Take in the facts of FILE, which `memwell export` wrote; - is the standard input.
+    """Import the facts of FILE, which `memwell export` wrote; - is standard input.
 
-    Ids, times, scopes and history stay as they are. Facts of scopes that are not seen here are
-    left out. Where a fact is there already, the one that was confirmed last stays.
+    Ids, times, scopes and history stay as they are. Facts of scopes that are not visible here are
+    left out. If a fact exists already, the one that was confirmed last stays.
 
-    Exit status: 0 all lines were taken or left out, 1 some were refused.
+    Exit status: 0 no line was refused, 1 some were.
     """
     from memwell.facts.export_import import import_jsonl
 
@@ -96,29 +96,29 @@ def import_command(
     if as_json:
         print_json(report)
     else:
-        _tell(report)
+        _print_import(report)
     ctx.exit(PROBLEMS_FOUND if report.refused else 0)
 
 
 @click.command("backup")
 @click.argument("file", type=_FILE)
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @workspace_options
 @json_option
 def backup_command(
     file: Path, force: bool, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Copy all that was remembered to FILE, also while other programs write.
+    """Copy all facts to FILE, even while other programs write.
 
-    For the owner of the home: the copy holds the facts of every user, agent and session. It is
-    checked before it is given its name, and readable by you alone.
+    For the owner of the home: the backup holds the facts of every user, agent and session. memwell
+    checks it before it gives it its name. Only you can read it.
     """
     with open_memory(workspace, agent) as memory:
-        done = memory.facts.store.require_file().backup(file.absolute(), force=force)
+        report = memory.facts.store.require_file().backup(file.absolute(), force=force)
     if as_json:
-        print_json(done)
+        print_json(report)
     else:
-        click.echo(f"{done.facts} facts copied to {done.file} ({done.bytes / 1e6:.1f} MB)")
+        click.echo(f"{report.facts} facts copied to {report.file} ({report.bytes / 1e6:.1f} MB)")
 
 
 @click.command("restore")
@@ -126,21 +126,21 @@ def backup_command(
 @workspace_options
 @json_option
 def restore_command(file: Path, workspace: str | None, agent: str | None, as_json: bool) -> None:
-    """Put the backup FILE in the place of all that is remembered now.
+    """Replace all facts by those of the backup FILE.
 
-    For the owner of the home: it concerns the facts of every user, agent and session. What is
-    there now is kept beside it; facts that were forgotten since the backup are back.
+    For the owner of the home: it replaces the facts of every user, agent and session. The present
+    facts are kept in a file next to them. Facts that were forgotten since the backup come back.
     """
     import datetime as dt
 
     with open_memory(workspace, agent) as memory:
-        done = memory.facts.store.require_file().restore(file.absolute(), dt.datetime.now())
+        report = memory.facts.store.require_file().restore(file.absolute(), dt.datetime.now())
     if as_json:
-        print_json(done)
+        print_json(report)
         return
-    click.echo(f"{done.facts} facts restored from {done.file}")
-    if done.kept:
-        click.echo(f"What was there before is in {done.kept}")
+    click.echo(f"{report.facts} facts restored from {report.file}")
+    if report.kept:
+        click.echo(f"The facts from before are in {report.kept}")
 
 
 @click.command("verify")
@@ -151,40 +151,40 @@ def restore_command(file: Path, workspace: str | None, agent: str | None, as_jso
 def verify_command(
     ctx: click.Context, file: Path | None, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Check all that was remembered, or a backup of it in FILE; nothing is changed.
+    """Check all facts, or the backup FILE, without changing anything.
 
-    For the owner of the home: the facts of every user, agent and session are checked, and named
+    For the owner of the home: it checks the facts of every user, agent and session, and names them
     by their ids.
 
-    Exit status: 0 sound, 1 something is wrong.
+    Exit status: 0 no problem, 1 there are problems.
     """
     from memwell.errors import NotFoundError
-    from memwell.facts.service import normalised
+    from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
     with open_memory(workspace, agent) as memory:
         checked = file.absolute() if file else memory.facts.store.require_file().path
     if file and not file.is_file():
-        raise NotFoundError(f"There is no file {file}", "Name one that `memwell backup` made")
-    found = verify(checked, normalised) if checked.exists() else []
+        raise NotFoundError(f"There is no file {file}", "Name a file that `memwell backup` wrote")
+    findings = verify(checked, normalised) if checked.exists() else []
     if as_json:
         from dataclasses import asdict
 
-        findings = [asdict(finding) for finding in found]
-        print_json({"file": str(checked), "sound": not found, "findings": findings})
+        rows = [asdict(finding) for finding in findings]
+        print_json({"file": str(checked), "sound": not findings, "findings": rows})
     else:
-        for finding in found:
+        for finding in findings:
             click.echo(f"{finding.what}\n     {finding.remedy}")
-        click.echo(f"{checked} is {'not ' if found else ''}sound")
-    ctx.exit(PROBLEMS_FOUND if found else 0)
+        click.echo(f"{checked} is {'not ' if findings else ''}sound")
+    ctx.exit(PROBLEMS_FOUND if findings else 0)
 
 
-def _tell(report: ImportReport) -> None:
+def _print_import(report: ImportReport) -> None:
     click.echo(
         f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged,"
         f" {len(report.refused)} refused"
     )
     for refused in report.refused:
         click.echo(f"line {refused.line}: {refused.reason}", err=True)
-    for whose, count in sorted(report.left_out.items()):
-        click.echo(f"left out, as it is not seen here: {count} of {whose}", err=True)
+    for scope, count in sorted(report.left_out.items()):
+        click.echo(f"left out, not visible here: {count} of {scope}", err=True)

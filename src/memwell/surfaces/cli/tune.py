@@ -11,7 +11,7 @@ import click
 
 from memwell.errors import MemwellError
 from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
-from memwell.surfaces.cli.eval import listing
+from memwell.surfaces.cli.eval import search_all
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NOTHING_BETTER = 1
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
-    help="How many of those found count.",
+    help="How many of the results count.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @workspace_options
@@ -44,10 +44,10 @@ def tune_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Fit how words and meaning are fused to your own cases.
+    """Tune the fusion of keyword search and vector search to your own cases.
 
-    CASES is a .jsonl or .yaml file as `memwell eval` reads it. Settings are chosen by one half of
-    the cases and written to memwell.toml if the other half, too, is answered better with them.
+    CASES is a .jsonl or .yaml file as `memwell eval` reads it. One half of the cases chooses the
+    settings; memwell writes them to memwell.toml only if the other half gets better, too.
     Exit status: 0 written, 1 nothing better found, 2 usage, 3 failure.
     """
     from memwell.config.edit import write_settings
@@ -67,32 +67,32 @@ def tune_command(
 
 @dataclass(frozen=True, slots=True)
 class _TuneRun:
-    """What came of it, and what it was about."""
+    """The result of tuning, and its subject."""
 
     name: str
     notes: int
     tuning: Tuning
-    held: Settings
+    settings: Settings
     workspace: Path | None
 
     @property
     def changes(self) -> Overrides:
-        """The settings to write: those that are other than now, if that is better."""
+        """The settings to write: those that differ from the present ones, if they are better."""
         if not self.tuning.better:
             return {}
         chosen = self.tuning.chosen.items()
-        return {name: value for name, value in chosen if value != self.held.get(name)}
+        return {name: value for name, value in chosen if value != self.settings.get(name)}
 
     @property
     def file(self) -> Path:
-        """Where they are written."""
+        """The file to write them to."""
         from memwell.config.edit import settings_file
 
         return settings_file(self.workspace)
 
     @property
     def overriding(self) -> list[str]:
-        """The variables that keep what is written from having an effect."""
+        """The environment variables that override the written settings."""
         from memwell.config.edit import find_overrides
 
         return find_overrides(self.changes, os.environ)
@@ -106,36 +106,37 @@ def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _
     cases = read_cases(file)
     fitting, held_back = (to_dataset(file.name, part) for part in halves(file.name, cases))
     with open_memory(workspace, agent) as memory:
-        held = memory.settings
-        _check_fused(held)
-        check_notes(file, cases, lambda paths: find_known_notes(paths, listing(memory)))
-        asked = NoteSearchEach(lambda query, most, ways: memory.search_with(query, ways, k=most))
+        settings = memory.settings
+        _check_fused(settings)
+        check_notes(file, cases, lambda paths: find_known_notes(paths, search_all(memory)))
+        search = NoteSearchEach(lambda query, k, tries: memory.search_with(query, tries, k=k))
         with progress_bar("tuning") as progress:
-            tuning = tune(fitting, held_back, candidates(held.get), asked, progress, k)
+            tuning = tune(fitting, held_back, candidates(settings.search), search, progress, k)
         notes = len({note for case in cases for note in case.notes})
-        tuned = _TuneRun(file.name, notes, tuning, held, memory.workspace)
-    for caveat, count in asked.caveats.items():
+        tuned = _TuneRun(file.name, notes, tuning, settings, memory.workspace)
+    for caveat, count in search.caveats.items():
         click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
     return tuned
 
 
-def _check_fused(held: Settings) -> None:
-    """Say so where words and meaning are not asked together, and no weight has an effect."""
-    for name, missing, remedy in (
-        ("search.mode", held.search.mode != "hybrid", 'Set it to "hybrid"'),
-        ("embedding.chain", not held.embedding.chain, 'Name a provider, such as "minilm"'),
+def _check_fused(settings: Settings) -> None:
+    """Raise an error if keyword search and vector search are not fused: no weight has an effect."""
+    from memwell.config.fields import to_toml
+
+    mode, chain = settings.search.mode, settings.embedding.chain
+    for name, value, missing, remedy in (
+        ("search.mode", mode, mode != "hybrid", 'Set it to "hybrid"'),
+        ("embedding.chain", chain, not chain, 'Name a provider, such as "minilm"'),
     ):
         if missing:
-            from memwell.config.fields import to_toml
-
             raise MemwellError(
-                f"{name} = {to_toml(held.get(name))} ({held.origin(name)}): words and meaning are not"
-                " fused, so there is nothing to tune",
+                f"{name} = {to_toml(value)} ({settings.origin(name)}): keyword search and vector"
+                " search are not fused, so there is nothing to tune",
                 remedy,
             )
 
 
-# -- telling ---------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 def _print_figures(tuned: _TuneRun) -> None:
@@ -145,18 +146,18 @@ def _print_figures(tuned: _TuneRun) -> None:
         f"{tuned.name}: {fitting + held_back} queries, {tuned.notes} notes;"
         f" {fitting} queries to fit, {held_back} held back"
     )
-    click.echo(f"\n{metric}  of the queries to fit")
+    click.echo(f"\n{metric}  on the queries to fit")
     for number, (settings, figures) in enumerate(tuning.tried):
-        marks = [mark for mark, one in (("present", 0), ("best", tuning.best)) if one == number]
-        told = f"  ({', '.join(marks)})" if marks else ""
-        click.echo(f"{figures.overall[metric]:>{len(metric)}.3f}  {_shown(settings)}{told}")
-    click.echo(f"\n{metric}  of those held back")
+        marks = [mark for mark, at in (("present", 0), ("best", tuning.best)) if at == number]
+        note = f"  ({', '.join(marks)})" if marks else ""
+        click.echo(f"{figures.overall[metric]:>{len(metric)}.3f}  {_line(settings)}{note}")
+    click.echo(f"\n{metric}  on the queries held back")
     click.echo(f"{tuning.before.overall[metric]:>{len(metric)}.3f}  present")
     if tuning.best:
-        by = tuning.difference
+        change = tuning.difference
         click.echo(
             f"{tuning.after.overall[metric]:>{len(metric)}.3f}  best"
-            f"  {by.difference:+.3f}  ({by.low:+.3f} to {by.high:+.3f})"
+            f"  {change.difference:+.3f}  ({change.low:+.3f} to {change.high:+.3f})"
         )
 
 
@@ -165,28 +166,30 @@ def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
 
     tuning = tuned.tuning
     if not tuning.best:
-        click.echo("\nNothing tried is better than the present settings: nothing is written.")
+        click.echo("\nThe present settings are the best: nothing is written.")
         return
     if not tuning.better:
-        click.echo("\nThe best is no better on the queries held back: nothing is written.")
+        click.echo(
+            "\nThe best settings are not better on the queries held back: nothing is written."
+        )
         return
-    chance = "" if tuning.difference.clear else ", though that may be chance: the interval holds 0"
-    click.echo(f"\nThe best is better on the queries held back{chance}.")
+    chance = "" if tuning.difference.clear else ", but maybe by chance: the interval includes 0"
+    click.echo(f"\nThe best settings are better on the queries held back{chance}.")
     click.echo(f"{'Written' if written else 'Would be written'} to {tuned.file}:")
     for name, value in tuned.changes.items():
-        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.held.get(name))})")
+        click.echo(f"  {name} = {to_toml(value)}  (was {to_toml(tuned.settings.get(name))})")
     for variable in tuned.overriding:
-        click.echo(f"${variable} is set and stronger than the file: unset it", err=True)
+        click.echo(f"${variable} overrides the file: unset it", err=True)
 
 
-def _shown(settings: Overrides) -> str:
-    """Return settings in a line, without what they all begin with."""
+def _line(settings: Overrides) -> str:
+    """Return settings as a line, without their common prefix."""
     return " ".join(f"{name.removeprefix('search.')}={value}" for name, value in settings.items())
 
 
 def _to_json(tuned: _TuneRun, *, written: bool) -> dict[str, Any]:
     tuning, metric = tuned.tuning, tuned.tuning.metric
-    by = tuning.difference
+    change = tuning.difference
     return {
         "name": tuned.name,
         "queries": tuning.tried[0][1].questions + tuning.before.questions,
@@ -206,11 +209,11 @@ def _to_json(tuned: _TuneRun, *, written: bool) -> dict[str, Any]:
         },
         "held_back": {
             "queries": tuning.before.questions,
-            "present": by.first,
-            "best": by.second,
-            "difference": by.difference,
-            "low": by.low,
-            "high": by.high,
+            "present": change.first,
+            "best": change.second,
+            "difference": change.difference,
+            "low": change.low,
+            "high": change.high,
         },
         "better": tuning.better,
         "changes": tuned.changes,

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 def watch_command(
     everywhere: bool, workspace: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """Keep the index in step with the files until stopped (Ctrl-C)."""
+    """Sync the index whenever a file changes, until Ctrl-C."""
     stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: stop.set())
     with open_memory(workspace, agent, everywhere=everywhere) as memory:
         click.echo("Watching; stop with Ctrl-C.", err=True)
-        memory.watch(lambda event: _tell(event, as_json), stop)
+        memory.watch(lambda event: _print(event, as_json), stop)
 
 
-def _tell(event: IndexReport | str, as_json: bool) -> None:
+def _print(event: IndexReport | str, as_json: bool) -> None:
     from memwell.surfaces.cli.index import summary
 
     if as_json:

@@ -20,7 +20,7 @@ from memwell.surfaces.cli.search import NO_HITS, print_trace
 @click.command("why")
 @click.argument("query")
 @click.argument("path")
-@click.option("-k", "k", type=int, help="How many hits the search would show at most.")
+@click.option("-k", "k", type=int, help="Maximum number of hits of the search.")
 @click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
 @mode_option
 @now_option
@@ -39,18 +39,18 @@ def why_command(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Say why the note PATH is (or is not) among the hits of QUERY.
+    """Explain why the note PATH is or is not among the hits of QUERY.
 
-    Exit status: 0 it is, 1 it is not.
+    Exit status: 0 it is a hit, 1 it is not.
     """
     with open_memory(workspace, agent, everywhere=everywhere) as memory:
-        found = memory.why(query, path, k=k, mode=mode, **({"today": now.date()} if now else {}))
+        why = memory.why(query, path, k=k, mode=mode, **({"today": now.date()} if now else {}))
     if as_json:
-        print_json(found)
+        print_json(why)
     else:
-        click.echo(f"{click.style(found.path, bold=True)}: {found.verdict}, {found.reason}")
-        if found.trace:
-            print_trace(found.trace)
-        if found.remedy:
-            click.echo(found.remedy)
-    ctx.exit(0 if found.found else NO_HITS)
+        click.echo(f"{click.style(why.path, bold=True)}: {why.verdict}, {why.reason}")
+        if why.trace:
+            print_trace(why.trace)
+        if why.remedy:
+            click.echo(why.remedy)
+    ctx.exit(0 if why.found else NO_HITS)

@@ -1,1 +1,1 @@
-"""Recall and capture for agents that call commands at certain events: hooks."""
+"""Recall and capture for agents that run commands at certain events (hooks)."""

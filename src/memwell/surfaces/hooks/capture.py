@@ -1,8 +1,8 @@
-"""What a person told an agent becomes facts: at the end of a turn and of a session.
+"""Turns what a user told an agent into facts, at the end of a turn and of a session.
 
-By rule (`facts.conversation`), or by the language model that ``llm.default`` names; what that
-cannot do in time goes by rule. How far a transcript was read is written down after each message,
-so that a capture that was cut off goes on from there.
+Rules (`extract.chat`) find the facts, or the language model that ``llm.default`` names. If the
+model does not answer in time, the rules are used. The position in the transcript is saved after
+each message, so that an interrupted capture continues from there.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.extract.chat import facts_in_message, own_words
+from memwell.extract.chat import facts_in_message, typed_text
 from memwell.surfaces.hooks.cursor import open_cursor
-from memwell.surfaces.hooks.events import SESSION_END, STOP, Event, HookTarget
-from memwell.surfaces.hooks.transcript import Mark, Message, messages
+from memwell.surfaces.hooks.events import SESSION_END, STOP, HookEvent, HookTarget
+from memwell.surfaces.hooks.transcript import Message, Position, read_messages
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
 
 SOURCE = "conversation"
 _CONFIDENCE = 0.8
-"""Nobody asked for it to be remembered; when it is told again it rises."""
+"""Lower than 1, as nobody asked to remember it; it rises when the user says it again."""
 _DECAY_CLASS = "stable"
-"""What nobody reads for 90 days was not worth it."""
-_FOR_THE_MODEL = 0.5
-"""Of the time there is: the rest is for the rules, and for writing."""
-_MOST_FOR_THE_MODEL = 8_000
-"""Characters: of more, an answer would not come in time."""
+"""A fact that nobody reads for 90 days expires."""
+_MODEL_TIME_SHARE = 0.5
+"""Of the time limit; the rest is for the rules and for writing."""
+_MOST_MODEL_CHARACTERS = 8_000
+"""For more characters the model would not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class _FoundFact:
+class _CapturedFact:
     text: str
     category: str
     line: int
-    after: Mark
+    after: Position
 
 
 @dataclass(slots=True)
 class CaptureReport:
-    """What came of reading a transcript."""
+    """How many facts a capture remembered and refused, and why."""
 
     remembered: int = 0
     refused: int = 0
@@ -51,44 +51,45 @@ class CaptureReport:
 
 
 def capture(
-    event: Event,
-    place: HookTarget,
+    event: HookEvent,
+    target: HookTarget,
     home: Path,
     seconds: float,
     *,
     scope: str | None = None,
     rules: bool = False,
 ) -> CaptureReport:
-    """Remember what was said since the last time, if the event is the end of a turn."""
-    done = CaptureReport()
-    ours = event.name in (STOP, SESSION_END) and not event.stop_hook_active
-    if not ours or event.transcript is None or not event.transcript.is_file():
-        return done
-    whose = [event.session, str(event.transcript), place.agent, place.user]
-    with open_cursor(whose, home / "hooks") as progress:
-        said = [*messages(event.transcript, progress.mark)]
-        found = _by_rule(said)
-        asks = not rules and any(message.text for message in said) and _has_model()
-        if found or asks:
-            with place.open_memory(event, event.session if scope == "session" else "") as memory:
-                if asks:
-                    by_model = _by_model(memory, said, seconds * _FOR_THE_MODEL, done)
-                    found = found if by_model is None else by_model
-                for after, facts in groupby(found, lambda fact: fact.after):
-                    for fact in facts:
-                        _remember(memory, fact, event, scope, done)
-                    progress.advance(after)
-                done.notices += memory.notices
-        progress.advance(said[-1].after)
-    return done
+    """Remember what the user said since the last capture, if the event ends a turn or session."""
+    report = CaptureReport()
+    ends_turn = event.name in (STOP, SESSION_END) and not event.stop_hook_active
+    if not ends_turn or event.transcript is None or not event.transcript.is_file():
+        return report
+    key = [event.session, str(event.transcript), target.agent, target.user]
+    with open_cursor(key, home / "hooks") as cursor:
+        messages = [*read_messages(event.transcript, cursor.position)]
+        facts = _extract_by_rule(messages)
+        asks_model = not rules and any(message.text for message in messages) and _has_model()
+        if facts or asks_model:
+            with target.open_memory(event, event.session if scope == "session" else "") as memory:
+                if asks_model:
+                    limit = seconds * _MODEL_TIME_SHARE
+                    by_model = _extract_by_model(memory, messages, limit, report)
+                    facts = facts if by_model is None else by_model
+                for after, group in groupby(facts, lambda fact: fact.after):
+                    for fact in group:
+                        _remember(memory, fact, event, scope, report)
+                    cursor.advance(after)
+                report.notices += memory.notices
+        cursor.advance(messages[-1].after)
+    return report
 
 
 def _remember(
-    memory: Memory, fact: _FoundFact, event: Event, scope: str | None, done: CaptureReport
+    memory: Memory, fact: _CapturedFact, event: HookEvent, scope: str | None, report: CaptureReport
 ) -> None:
-    from memwell.facts.service import RefusedError
+    from memwell.errors import RefusedError
 
-    lasting = "user" if memory.viewer.user else "agent"
+    default_scope = "user" if memory.viewer.user else "agent"
     try:
         memory.remember(
             fact.text,
@@ -97,18 +98,18 @@ def _remember(
             origin=f"{event.session}#L{fact.line}",
             confidence=_CONFIDENCE,
             decay_class=_DECAY_CLASS,
-            scope=scope or lasting,
+            scope=scope or default_scope,
         )
-        done.remembered += 1
+        report.remembered += 1
     except RefusedError as refusal:
-        done.refused += 1
-        done.notices.append(f"line {fact.line}: {refusal.what}")
+        report.refused += 1
+        report.notices.append(f"line {fact.line}: {refusal.what}")
 
 
-def _by_rule(said: Sequence[Message]) -> list[_FoundFact]:
+def _extract_by_rule(messages: Sequence[Message]) -> list[_CapturedFact]:
     return [
-        _FoundFact(fact.text, fact.category, message.line, message.after)
-        for message in said
+        _CapturedFact(fact.text, fact.category, message.line, message.after)
+        for message in messages
         for fact in facts_in_message(message.text)
     ]
 
@@ -117,34 +118,34 @@ def _has_model() -> bool:
     return bool(config.load(None).llm.default.strip())
 
 
-def _by_model(
-    memory: Memory, said: Sequence[Message], seconds: float, done: CaptureReport
-) -> list[_FoundFact] | None:
-    """Return what the language model finds; None where the rules have to do."""
+def _extract_by_model(
+    memory: Memory, messages: Sequence[Message], seconds: float, report: CaptureReport
+) -> list[_CapturedFact] | None:
+    """Return the facts that the language model finds; None if the rules are to be used."""
+    from memwell.errors import LlmUnavailable
     from memwell.extract.extractor import FactExtractor
-    from memwell.llm.base import LlmUnavailable
     from memwell.llm.budget import Budget
     from memwell.llm.registry import model_for
 
-    text = "\n\n".join(filter(None, (own_words(message.text) for message in said)))
+    text = "\n\n".join(filter(None, (typed_text(message.text) for message in messages)))
     if not text:
         return []
-    if len(text) > _MOST_FOR_THE_MODEL:
-        done.notices.append(f"by rule: {len(text)} characters are too many for the model")
+    if len(text) > _MOST_MODEL_CHARACTERS:
+        report.notices.append(f"used the rules: {len(text)} characters are too many for the model")
         return None
     llm = memory.settings.llm
     try:
         chat = model_for(llm, seconds=seconds)
     except LlmUnavailable as error:
-        done.notices.append(f"by rule: {error}")
+        report.notices.append(f"used the rules: {error}")
         return None
     if chat is None:
         return None
     budget = Budget(llm.max_calls, llm.max_tokens)
-    reader = FactExtractor(_MOST_FOR_THE_MODEL, 0, budget.wrap(chat))
+    reader = FactExtractor(_MOST_MODEL_CHARACTERS, 0, budget.wrap(chat))
     facts = reader.read("what the user said to an assistant", text)
-    if troubles := [*reader.failures, *reader.notices]:
-        done.notices.append(f"by rule: {troubles[0]}")
+    if problems := [*reader.failures, *reader.notices]:
+        report.notices.append(f"used the rules: {problems[0]}")
         return None
-    first, last = next(message for message in said if message.text), said[-1]
-    return [_FoundFact(fact.text, fact.category, first.line, last.after) for fact in facts]
+    first, last = next(message for message in messages if message.text), messages[-1]
+    return [_CapturedFact(fact.text, fact.category, first.line, last.after) for fact in facts]

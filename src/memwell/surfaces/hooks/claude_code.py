@@ -1,4 +1,4 @@
-"""The settings with which Claude Code calls the hooks."""
+"""The settings by which Claude Code runs the hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memwell.errors import MemwellError
 from memwell.files import atomic_write
 
 _RECALL, _CAPTURE = ("recall", 5), ("capture", 15)
-"""The commands, and the seconds after which Claude Code would end them."""
+"""The commands, and the seconds after which Claude Code kills them."""
 _EVENTS = {
     "SessionStart": _RECALL,
     "UserPromptSubmit": _RECALL,
@@ -22,24 +22,26 @@ _EVENTS = {
 
 
 def hooks_block(options: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the part of the settings that names the hooks, with options for all of them."""
-    given = [part for name, value in options.items() if value for part in (name, value)]
+    """Return the settings that run the hooks, each command with the same options."""
+    arguments = [part for name, value in options.items() if value for part in (name, value)]
 
-    def called(command: str, seconds: int) -> list[dict[str, Any]]:
-        line = shlex.join(["memwell", "hook", command, *given])
+    def hook_groups(command: str, seconds: int) -> list[dict[str, Any]]:
+        line = shlex.join(["memwell", "hook", command, *arguments])
         return [{"hooks": [{"type": "command", "command": line, "timeout": seconds}]}]
 
-    return {"hooks": {event: called(*what) for event, what in _EVENTS.items()}}
+    return {"hooks": {event: hook_groups(*command) for event, command in _EVENTS.items()}}
 
 
 def install(block: Mapping[str, Any], file: Path) -> list[str]:
-    """Add the hooks to a file of settings; return the events that had none of ours."""
+    """Add the hooks to a settings file; return the events that were added."""
     settings = _read(file)
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict) or not all(
         isinstance(groups, list) for groups in hooks.values()
     ):
-        raise MemwellError(f'"hooks" in {file} is not as Claude Code has it', "Mend it by hand")
+        raise MemwellError(
+            f'"hooks" in {file} is not an object of lists', "Correct the file by hand"
+        )
     added = []
     for event, groups in block["hooks"].items():
         command = groups[0]["hooks"][0]["command"]
@@ -57,14 +59,16 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise MemwellError(f"{file} cannot be read as JSON ({error})", "Mend it first") from error
+        raise MemwellError(
+            f"{file} cannot be read as JSON ({error})", "Correct the file"
+        ) from error
     if not isinstance(settings, dict):
-        raise MemwellError(f"{file} holds no JSON object", "Mend it first")
+        raise MemwellError(f"{file} is not a JSON object", "Correct the file")
     return settings
 
 
 def _write(file: Path, settings: Mapping[str, Any]) -> None:
-    """Write the file whole or not at all; it keeps its permissions, and a link stays one."""
+    """Write the file atomically; it keeps its permissions, and a link stays a link."""
     file = file.resolve()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

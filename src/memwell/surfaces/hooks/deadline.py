@@ -1,7 +1,7 @@
-"""What a hook may cost the agent that calls it: so many seconds, and never its own work.
+"""A time limit for hooks: a hook must never delay or stop the agent that runs it.
 
-Whatever happens, the process ends in time and with success, and prints either a whole answer or
-nothing. What went wrong stands in a log.
+The process always ends in time and with exit status 0. It prints either a complete answer or
+nothing. Errors are written to a log.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ from typing import NoReturn
 
 from memwell.files import make_private_folder
 
-LOG = "log"
-_LONGEST_LOG = 64 * 1024
-_LONGEST_LINE = 500
+LOG_NAME = "log"
+_MOST_LOG_BYTES = 64 * 1024
+_MOST_LINE_CHARACTERS = 500
 
 
-class Log:
-    """A small file that says what hooks did and why they failed; with `debug` stderr as well."""
+class HookLog:
+    """A small file with the results and errors of hooks; `debug` also prints them to stderr."""
 
     def __init__(self, folder: Path, command: str, *, debug: bool = False) -> None:
-        self._file = folder / LOG
+        self._file = folder / LOG_NAME
         self._command = command
         self._debug = debug
 
-    def say(self, what: str) -> None:
-        """Write a line; if that fails there is nobody to be told."""
-        line = f"{self._command}: {' '.join(what.split())[:_LONGEST_LINE]}\n"
+    def write(self, message: str) -> None:
+        """Write a line; if that fails, nobody can be told."""
+        line = f"{self._command}: {' '.join(message.split())[:_MOST_LINE_CHARACTERS]}\n"
         with contextlib.suppress(OSError):
             if self._debug:
                 sys.stderr.write(line)
                 sys.stderr.flush()
             make_private_folder(self._file.parent)
-            if self._file.exists() and self._file.stat().st_size > _LONGEST_LOG:
-                self._file.replace(self._file.with_name(f"{LOG}.1"))
+            if self._file.exists() and self._file.stat().st_size > _MOST_LOG_BYTES:
+                self._file.replace(self._file.with_name(f"{LOG_NAME}.1"))
             handle = os.open(self._file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}")
 
 
-def run_within(work: Callable[[], str], seconds: float, log: Log) -> NoReturn:
-    """Do the work in so many seconds, print what it returns, and end the process.
+def run_within(work: Callable[[], str], seconds: float, log: HookLog) -> NoReturn:
+    """Run a function, print the text it returns, and end the process within `seconds`.
 
-    The work has a thread of its own, as a call into SQLite or a model cannot be interrupted; the
-    process does not wait for one that is late.
+    The function runs in a thread, as a call into SQLite or a model cannot be interrupted. The
+    process does not wait for it after the deadline.
     """
-    done: list[str] = []
+    results: list[str] = []
 
     def attempt() -> None:
         try:
-            done.append(work())
-        except BaseException as error:  # the agent has to go on, whatever it is
-            log.say(f"{type(error).__name__}: {error}")
-            done.append("")
+            results.append(work())
+        except BaseException as error:  # no error may stop the agent
+            log.write(f"{type(error).__name__}: {error}")
+            results.append("")
 
-    working = threading.Thread(target=attempt, daemon=True)
-    working.start()
-    working.join(seconds)
-    if not done:
-        log.say(f"gave up after {seconds:g} s")
-    elif done[0]:
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not results:
+        log.write(f"gave up after {seconds:g} s")
+    elif results[0]:
         with contextlib.suppress(OSError):
-            sys.stdout.buffer.write(f"{done[0]}\n".encode("utf-8", "replace"))
+            sys.stdout.buffer.write(f"{results[0]}\n".encode("utf-8", "replace"))
             sys.stdout.flush()
     os._exit(0)

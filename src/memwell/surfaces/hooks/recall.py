@@ -1,12 +1,12 @@
-"""What an agent is told before it answers: what is remembered of the prompt, or of its user.
+"""The context that an agent gets from the memory, at a prompt and at the start of a session.
 
-A prompt is asked of a server that runs, which has the model loaded, else of the memory itself.
-At the start of a session there is no prompt yet; told are then
+For a prompt, a running server is asked, as it has the model loaded; without one, the hook opens the
+memory itself. At the start of a session there is no prompt yet, so the context is
 
 1. the newest decisions;
-2. the rules, preferences and other facts that matter most, of those the newest.
+2. the other facts with the highest importance, the newest first.
 
-A resumed session was told already; one whose context was compacted is told again.
+A resumed session has its context already. A session that was compacted gets it again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import json
 from typing import TYPE_CHECKING
 
 from memwell import config
-from memwell.surfaces.hook_socket import Request, ask_server
-from memwell.surfaces.hooks.events import PROMPT, SESSION_START, Event, HookTarget
+from memwell.surfaces.hook_socket import HookRequest, ask_server
+from memwell.surfaces.hooks.events import PROMPT, SESSION_START, HookEvent, HookTarget
 
 if TYPE_CHECKING:
     from memwell.config.fields import Value
@@ -24,47 +24,49 @@ if TYPE_CHECKING:
     from memwell.model import Fact
 
 _LONGEST_PROMPT = 4_000
-"""Characters: what comes after them was pasted."""
-_LONGEST_WAIT = 1.0
-"""Seconds for a server, which answers in a tenth of that: the rest is for doing without it."""
-_FOR_A_MODEL = 0.3
-"""Of the time there is: a hypothetical answer, where one is asked for, must not cost the rest."""
+"""Characters; a longer prompt contains pasted text."""
+_SERVER_SECONDS = 1.0
+"""The longest wait for a server, which usually answers in a tenth of it."""
+_MODEL_TIME_SHARE = 0.3
+"""Of the time limit: a hypothetical answer (HyDE) must not use up all of it."""
 _DECISIONS = 3
 _FACTS = 8
 _START_BUDGET = 400
-"""Tokens, half of what a prompt may get: every session pays for them."""
-_LOOKED_AT = 500
-_LEFT_OUT = frozenset(("technical", "other"))
-"""Categories: what files hold is found when it is asked for."""
+"""Tokens: half of the budget of a prompt, as every session pays for them."""
+_CANDIDATES = 500
+_EXCLUDED_CATEGORIES = frozenset(("technical", "other"))
+"""Facts of these categories are found when a prompt needs them."""
 
 
-def recall(event: Event, place: HookTarget, seconds: float, budget: int | None = None) -> str:
-    """Return what to print at an event; "" if there is nothing to say."""
+def recall(event: HookEvent, target: HookTarget, seconds: float, budget: int | None = None) -> str:
+    """Return the text to print at an event; "" if there is none."""
     if event.name == PROMPT and event.prompt.strip():
-        block = _recall_for_prompt(event, place, seconds, budget)
+        block = _recall_for_prompt(event, target, seconds, budget)
     elif event.name == SESSION_START and event.source != "resume":
-        with place.open_memory(event, event.session) as memory:
+        with target.open_memory(event, event.session) as memory:
             memory.reset_recall_history()
             block = _recall_at_start(memory, budget or _START_BUDGET)
     else:
         return ""
     if not block:
         return ""
-    told = {"hookEventName": event.name, "additionalContext": block}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
+    output = {"hookEventName": event.name, "additionalContext": block}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
 
-def _recall_for_prompt(event: Event, place: HookTarget, seconds: float, budget: int | None) -> str:
+def _recall_for_prompt(
+    event: HookEvent, target: HookTarget, seconds: float, budget: int | None
+) -> str:
     message = event.prompt[:_LONGEST_PROMPT]
-    folder, only_there = place.folder(event)
-    request = Request(message, budget, place.user, event.session, str(folder), only_there)
-    agent = place.agent or config.load(None).agent
-    wait = min(seconds / 2, _LONGEST_WAIT)
+    folder, only_there = target.folder(event)
+    request = HookRequest(message, budget, target.user, event.session, str(folder), only_there)
+    agent = target.agent or config.load(None).agent
+    wait = min(seconds / 2, _SERVER_SECONDS)
     answer = ask_server(config.home_folder(), agent, request, wait)
     if answer is not None and isinstance(answer.get("block"), str):
         return str(answer["block"])
-    for_a_model: dict[str, Value] = {"llm.timeout": max(0.1, seconds * _FOR_A_MODEL)}
-    with place.open_memory(event, event.session, for_a_model) as memory:
+    overrides: dict[str, Value] = {"llm.timeout": max(0.1, seconds * _MODEL_TIME_SHARE)}
+    with target.open_memory(event, event.session, overrides) as memory:
         return memory.recall(message, budget=budget).block
 
 
@@ -75,21 +77,23 @@ def _recall_at_start(memory: Memory, budget: int) -> str:
 
     if not memory.facts.store.exists:
         return ""
-    facts = memory.facts.find(FactFilter(), _LOOKED_AT)
+    facts = memory.facts.find(FactFilter(), _CANDIDATES)
     hits = [
         Hit(fact.id, "", 1, 1, 1.0, 1.0, fact.text, "fact", date=fact.created_at[:10])
         for fact in _choose_facts(facts)
     ]
-    found = recall_block(hits, budget)
-    memory.facts.renew_on_read([hit.path for hit in found.hits])
-    return found.block
+    recalled = recall_block(hits, budget)
+    memory.facts.renew_on_read([hit.path for hit in recalled.hits])
+    return recalled.block
 
 
 def _choose_facts(facts: list[Fact]) -> list[Fact]:
-    """Return the facts that matter most, of some that are sorted by time, the newest first."""
+    """Return the most important facts of a list that starts with the newest."""
     decisions = [fact for fact in facts if fact.category == "decision"][:_DECISIONS]
     others = [
-        fact for fact in facts if fact.category not in _LEFT_OUT and fact.category != "decision"
+        fact
+        for fact in facts
+        if fact.category not in _EXCLUDED_CATEGORIES and fact.category != "decision"
     ]
-    others.sort(key=lambda fact: -fact.importance)  # stable: of equals the newest first
+    others.sort(key=lambda fact: -fact.importance)  # stable: equal ones stay newest first
     return [*decisions, *others[:_FACTS]]

@@ -1,7 +1,7 @@
-"""What a person said in a session, out of the transcript that the agent writes.
+"""The messages of the user, read from the transcript that an agent writes.
 
-Claude Code writes a JSON object a line. Those of `type` "user" hold what was typed, but also what
-tools returned, what commands printed and what was put in by the program itself.
+Claude Code writes one JSON object per line. Lines of `type` "user" contain typed text, but also
+results of tools, output of commands and text that the program itself inserted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NOT_TYPED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a transcript was read: bytes, and the lines that they end."""
+class Position:
+    """A position in a transcript: bytes and complete lines before it."""
 
     offset: int = 0
     line: int = 0
@@ -31,50 +31,50 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a person said, in which line (from 1), and where reading goes on after it."""
+    """A message of the user, its line (from 1), and the position after it."""
 
     text: str
     line: int
-    after: Mark
+    after: Position
 
 
-def messages(file: Path, since: Mark) -> Iterator[Message]:
-    """Yield what was said after a mark, and at last an empty message for what is read by then.
+def read_messages(file: Path, start: Position) -> Iterator[Message]:
+    """Yield the messages after a position, then an empty message with the last position.
 
-    A file that is shorter than it was is another one, which is read from its beginning. A last
-    line that is being written is left for the next time.
+    A file that became shorter is a new one and is read from its beginning. An incomplete last line
+    is still being written and is left for the next time.
     """
-    with file.open("rb") as opened:
-        if file.stat().st_size < since.offset:
-            since = Mark()
-        opened.seek(since.offset)
-        offset, line = since.offset, since.line
-        for raw in opened:
-            told = _json(raw)
-            if told is None and not raw.endswith(b"\n"):
+    with file.open("rb") as stream:
+        if file.stat().st_size < start.offset:
+            start = Position()
+        stream.seek(start.offset)
+        offset, line = start.offset, start.line
+        for raw in stream:
+            parsed = _parse_line(raw)
+            if parsed is None and not raw.endswith(b"\n"):
                 break
             number = line + 1
             offset, line = offset + len(raw), line + raw.endswith(b"\n")
-            if text := _is_typed(told):
-                yield Message(text, number, Mark(offset, line))
-    yield Message("", line, Mark(offset, line))
+            if text := _typed_text(parsed):
+                yield Message(text, number, Position(offset, line))
+    yield Message("", line, Position(offset, line))
 
 
-def _json(raw: bytes) -> Any:
+def _parse_line(raw: bytes) -> Any:
     if b'"user"' not in raw and raw.endswith(b"\n"):
-        return None  # most lines are not a person's, and some are megabytes long
+        return None  # most lines are not the user's, and some have megabytes
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return None
 
 
-def _is_typed(told: Any) -> str:
-    """Return what a person typed, if a line holds that."""
-    if not isinstance(told, dict) or any(told.get(name) for name in _NOT_TYPED):
+def _typed_text(parsed: Any) -> str:
+    """Return the text that the user typed in a line; "" if there is none."""
+    if not isinstance(parsed, dict) or any(parsed.get(name) for name in _NOT_TYPED):
         return ""
-    message = told.get("message", told)
-    if not isinstance(message, dict) or told.get("type", message.get("role")) != "user":
+    message = parsed.get("message", parsed)
+    if not isinstance(message, dict) or parsed.get("type", message.get("role")) != "user":
         return ""
     content = message.get("content")
     if isinstance(content, str):

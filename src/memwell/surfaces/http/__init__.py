@@ -1,1 +1,1 @@
-"""The memory over HTTP: JSON for every verb, and the vector stores of OpenAI's interface."""
+"""The memory over HTTP: the server, its guard and limits, and JSON routes for every verb."""

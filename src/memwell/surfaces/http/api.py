@@ -1,7 +1,7 @@
 """A route for every verb of the memory, as JSON under /api.
 
-What a verb takes and returns is what `Memory` takes and returns. Folders are not named from
-afar: `index` refreshes those that `memwell index PATH` took in on the server's machine.
+A verb takes and returns what the method of `Memory` does. A client cannot name folders: `index`
+syncs those that `memwell index PATH` registered on the server's machine.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MOST_FACTS = 10_000
 
 router = APIRouter(prefix="/api", tags=["memory"], responses=FAILURES)
 
-Id = Annotated[str, Path(max_length=100)]
-Number = Annotated[int, Path(ge=0, lt=2**63)]
+FactId = Annotated[str, Path(max_length=100)]
+SpaceId = Annotated[int, Path(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
-HowMany = Annotated[int, Field(ge=1, le=MOST_HITS)]
+HitCount = Annotated[int, Field(ge=1, le=MOST_HITS)]
 Text = Annotated[str, Field(max_length=1_000_000)]
 Mode = Literal["hybrid", "words", "meaning"]
 
@@ -43,10 +43,10 @@ Mode = Literal["hybrid", "words", "meaning"]
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What a search is asked for; what is not said is as the settings have it."""
+    """A query and its options; the settings decide what is left out."""
 
     query: Text
-    k: HowMany | None = None
+    k: HitCount | None = None
     min_score: Share | None = None
     mode: Mode | None = None
     fusion: Literal["standard", "rrf", "weighted"] | None = None
@@ -60,17 +60,17 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class WhyRequest:
-    """A query, and the note that is or is not among its hits."""
+    """A query, and a note that is or is not among its hits."""
 
     query: Text
     path: Annotated[str, Field(max_length=4096)]
-    k: HowMany | None = None
+    k: HitCount | None = None
     mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """What is said to an agent, and how many tokens may be recalled for it."""
+    """A message to an agent, and how many tokens the recalled block may have."""
 
     message: Text
     budget: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
@@ -79,26 +79,26 @@ class RecallRequest:
 
 
 @router.post("/search", response_model=SearchResult)
-def search(asked: SearchRequest, memory: ViewerMemory) -> Any:
+def search(body: SearchRequest, memory: ViewerMemory) -> Any:
     """Find the passages that answer a query, best first."""
-    return to_jsonable(memory.search(**asdict(asked)))
+    return to_jsonable(memory.search(**asdict(body)))
 
 
 @router.post("/why", response_model=Why)
-def why(asked: WhyRequest, memory: ViewerMemory) -> Any:
-    """Say at which place a note is among the hits of a query, or why it is not."""
-    return to_jsonable(memory.why(**asdict(asked)))
+def why(body: WhyRequest, memory: ViewerMemory) -> Any:
+    """Return the rank of a note among the hits of a query, or why it is not among them."""
+    return to_jsonable(memory.why(**asdict(body)))
 
 
 @router.post("/recall", response_model=Recall)
-def recall(asked: RecallRequest, memory: ViewerMemory) -> Any:
-    """Return what is remembered of a message, as a block for an agent's prompt."""
-    return to_jsonable(memory.recall(**asdict(asked)))
+def recall(body: RecallRequest, memory: ViewerMemory) -> Any:
+    """Return the facts and passages for a message, as a block for an agent's prompt."""
+    return to_jsonable(memory.recall(**asdict(body)))
 
 
 @router.get("/get", response_model=Excerpt)
 def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory) -> Any:
-    """Read a note, or the lines of it that PATH#L3-L9 names."""
+    """Read a note, or some of its lines (PATH#L3-L9)."""
     return to_jsonable(memory.get(reference))
 
 
@@ -107,60 +107,60 @@ def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory)
 
 @dataclass(frozen=True, slots=True)
 class NoteRequest:
-    """A text for today's log."""
+    """A text to append to today's log."""
 
     text: Text
 
 
 @dataclass(frozen=True, slots=True)
 class RememberRequest(NewFact):
-    """A text to remember, and what is known of it."""
+    """A text to remember, with its category, tags, scope and lifetime."""
 
     source: str = "http"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersedeRequest(RememberRequest):
-    """A text to remember in place of the fact with the id `old`."""
+    """A text that supersedes the fact with the id `old`."""
 
     old: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Facts, by their ids."""
+    """The ids of facts to forget."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=1000)]
 
 
 @router.post("/note", response_model=Excerpt)
-def note(told: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
+def note(body: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
     """Append a text to today's log of the workspace."""
-    return _wake_background(request, memory.note(told.text))
+    return _wake_background(request, memory.note(body.text))
 
 
 @router.post("/remember", response_model=RememberResult)
-def remember(told: RememberRequest, memory: ViewerMemory, request: Request) -> Any:
-    """Keep a fact, or reinforce the one that says the same."""
-    return _wake_background(request, memory.remember(**asdict(told)))
+def remember(body: RememberRequest, memory: ViewerMemory, request: Request) -> Any:
+    """Remember a fact, or reinforce the one with the same text."""
+    return _wake_background(request, memory.remember(**asdict(body)))
 
 
 @router.post("/supersede", response_model=RememberResult)
-def supersede(told: SupersedeRequest, memory: ViewerMemory, request: Request) -> Any:
-    """Keep a fact in place of another, which is no longer held true."""
-    return _wake_background(request, memory.supersede(**asdict(told)))
+def supersede(body: SupersedeRequest, memory: ViewerMemory, request: Request) -> Any:
+    """Remember a fact that supersedes another one."""
+    return _wake_background(request, memory.supersede(**asdict(body)))
 
 
 @router.post("/forget", response_model=EraseReport)
-def forget(named: ForgetRequest, memory: ViewerMemory) -> Any:
-    """Remove facts; nothing of them stays in memory or index."""
-    return to_jsonable(memory.forget(*named.ids))
+def forget(body: ForgetRequest, memory: ViewerMemory) -> Any:
+    """Delete facts from the memory and every index."""
+    return to_jsonable(memory.forget(*body.ids))
 
 
-def _wake_background(request: Request, done: Any) -> Any:
-    """Have what was written embedded, in the background."""
+def _wake_background(request: Request, result: Any) -> Any:
+    """Start embedding the new texts in the background; return the result as JSON values."""
     request.app.state.background.wake()
-    return to_jsonable(done)
+    return to_jsonable(result)
 
 
 # -- facts -----------------------------------------------------------------------------------------
@@ -168,21 +168,21 @@ def _wake_background(request: Request, done: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FactsResponse:
-    """Some facts, the newest first."""
+    """Facts, the newest first."""
 
     facts: list[Fact]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryResponse:
-    """What happened to a fact, and to those it took the place of."""
+    """The events of a fact, and of the facts that it superseded."""
 
     events: list[FactEvent]
 
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """What is to be otherwise about a fact."""
+    """The fields of a fact to change."""
 
     text: Text | None = None
     category: str | None = None
@@ -193,14 +193,14 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class PromoteRequest:
-    """A scope."""
+    """The wider scope of a fact."""
 
     scope: Literal["global", "user", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
 class PruneResponse:
-    """How many facts had expired."""
+    """How many expired facts were deleted."""
 
     pruned: int
 
@@ -229,35 +229,35 @@ def facts(
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
-def fact(fact_id: Id, memory: ViewerMemory) -> Any:
-    """Return all that is known of a fact."""
+def fact(fact_id: FactId, memory: ViewerMemory) -> Any:
+    """Return a fact."""
     return to_jsonable(memory.facts.get(fact_id))
 
 
 @router.get("/facts/{fact_id}/history", response_model=HistoryResponse)
-def history(fact_id: Id, memory: ViewerMemory) -> Any:
-    """Return what happened to a fact, and to those it took the place of."""
+def history(fact_id: FactId, memory: ViewerMemory) -> Any:
+    """Return the events of a fact, and of the facts that it superseded."""
     return {"events": to_jsonable(memory.facts.history(fact_id))}
 
 
 @router.patch("/facts/{fact_id}", response_model=Fact)
-def edit(fact_id: Id, correction: EditRequest, memory: ViewerMemory, request: Request) -> Any:
-    """Correct what is known of a fact."""
-    changes = {name: value for name, value in asdict(correction).items() if value is not None}
+def edit(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request) -> Any:
+    """Change fields of a fact."""
+    changes = {name: value for name, value in asdict(body).items() if value is not None}
     if "tags" in changes:
         changes["tags"] = tuple(changes["tags"])
     return _wake_background(request, memory.facts.edit(fact_id, **changes))
 
 
 @router.post("/facts/{fact_id}/promote", response_model=Fact)
-def promote(fact_id: Id, wider: PromoteRequest, memory: ViewerMemory) -> Any:
-    """Let more see a fact."""
-    return to_jsonable(memory.facts.promote(fact_id, wider.scope))
+def promote(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
+    """Give a fact a wider scope."""
+    return to_jsonable(memory.facts.promote(fact_id, body.scope))
 
 
 @router.post("/facts/prune", response_model=PruneResponse)
 def prune(memory: ViewerMemory) -> Any:
-    """Remove what has expired."""
+    """Delete expired facts."""
     return {"pruned": memory.facts.prune()}
 
 
@@ -265,40 +265,40 @@ def prune(memory: ViewerMemory) -> Any:
 def export(
     memory: ViewerMemory, format: Literal["jsonl", "markdown"] = "jsonl"
 ) -> PlainTextResponse:
-    """Return the facts that are seen, with their history."""
+    """Return the facts that the viewer sees, with their history."""
     from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
 
-    found = export_facts(memory.facts)
-    return PlainTextResponse(to_markdown(found) if format == MARKDOWN else to_jsonl(found))
+    exported = export_facts(memory.facts)
+    return PlainTextResponse(to_markdown(exported) if format == MARKDOWN else to_jsonl(exported))
 
 
-# -- the state of it -------------------------------------------------------------------------------
+# -- status ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorResponse:
-    """What was looked at."""
+    """The checks of `doctor`."""
 
     checks: list[Check]
 
 
 @dataclass(frozen=True, slots=True)
 class SpacesResponse:
-    """The vector spaces, the one that answers first."""
+    """The vector spaces, the live one first."""
 
     spaces: list[SpaceStatus]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexResponse:
-    """What was done to each workspace."""
+    """The report of each workspace."""
 
     reports: list[IndexReport]
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResponse:
-    """Whether the memory of facts is sound; `memwell verify` on the server says more."""
+    """Whether the memory of facts is sound; `memwell verify` on the server has the details."""
 
     sound: bool
     findings: int
@@ -306,13 +306,13 @@ class VerifyResponse:
 
 @router.get("/status", response_model=Status)
 def status(memory: ViewerMemory, deep: bool = False) -> Any:
-    """Return what the index holds; deep checks every page of it, too."""
+    """Return what the index contains; `deep` also checks every page of it."""
     return to_jsonable(memory.status(deep=deep))
 
 
 @router.get("/doctor", response_model=DoctorResponse)
 def doctor(memory: ViewerMemory) -> Any:
-    """Look for anything that is wrong, each with its remedy."""
+    """Return checks of the installation; each problem has a remedy."""
     return {"checks": to_jsonable(memory.doctor())}
 
 
@@ -323,35 +323,35 @@ def spaces(memory: ViewerMemory) -> Any:
 
 
 @router.post("/spaces/{number}/switch", response_model=SpacesResponse)
-def switch(number: Number, memory: ViewerMemory) -> Any:
-    """Let another space answer."""
+def switch(number: SpaceId, memory: ViewerMemory) -> Any:
+    """Use another space for searches."""
     memory.switch_space(number)
     return spaces(memory)
 
 
 @router.delete("/spaces/{number}", response_model=SpacesResponse)
-def drop(number: Number, memory: ViewerMemory) -> Any:
-    """Delete a space that does not answer."""
+def drop(number: SpaceId, memory: ViewerMemory) -> Any:
+    """Delete a space that is not live."""
     memory.drop_space(number)
     return spaces(memory)
 
 
 @router.post("/index", response_model=IndexResponse)
 def index(memory: ViewerMemory, request: Request) -> Any:
-    """Bring the index in step with the workspaces now; vectors follow in the background."""
-    done: list[IndexReport] = []
+    """Sync the workspaces now; a background thread embeds."""
+    reports: list[IndexReport] = []
     for folder in memory.folders():
-        with Memory(memory.home, workspace=folder, agent=memory.agent) as one:
-            done += one.index(embed=False)
-    return {"reports": _wake_background(request, done)}
+        with Memory(memory.home, workspace=folder, agent=memory.agent) as workspace:
+            reports += workspace.index(embed=False)
+    return {"reports": _wake_background(request, reports)}
 
 
 @router.get("/verify", response_model=VerifyResponse)
 def verify(memory: ViewerMemory) -> Any:
-    """Check all that was remembered; whose fact is not in order is not told from afar."""
-    from memwell.facts.service import normalised
+    """Check every fact; the findings stay on the server, as they name facts of all users."""
+    from memwell.facts.comparison import normalised
     from memwell.store.sqlite.verify import verify
 
     file = memory.facts.store.require_file().path
-    found = verify(file, normalised) if file.exists() else []
-    return {"sound": not found, "findings": len(found)}
+    findings = verify(file, normalised) if file.exists() else []
+    return {"sound": not findings, "findings": len(findings)}

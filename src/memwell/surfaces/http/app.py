@@ -1,6 +1,6 @@
-"""The application: one memory, what is done beside it, and what can be asked.
+"""The application: one memory, its background work, and every route.
 
-request ▶ counted ▶ guarded (whose address, page, token) ▶ limited ▶ route ▶ Memory
+request ▶ metrics ▶ guard (host, origin, token) ▶ limits ▶ route ▶ Memory
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from memwell.surfaces.background import Background
 from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.http import api, login, metrics
 from memwell.surfaces.http.errors import add_error_handlers, log
-from memwell.surfaces.http.limits import LIMITS, Limits, LimitsMiddleware, RunningRequests
+from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
-from memwell.surfaces.http.security import GuardMiddleware, names_of
+from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.http.viewer import memory_of
-from memwell.surfaces.openai import files as file_routes
+from memwell.surfaces.openai import files as files_routes
 from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
+from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
 from memwell.surfaces.web.pages import routes
 
@@ -32,41 +33,44 @@ from memwell.surfaces.web.pages import routes
 def create_app(
     memory: Memory,
     *,
-    names: frozenset[str] = names_of(),
+    names: frozenset[str] = host_names(),
     reachable: bool = False,
-    limits: Limits = LIMITS,
+    limits: RequestLimits = LIMITS,
     embedders: Mapping[str, Factory] | None = None,
 ) -> FastAPI:
-    """Return the application that answers from a memory, which its caller opens and closes.
+    """Return the application that answers from a memory; the caller opens and closes the memory.
 
-    The memory should be opened with the settings `UNHURRIED`: it is kept in step beside. Where
-    other machines can reach the server, it must be told: it is `reachable`.
+    Args:
+        memory: opened with `SERVER_SETTINGS`, as a background thread syncs and embeds.
+        names: the host names that the server answers to.
+        reachable: whether other machines can reach the server.
+        limits: of size, time and number of requests.
+        embedders: makers of providers, shared by the memories of vector stores.
+
     """
-    background, under_way = (
-        Background(memory, lambda event: log.info("%s", event)),
-        RunningRequests(),
-    )
-    files = file_routes.Files(memory.home)
+    background = Background(memory, lambda event: log.info("%s", event))
+    running = RunningRequests()
+    files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders)
+    indexer = Indexer(stores, embedders, memory.settings.store.url)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with background, indexer, HookServer(memory):
             yield
-            await under_way.wait_until_done()
+            await running.wait_until_done()
 
-    # No page of documentation: it would be fetched from elsewhere. /openapi.json describes all.
+    # Without the documentation pages: they load scripts from other servers. There is /openapi.json.
     app = FastAPI(
         title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     add_error_handlers(app)
-    for part in (api, file_routes, vector_stores, store_files, metrics, login):
-        app.include_router(part.router)
+    for module in (api, files_routes, vector_stores, store_files, metrics, login):
+        app.include_router(module.router)
     app.include_router(routes(memory_of))
-    app.add_middleware(LimitsMiddleware, limits=limits, under_way=under_way)
+    app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(
         GuardMiddleware, tokens=Tokens(memory.home), names=names, reachable=reachable
     )

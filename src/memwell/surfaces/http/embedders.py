@@ -1,4 +1,4 @@
-"""Providers of vectors for many memories: each is made once."""
+"""Embedding providers that many memories share."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from memwell.embed.providers import BUILT_IN, Factory, create_embedder
 
 
 def shared_embedders() -> dict[str, Factory]:
-    """Return makers of the built-in providers; what was made from the same settings is the same."""
+    """Return makers of the built-in providers; the same settings give the same provider."""
     made: dict[str, Embedder] = {}
     making = threading.Lock()
 
     def maker(name: str) -> Factory:
-        def shared(**settings: Any) -> Embedder:
+        def make_once(**settings: Any) -> Embedder:
             identity = f"{name} {sorted(settings.items())}"
             with making:
                 if identity not in made:
                     made[identity] = create_embedder(name, settings)
                 return made[identity]
 
-        return shared
+        return make_once
 
     return {name: maker(name) for name in BUILT_IN}

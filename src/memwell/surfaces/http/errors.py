@@ -1,4 +1,4 @@
-"""Every refusal in one form, that of OpenAI's interface; what is private stays here.
+"""Errors as responses, all in the form of OpenAI's interface; private details stay in the log.
 
 {"error": {"message": ..., "type": ..., "param": ..., "code": ...}}
 """
@@ -19,11 +19,14 @@ from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFound
 
 log = logging.getLogger("memwell")
 
-_SAID = {404: "There is nothing at this address", 405: "This address does not take this method"}
+_MESSAGES = {
+    404: "There is nothing at this address",
+    405: "This address does not support this method",
+}
 
 
 class ErrorDetail(BaseModel):
-    """What was wrong, and with which value."""
+    """The problem, and the parameter that caused it."""
 
     message: str
     type: str
@@ -31,20 +34,20 @@ class ErrorDetail(BaseModel):
     code: str | None
 
 
-class ErrorAnswer(BaseModel):
-    """A refusal."""
+class ErrorResponse(BaseModel):
+    """The body of every error."""
 
     error: ErrorDetail
 
 
 FAILURES: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorAnswer, "description": "It was asked wrongly, or must not be asked"},
-    "5XX": {"model": ErrorAnswer, "description": "It cannot be answered now"},
+    "4XX": {"model": ErrorResponse, "description": "The request is wrong or not allowed"},
+    "5XX": {"model": ErrorResponse, "description": "The server cannot answer now"},
 }
-"""How the description of the interface (/openapi.json) tells of refusals."""
+"""The errors in the description of the interface (/openapi.json)."""
 
 
-def refusal(
+def error_response(
     status: int,
     message: str,
     *,
@@ -52,7 +55,7 @@ def refusal(
     code: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return an answer that refuses."""
+    """Return an error as a response."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     printable = message.encode("utf-8", "replace").decode()
     detail = ErrorDetail(message=printable, type=kind, param=param, code=code)
@@ -60,39 +63,39 @@ def refusal(
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Have an application answer errors in this form."""
-    app.add_exception_handler(RequestValidationError, _answer_malformed)
-    app.add_exception_handler(HTTPException, _answer_refused)
-    app.add_exception_handler(UnicodeEncodeError, _half_a_character)
-    app.add_exception_handler(MemwellError, _answer_failure)
+    """Make an application answer errors in this form."""
+    app.add_exception_handler(RequestValidationError, _validation_error_response)
+    app.add_exception_handler(HTTPException, _http_error_response)
+    app.add_exception_handler(UnicodeEncodeError, _surrogate_error_response)
+    app.add_exception_handler(MemwellError, _memwell_error_response)
 
 
-def _answer_malformed(_: Request, error: Exception) -> JSONResponse:
+def _validation_error_response(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return refusal(400, f"The body is no JSON: {first['ctx']['error']}")
-    place = ".".join(str(part) for part in first["loc"][1:])
-    printable = place.encode("utf-8", "replace").decode() or None
-    said = f"{printable}: {first['msg']}" if printable else str(first["msg"])
-    return refusal(400, said, param=printable)
+        return error_response(400, f"The body is not JSON: {first['ctx']['error']}")
+    location = ".".join(str(part) for part in first["loc"][1:])
+    param = location.encode("utf-8", "replace").decode() or None
+    message = f"{param}: {first['msg']}" if param else str(first["msg"])
+    return error_response(400, message, param=param)
 
 
-def _answer_refused(_: Request, error: Exception) -> JSONResponse:
+def _http_error_response(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    message = _SAID.get(error.status_code, error.detail)
-    return refusal(error.status_code, message, headers=error.headers)
+    message = _MESSAGES.get(error.status_code, error.detail)
+    return error_response(error.status_code, message, headers=error.headers)
 
 
-def _half_a_character(_: Request, __: Exception) -> JSONResponse:
-    # JSON can escape one half of a pair (\\ud800), which no text that is kept can hold.
-    return refusal(400, "The text holds half a character (a lone surrogate)")
+def _surrogate_error_response(_: Request, __: Exception) -> JSONResponse:
+    # JSON can escape one half of a surrogate pair (\\ud800), which UTF-8 cannot store.
+    return error_response(400, "The text contains half a character (a lone surrogate)")
 
 
-def _answer_failure(_: Request, error: Exception) -> JSONResponse:
+def _memwell_error_response(_: Request, error: Exception) -> JSONResponse:
     if isinstance(error, NotFoundError):
-        return refusal(404, str(error), code="not_found")
-    if isinstance(error, HomeError | IndexDatabaseError):  # they name files of the server's
+        return error_response(404, str(error), code="not_found")
+    if isinstance(error, HomeError | IndexDatabaseError):  # they name files of the server
         log.error("%s", error)
-        return refusal(503, "The memory cannot be used now. The server's log says why")
-    return refusal(400, str(error))
+        return error_response(503, "The memory cannot be used now. The server's log has the reason")
+    return error_response(400, str(error))

@@ -1,4 +1,4 @@
-"""What a request may take: bytes, seconds, and one place among so many."""
+"""Limits of a request: its bytes, its seconds, and how many run at once."""
 
 from __future__ import annotations
 
@@ -9,111 +9,111 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memwell.surfaces.http.errors import log, refusal
+from memwell.surfaces.http.errors import error_response, log
 
-_PATIENCE = 5
-"""Times the largest body that is read of one that is too large."""
+_OVERREAD_FACTOR = 5
+"""How many times the limit is read of a body that is too large, before the connection closes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of everything."""
+class RequestLimits:
+    """The limits of every request."""
 
     body_bytes: int = 20_000_000
     seconds: float = 30.0
     at_once: int = 128
 
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 
 
 @dataclass(slots=True)
 class RunningRequests:
-    """The requests that are being carried out, also those that nobody waits for any more."""
+    """The requests that are running, also those that were answered with a timeout."""
 
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def wait_until_done(self) -> None:
-        """Wait until all of them are: what was begun is finished."""
+        """Wait until all of them have ended."""
         while self.tasks:
             await asyncio.wait(self.tasks)
 
 
 class LimitsMiddleware:
-    """Keeps requests within limits; what fails inside becomes an answer that reveals nothing."""
+    """Enforces the limits; an unexpected exception becomes a response without details."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, under_way: RunningRequests) -> None:
+    def __init__(self, app: ASGIApp, limits: RequestLimits, running: RunningRequests) -> None:
         self._app = app
         self._limits = limits
-        self._tasks = under_way.tasks
+        self._tasks = running.tasks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or say which limit it meets."""
+        """Answer a request, or say which limit it exceeds."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         if len(self._tasks) >= self._limits.at_once:
-            busy = refusal(
-                503, "Too many requests at once. Try again", headers={"retry-after": "1"}
+            busy = error_response(
+                503, "Too many requests are running. Try again", headers={"retry-after": "1"}
             )
             await busy(scope, receive, send)
             return
-        answer = _Answer(send)
-        task = asyncio.create_task(self._answer(scope, self._measure_body(scope, receive), answer))
+        sender = _ResponseSender(send)
+        task = asyncio.create_task(self._answer(scope, self._limit_body(scope, receive), sender))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.wait({task}, timeout=self._limits.seconds)
-        if answer.begun:
+        if sender.has_begun:
             await task
         elif not task.done():
-            # A thread cannot be stopped: what it does is finished, but its answer comes too late.
-            answer.too_late = True
-            said = (
-                f"No answer within {self._limits.seconds:g} s. What was asked for may still be done"
+            # A thread cannot be stopped: it finishes its work, but its response is dropped.
+            sender.is_late = True
+            message = (
+                f"No answer within {self._limits.seconds:g} s. The server may still finish the"
+                " request"
             )
-            await refusal(503, said)(scope, receive, send)
+            await error_response(503, message)(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, sender: _ResponseSender) -> None:
         try:
-            await self._app(scope, receive, answer)
+            await self._app(scope, receive, sender)
         except Exception:
             log.exception("A request failed")
-            if not answer.begun:
-                await refusal(500, "Something went wrong here; the server's log says what")(
-                    scope, receive, answer
-                )
+            if not sender.has_begun:
+                message = "The request failed. The server's log has the details"
+                await error_response(500, message)(scope, receive, sender)
 
-    def _measure_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Return what gives the parts of a body, up to the limit."""
-        most, so_far = self._limits.body_bytes, 0
+    def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a `receive` that raises an error when the body exceeds the limit."""
+        most, received = self._limits.body_bytes, 0
         length = Request(scope).headers.get("content-length", "")
         announced = int(length) if length.isdecimal() else 0
 
-        async def measured() -> Message:
-            nonlocal so_far
-            # One who is cut off while sending does not see why: somewhat more is listened to.
-            while max(so_far, announced) <= most * _PATIENCE:
+        async def receive_limited() -> Message:
+            nonlocal received
+            # A client that is cut off while it sends does not see the error: read somewhat more.
+            while max(received, announced) <= most * _OVERREAD_FACTOR:
                 message = await receive()
-                so_far += len(message.get("body", b""))
-                if max(so_far, announced) <= most:
+                received += len(message.get("body", b""))
+                if max(received, announced) <= most:
                     return message
                 if not message.get("more_body"):
                     break
-            said = f"A request may have {most:,} bytes"
-            raise HTTPException(413, said, {"connection": "close"})
+            problem = f"The request is larger than {most:,} bytes"
+            raise HTTPException(413, problem, {"connection": "close"})
 
-        return measured
+        return receive_limited
 
 
-class _Answer:
-    """Passes an answer on, unless another was given meanwhile."""
+class _ResponseSender:
+    """Sends a response, unless another one was sent because of a timeout."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
-        self.too_late = False
+        self.has_begun = False
+        self.is_late = False
 
     async def __call__(self, message: Message) -> None:
-        if not self.too_late:
-            self.begun = True
+        if not self.is_late:
+            self.has_begun = True
             await self._send(message)

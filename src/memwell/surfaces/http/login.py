@@ -1,4 +1,4 @@
-"""A browser gives its token once, in a form, and is known by a cookie from then on."""
+"""Login of browsers: the user enters a token once, and a cookie keeps it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _FORM = """<!doctype html>
 <input name="username" autocomplete="username" value="memwell" hidden>
 <label>Token
 <input name="token" type="password" autocomplete="current-password" autofocus required></label>
-<button>Enter</button>
+<button>Log in</button>
 </form>
-<p>The owner of this memory makes one: <code>memwell serve token add NAME</code></p>
+<p>The owner of this memory creates a token: <code>memwell serve token add NAME</code></p>
 </main>
 </body>
 </html>
@@ -35,17 +35,17 @@ _FORM = """<!doctype html>
 
 
 @router.get(LOGIN, response_class=HTMLResponse)
-def form() -> str:
+def login_form() -> str:
     """Ask for a token."""
     return _FORM
 
 
 @router.post(LOGIN)
-def enter(
+def log_in(
     token: Annotated[str, Form(max_length=200, pattern="^[A-Za-z0-9_-]+$")], request: Request
 ) -> Response:
-    """Keep a token in a cookie that no script and no other page can use."""
-    answer = RedirectResponse("/", 303)
+    """Keep a token in a cookie that scripts and other sites cannot use."""
+    response = RedirectResponse("/", 303)
     secure = request.url.scheme == "https"
-    answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
-    return answer
+    response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
+    return response

@@ -19,7 +19,7 @@ router = APIRouter(tags=["server"])
 
 
 class Metrics:
-    """What was answered since the server was started."""
+    """Counts and times of the requests since the server started."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class Metrics:
         self._seconds = 0.0
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Take note of an answer."""
+        """Count a request."""
         with self._lock:
             self._requests[method if method in _METHODS else "other", route, status] += 1
             self._seconds += seconds
@@ -36,7 +36,7 @@ class Metrics:
                 self._buckets[bound] += seconds <= bound
 
     def lines(self) -> list[str]:
-        """Return the figures, one a line."""
+        """Return one figure per line."""
         with self._lock:
             requests, buckets, seconds = dict(self._requests), dict(self._buckets), self._seconds
         total = sum(requests.values())
@@ -66,44 +66,44 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """Counts every answer, by its route and not by its address: there are few routes."""
+    """Counts every request by its route; addresses would be too many labels."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and take note of it."""
+        """Answer a request and count it."""
         started, status = time.perf_counter(), 0
 
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
-        await self._app(scope, receive, noting)
+        await self._app(scope, receive, send_and_note)
         if scope["type"] == "http":
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count(scope["method"], route, status, time.perf_counter() - started)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, memory: ViewerMemory) -> PlainTextResponse:
+def get_metrics(request: Request, memory: ViewerMemory) -> PlainTextResponse:
     """Return counters, times and sizes for Prometheus."""
-    counted: Metrics = request.app.state.metrics
+    metrics: Metrics = request.app.state.metrics
     status = memory.status()
     gauges = {
         "memwell_index_bytes": status.bytes,
         "memwell_notes": sum(row.notes for row in status.workspaces),
         "memwell_chunks": sum(row.chunks for row in status.workspaces),
     }
-    lines = [*counted.lines()]
+    lines = metrics.lines()
     for name, value in gauges.items():
         lines += [f"# TYPE {name} gauge", f"{name} {value}"]
     return PlainTextResponse("\n".join(lines) + "\n")
 
 
 @router.get("/health")
-async def health() -> dict[str, str]:  # needs no thread: those may all be busy
-    """Say that the server answers; nothing else."""
+async def health() -> dict[str, str]:  # not in a thread: all of them may be busy
+    """Return that the server is running, and nothing else."""
     return {"status": "ok"}

@@ -1,10 +1,12 @@
-"""The guard before everything: whose address, whose page, whose token.
+"""The guard in front of every route: host, origin, token.
 
-1. The Host must be a name of this server: a foreign name that leads here is a trick (rebinding).
-2. The Origin, where a browser sends one, must be this server: other pages have no business here.
-3. Where there are tokens, or others can reach, one must be given; it decides what is seen.
+1. The Host header must be a name of this server. Otherwise a foreign name that resolves to this
+   machine (DNS rebinding) could reach it.
+2. The Origin header, if a browser sends one, must be this server: other sites get no answer.
+3. If there are tokens, or other machines can reach the server, a token is required. It decides
+   whose facts are seen.
 
-Every answer, also a refusal, carries the headers that keep a browser from doing harm with it.
+Every response, also an error, has the headers that protect browsers.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memwell.errors import MemwellError
 from memwell.model import Viewer
-from memwell.surfaces.http.errors import refusal
+from memwell.surfaces.http.errors import error_response
 from memwell.surfaces.http.tokens import Tokens
 
 COOKIE = "memwell_token"
 LOGIN = "/login"
-OPEN_TO_ALL = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
-"""What answers without a token: it says nothing private."""
+PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
+"""Paths that need no token: their responses contain nothing private."""
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -40,12 +42,12 @@ HEADERS = {
 
 
 class GuardMiddleware:
-    """Lets through only requests that are meant for this server, from those who may ask.
+    """Rejects requests for another host, from another site, or without a valid token.
 
     Args:
-        names: the names and addresses that the server is asked by, without a port.
-        reachable: whether other machines can ask: then there is no answer without a token, even
-            if there are none (any more).
+        names: the names and addresses that the server answers to, without a port.
+        reachable: whether other machines can reach the server: then a token is required even
+            after the last one was removed.
 
     """
 
@@ -58,9 +60,9 @@ class GuardMiddleware:
         self._reachable = reachable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Answer or reject a request."""
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -70,41 +72,47 @@ class GuardMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        answer = self._refuse(Request(scope)) or self._app
-        await answer(scope, receive, guarded)
+        answer = self._rejection(Request(scope)) or self._app
+        await answer(scope, receive, send_with_headers)
 
-    def _refuse(self, request: Request) -> Response | None:
-        """Return why a request is not answered; if it is, note who asks."""
+    def _rejection(self, request: Request) -> Response | None:
+        """Return the response to a request that is rejected; set the viewer of one that is not."""
         host = request.headers.get("host", "").lower()
-        if _name(host) not in self._names:
-            return refusal(403, "This server is not known by that name (Host)", code="host")
+        if _host_name(host) not in self._names:
+            return error_response(
+                403, "This server does not answer to this name (Host)", code="host"
+            )
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
-            return refusal(403, "Pages of other servers may not ask (Origin)", code="origin")
-        if request.scope["path"] in OPEN_TO_ALL:
+            return error_response(403, "Pages of other sites get no answer (Origin)", code="origin")
+        if request.scope["path"] in PUBLIC_PATHS:
             return None
-        return self._unknown(request)
+        return self._token_rejection(request)
 
-    def _unknown(self, request: Request) -> Response | None:
+    def _token_rejection(self, request: Request) -> Response | None:
         try:
             known = self._tokens.list_all()
         except MemwellError:
-            return refusal(503, "The list of tokens cannot be read. The server's owner can mend it")
+            message = "The list of tokens cannot be read. The owner of the server can correct it"
+            return error_response(503, message)
         if not known and not self._reachable:
             return None
-        token = self._tokens.owner_of(_given_token(request))
+        token = self._tokens.find(_given_token(request))
         if token:
             request.scope["viewer"] = Viewer(token.user, "", token.session)
             return None
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)
-        said = "A token is needed, as `Authorization: Bearer TOKEN`; `memwell serve token add NAME`"
+        message = (
+            "A token is required: send `Authorization: Bearer TOKEN`."
+            " `memwell serve token add NAME` creates one"
+        )
         headers = {"www-authenticate": "Bearer"}
-        return refusal(401, f"{said} makes one", code="invalid_api_key", headers=headers)
+        return error_response(401, message, code="invalid_api_key", headers=headers)
 
 
-def _name(host: str) -> str | None:
-    """Return the name that a Host header gives, without the port."""
+def _host_name(host: str) -> str | None:
+    """Return the name in a Host header, without the port."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:
@@ -112,7 +120,7 @@ def _name(host: str) -> str | None:
 
 
 def _given_token(request: Request) -> str:
-    """Return the token of a request: a program's in a header, a browser's in a cookie."""
+    """Return the token of a request: programs send a header, browsers a cookie."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else request.cookies.get(COOKIE, "")
 
@@ -125,6 +133,6 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def names_of(*more: str) -> frozenset[str]:
-    """Return the names that a server answers to: those of this machine to itself, and `more`."""
+def host_names(*more: str) -> frozenset[str]:
+    """Return the names that a server answers to: those of the loopback, and `more`."""
     return frozenset(name.lower() for name in ("localhost", "127.0.0.1", "::1", *more))

@@ -1,4 +1,4 @@
-"""Tokens: who may ask, and as which viewer. Only their hashes are kept."""
+"""Tokens: who may use the server, and as which viewer. Only their hashes are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memwell.files import hold_lock, private_file
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token by its name: the hash of it, and whose facts are seen with it."""
+    """The name of a token, its hash, and the user and session whose facts it shows."""
 
     name: str
     digest: str
@@ -26,57 +26,61 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a home, in a file that is its owner's alone."""
+    """The tokens of a home, in a file that only its owner can read."""
 
     def __init__(self, home: Path) -> None:
         self._file = home / "tokens.json"
-        self._read: tuple[tuple[int, int], list[Token]] | None = None
+        self._cached: tuple[tuple[int, int], list[Token]] | None = None
 
     def list_all(self) -> list[Token]:
-        """Return the tokens, as they are in the file now."""
+        """Return the tokens that the file has now."""
         try:
             status = self._file.stat()
             stamp = (status.st_mtime_ns, status.st_size)
-            if self._read is None or self._read[0] != stamp:
+            if self._cached is None or self._cached[0] != stamp:
                 rows = json.loads(self._file.read_text(encoding="utf-8"))["tokens"]
-                self._read = stamp, [Token(**row) for row in rows]
-            return self._read[1]
+                self._cached = stamp, [Token(**row) for row in rows]
+            return self._cached[1]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, KeyError, TypeError) as error:
-            # Without the list nobody may be let in.
-            raise HomeError(f"{self._file} cannot be read ({error})", "Mend or delete it") from None
+            # Without the list nobody gets access.
+            raise HomeError(
+                f"{self._file} cannot be read ({error})", "Correct or delete it"
+            ) from None
 
     def add(self, name: str, user: str = "", session: str = "") -> str:
-        """Make a token and return it, this once."""
+        """Make a token and return it; it cannot be read again later."""
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
             known = self.list_all()
             if any(other.name == name for other in known):
-                raise MemwellError(f"There is a token {name} already", "Choose another name")
+                raise MemwellError(f"A token {name} exists already", "Choose another name")
             self._write([*known, Token(name, _digest(token), user, session, at)])
         return token
 
     def remove(self, name: str) -> None:
-        """Let a token be good for nothing from now on."""
+        """Revoke a token."""
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
             left = [token for token in self.list_all() if token.name != name]
             if len(left) == len(self.list_all()):
-                raise NotFoundError(f"There is no token {name}", "`memwell serve token list`")
+                raise NotFoundError(
+                    f"There is no token {name}", "`memwell serve token list` lists the names"
+                )
             self._write(left)
 
-    def owner_of(self, given: str) -> Token | None:
-        """Return the token that is given; how long that takes tells nothing about others."""
+    def find(self, given: str) -> Token | None:
+        """Return the record of a token, in a time that reveals nothing about other tokens."""
         digest = _digest(given)
-        fitting = [one for one in self.list_all() if hmac.compare_digest(one.digest, digest)]
-        return fitting[0] if fitting else None
+        matches = [token for token in self.list_all() if hmac.compare_digest(token.digest, digest)]
+        return matches[0] if matches else None
 
     def _write(self, tokens: list[Token]) -> None:
         with private_file(self._file) as part:
-            part.write_text(json.dumps({"tokens": [asdict(one) for one in tokens]}, indent=2))
+            part.write_text(json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=2))
 
 
 def _digest(token: str) -> str:
-    # A token is 256 random bits: nothing slower than this is needed to hide it.
+    # A token is 256 random bits: it needs no slower hash.
     return sha256(token.encode("utf-8", "replace")).hexdigest()

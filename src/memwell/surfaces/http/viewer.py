@@ -1,4 +1,4 @@
-"""Who asks: the memory as the one sees it whose token was given."""
+"""The viewer of a request, and the memory as this viewer sees it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memwell.model import Viewer
 
 
 def viewer_of(request: Request) -> Viewer:
-    """Return who asks: the guard found out by the token, else the one the server is run for."""
+    """Return the viewer of the token, which the guard found, or else the server's own viewer."""
     viewer: Viewer = request.scope.get("viewer") or request.app.state.memory.viewer
     return viewer
 
 
 def memory_of(request: Request) -> Memory:
-    """Return the memory as the one who asks sees it."""
+    """Return the memory as the viewer of the request sees it."""
     memory: Memory = request.app.state.memory
     viewer = viewer_of(request)
     return memory.as_viewer(viewer.user, viewer.session)

@@ -1,4 +1,4 @@
-"""Where clients keep their list of servers, and how memwell is put on it."""
+"""The configuration files of MCP clients, and how memwell is added to them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from memwell.errors import ConfigError
 from memwell.files import atomic_write
 
 _NAME = "memwell"
-_PLACES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
-"""Clients start servers with few variables of the environment: these would be missed."""
+_PATH_VARIABLES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
+"""Clients start servers with few environment variables: these are written to the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that starts servers."""
+    """A program that starts MCP servers."""
 
     folder: Callable[[], Path]
     name: str
-    """The file in the folder that it is configured by."""
+    """The path of its configuration file in the folder."""
     keys: tuple[str, ...] = ("mcpServers",)
-    """Under which its servers stand in there."""
-    also: Mapping[str, str] = field(default_factory=dict)
-    """What it wants to be told of a server besides."""
+    """The keys that lead to the object with its servers."""
+    extra_fields: Mapping[str, str] = field(default_factory=dict)
+    """Further fields that it needs for a server."""
 
     @property
     def file(self) -> Path:
-        """Where it is configured."""
+        """Its configuration file."""
         return self.folder() / self.name
 
 
@@ -53,30 +53,30 @@ CLIENTS = {
 }
 
 
-def entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
-    """Return how a client starts memwell, with options of `memwell mcp`."""
-    named = {name: os.environ.get(name) for name in _PLACES}
-    places = {name: full_block(value) for name, value in named.items() if value}
-    started = {"command": _command(), "args": ["mcp", *options]}
-    return {**client.also, **started, **({"env": places} if places else {})}
+def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
+    """Return the object by which a client starts memwell, with options of `memwell mcp`."""
+    values = {name: os.environ.get(name) for name in _PATH_VARIABLES}
+    variables = {name: absolute_path(value) for name, value in values.items() if value}
+    command = {"command": _command(), "args": ["mcp", *options]}
+    return {**client.extra_fields, **command, **({"env": variables} if variables else {})}
 
 
-def block(client: Client, added: Mapping[str, Any]) -> str:
-    """Return a client's configuration with nothing but memwell in it."""
-    return _json(_merge({}, client.keys, added))
+def config_block(client: Client, entry: Mapping[str, Any]) -> str:
+    """Return a client's configuration that contains only memwell."""
+    return _json(_merge({}, client.keys, entry))
 
 
-def install(client: Client, added: Mapping[str, Any]) -> Path | None:
-    """Put memwell into a client's configuration, where all else stays; None if it was there.
+def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
+    """Add memwell to a client's configuration and return the file; None if it was there already.
 
-    What the file was before is kept beside it, with ``.bak`` at the end of its name.
+    The old file is kept as a copy whose name ends with ``.bak``.
     """
-    file = client.file.resolve()  # a link stays one
+    file = client.file.resolve()  # a symbolic link stays a link
     try:
         old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-        held = json.loads(old) if old.strip() else {}
-        new = _merge(held, client.keys, added)
-        if new == held:
+        settings = json.loads(old) if old.strip() else {}
+        new = _merge(settings, client.keys, entry)
+        if new == settings:
             return None
         file.parent.mkdir(parents=True, exist_ok=True)
         if old:
@@ -85,31 +85,31 @@ def install(client: Client, added: Mapping[str, Any]) -> Path | None:
             part.write_text(_json(new), encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{file} was left as it is ({error})", "Put the block above into it"
+            f"{file} was not changed ({error})", "Add the block above to it by hand"
         ) from error
     return file
 
 
-def _merge(held: Any, keys: Sequence[str], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return objects in objects with memwell under the last of `keys`, in the order they have."""
-    if not isinstance(held, dict):
-        raise ValueError(f"{json.dumps(held)[:40]} stands where an object should")
+def _merge(settings: Any, keys: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested objects with memwell's entry under the last of `keys`, in the old order."""
+    if not isinstance(settings, dict):
+        raise ValueError(f"{json.dumps(settings)[:40]} is not an object")
     if not keys:
-        return {**held, _NAME: added}
-    return {**held, keys[0]: _merge(held.get(keys[0], {}), keys[1:], added)}
+        return {**settings, _NAME: entry}
+    return {**settings, keys[0]: _merge(settings.get(keys[0], {}), keys[1:], entry)}
 
 
-def full_block(path: str) -> str:
-    """Return a path that means the same in whatever folder a client starts a server."""
+def absolute_path(path: str) -> str:
+    """Return a path that does not depend on the folder in which a client starts a server."""
     return str(Path(path).expanduser().absolute())
 
 
 def _command() -> str:
-    """Return what starts memwell: its name, or its path where the name would not be found."""
+    """Return the command that starts memwell: its name, or its path if PATH does not have it."""
     if shutil.which(_NAME):
         return _NAME
     installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
-    return installed or full_block(sys.argv[0])
+    return installed or absolute_path(sys.argv[0])
 
 
 def _json(value: Mapping[str, Any]) -> str:

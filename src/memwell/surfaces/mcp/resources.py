@@ -1,4 +1,4 @@
-"""Notes and facts as resources, and what is remembered of a message as a prompt."""
+"""Notes and facts as resources, and recall as a prompt."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pydantic import Field
 
 from memwell.memory import Memory
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.mcp.results import FACT
+from memwell.surfaces.mcp.results import FACT_PREFIX
 from memwell.surfaces.mcp.tools import translate_errors
 
 _LISTED = 200
-"""Facts that the listing shows: the newest."""
+"""How many facts are listed, the newest first."""
 
 
 class Resources:
-    """What a client can show of a memory, or put into a conversation."""
+    """The notes, facts and recalled blocks that a client can show or add to a conversation."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     def note(self, path: str) -> str:
-        """A note as the file is now."""
+        """A note, read from its file now."""
         return self._memory.get(path).text
 
     def fact(self, id: str) -> str:
@@ -34,22 +34,22 @@ class Resources:
         return self._memory.facts.get(id).text
 
     def facts(self) -> str:
-        """The facts that are held true, the newest first."""
-        found = self._memory.facts.find(FactFilter(), _LISTED)
-        return "\n".join(f"{FACT}{fact.id} {' '.join(fact.text.split())}" for fact in found)
+        """The current facts, the newest first."""
+        facts = self._memory.facts.find(FactFilter(), _LISTED)
+        return "\n".join(f"{FACT_PREFIX}{fact.id} {' '.join(fact.text.split())}" for fact in facts)
 
-    def recall(self, message: Annotated[str, Field(description="What it is to be about.")]) -> str:
-        """What is remembered of a message, and the message."""
+    def recall(self, message: Annotated[str, Field(description="What to recall for.")]) -> str:
+        """The facts and passages for a message, followed by the message."""
         block = self._memory.recall(message).block
         return f"{block}\n\n{message}" if block else message
 
 
-def add_resources(server: MCPServer, given: Resources) -> None:
+def add_resources(server: MCPServer, resources: Resources) -> None:
     """Offer the resources and the prompt on a server."""
     for uri, read, kind in (
-        ("memwell://note/{+path}", given.note, "text/markdown"),
-        ("memwell://fact/{id}", given.fact, "text/plain"),
-        ("memwell://facts", given.facts, "text/plain"),
+        ("memwell://note/{+path}", resources.note, "text/markdown"),
+        ("memwell://fact/{id}", resources.fact, "text/plain"),
+        ("memwell://facts", resources.facts, "text/plain"),
     ):
         server.resource(uri, mime_type=kind)(translate_errors(read, ResourceNotFoundError))
-    server.prompt()(translate_errors(given.recall, lambda text: MCPError(INVALID_PARAMS, text)))
+    server.prompt()(translate_errors(resources.recall, lambda text: MCPError(INVALID_PARAMS, text)))

@@ -1,6 +1,6 @@
-"""What tools give a model: little by default, each piece with the citation that leads back to it.
+"""The answers of tools: short by default, and every passage has a citation to read it by.
 
-Fields that say nothing are left out of an answer: a model's context is its user's money.
+Fields with their default values are left out: a model's context costs its user money.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from memwell.facts.service import RememberResult
 from memwell.model import Excerpt, Fact, Hit, SearchResult
 from memwell.search.snippet import snippet
 
-FACT = "fact:"
-"""What the citation of a fact begins with; any other names a note."""
-_SNIPPET, _SNIPPET_LINES = 300, 3
+FACT_PREFIX = "fact:"
+"""The beginning of a fact's citation; other citations name notes."""
+_SNIPPET_CHARACTERS, _SNIPPET_LINES = 300, 3
 
 
 class FoundPassage(BaseModel):
-    """One passage or fact that answers a query."""
+    """A passage or fact that answers a query."""
 
     citation: str = Field(description="notes/a.md#L3-L9 or fact:ID; memory_get reads it.")
     score: float = Field(description="0 to 1.")
     text: str
     heading: str = ""
     date: str = ""
-    also: list[str] = Field(default=[], description="Where nearly the same text stands.")
+    also: list[str] = Field(default=[], description="Other places with nearly the same text.")
 
 
 class SearchAnswer(BaseModel):
@@ -33,9 +33,9 @@ class SearchAnswer(BaseModel):
 
     hits: list[FoundPassage]
     suggestions: list[str] = Field(
-        default=[], description="Other queries, where this one found nothing."
+        default=[], description="Other queries to try, if nothing was found."
     )
-    notices: list[str] = Field(default=[], description="What keeps the answer from being complete.")
+    notices: list[str] = Field(default=[], description="Why the answer may be incomplete.")
 
 
 class ReadAnswer(BaseModel):
@@ -43,43 +43,46 @@ class ReadAnswer(BaseModel):
 
     citation: str
     text: str
-    next_line: int = Field(default=0, description="Where the note goes on, if there is more of it.")
+    next_line: int = Field(
+        default=0, description="The first line after these, if the note is longer."
+    )
     category: str = ""
     tags: list[str] = []
     created_at: str = ""
-    superseded_by: str = Field(default="", description="The fact that is true instead.")
+    superseded_by: str = Field(default="", description="The fact that replaced this one.")
 
 
 class RecallAnswer(BaseModel):
-    """What is remembered of a message; empty if nothing is."""
+    """The facts and passages for a message; empty if there are none."""
 
     block: str
     tokens: int
 
 
 class StoreAnswer(BaseModel):
-    """What became of a text."""
+    """The fact that was stored, and how."""
 
-    outcome: str = Field(description="added, reinforced (it was known) or superseded.")
+    outcome: str = Field(description="added, reinforced (it was known already) or superseded.")
     citation: str
     text: str
-    instead_of: str = Field(default="", description="What is no longer held true.")
+    instead_of: str = Field(default="", description="The text of the fact that this one replaced.")
 
 
 class ForgetAnswer(BaseModel):
-    """What was removed."""
+    """How many facts were deleted, and where copies may be left."""
 
     count: int
     pending: bool = Field(
-        default=False, description="Another process still reads; it goes after that."
+        default=False,
+        description="Another process is still reading; the last traces are deleted after that.",
     )
     backups: list[str] = Field(
-        default=[], description="Copies that may still hold it: tell the user."
+        default=[], description="Backups that may still contain it: tell the user."
     )
 
 
 class WorkspaceAnswer(BaseModel):
-    """A workspace, and what the index holds of it."""
+    """A workspace, and how much of it is indexed."""
 
     root: str
     notes: int
@@ -89,7 +92,7 @@ class WorkspaceAnswer(BaseModel):
 
 
 class StatusAnswer(BaseModel):
-    """What there is to search, and whether it can be."""
+    """The content of the memory, and whether all of it can be searched."""
 
     agent: str
     user: str = ""
@@ -101,11 +104,11 @@ class StatusAnswer(BaseModel):
     warnings: list[str] = []
 
 
-def to_tool_result(given: BaseModel) -> CallToolResult:
-    """Return a result as text and as structure, without what is empty."""
+def to_tool_result(answer: BaseModel) -> CallToolResult:
+    """Return an answer as text and as structure, without default values."""
     return CallToolResult(
-        content=[TextContent(type="text", text=given.model_dump_json(exclude_defaults=True))],
-        structured_content=given.model_dump(mode="json", exclude_defaults=True),
+        content=[TextContent(type="text", text=answer.model_dump_json(exclude_defaults=True))],
+        structured_content=answer.model_dump(mode="json", exclude_defaults=True),
     )
 
 
@@ -114,16 +117,16 @@ def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
     roots = {hit.workspace for hit in result.hits if hit.kind != "fact"}
     silent = [f"{leg.name}: {leg.reason}" for leg in result.legs if not leg.answered]
     return SearchAnswer(
-        hits=[_found(hit, full=full, several=len(roots) > 1) for hit in result.hits],
+        hits=[_to_passage(hit, full=full, several=len(roots) > 1) for hit in result.hits],
         suggestions=[*result.suggestions],
         notices=[*result.notices, *silent, *filter(None, [result.freshness.note])],
     )
 
 
-def _found(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
+def _to_passage(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
     path = f"{hit.workspace}/{hit.path}" if several else hit.path
     return FoundPassage(
-        citation=FACT + hit.path
+        citation=FACT_PREFIX + hit.path
         if hit.kind == "fact"
         else citation(path, hit.start_line, hit.end_line),
         score=round(hit.score, 2),
@@ -135,43 +138,43 @@ def _found(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
 
 
 def _shorten(hit: Hit) -> str:
-    """Return the lines of a passage that show why it was found, few of them."""
-    if len(hit.text) <= _SNIPPET:
+    """Return the few lines of a passage that match the query best."""
+    if len(hit.text) <= _SNIPPET_CHARACTERS:
         return hit.text.strip()
-    written = sum(1 for line in hit.text.splitlines() if line.strip())
-    lines = min(written, _SNIPPET_LINES)
-    shown = snippet(hit.text, hit.marks, hit.start_line, lines, _SNIPPET // lines)
+    count = sum(1 for line in hit.text.splitlines() if line.strip())
+    lines = min(count, _SNIPPET_LINES)
+    shown = snippet(hit.text, hit.marks, hit.start_line, lines, _SNIPPET_CHARACTERS // lines)
     return "\n".join(line.text for line in shown)
 
 
 def citation(path: str, start: int, end: int) -> str:
-    """Return how lines of a note are cited."""
+    """Return the citation of lines of a note."""
     return f"{path}#L{start}-L{end}"
 
 
-def read_result(passage: Excerpt, next_line: int = 0) -> ReadAnswer:
+def read_result(excerpt: Excerpt, next_line: int = 0) -> ReadAnswer:
     """Return lines of a note."""
-    place = citation(passage.path, passage.start_line, passage.end_line)
-    return ReadAnswer(citation=place, text=passage.text, next_line=next_line)
+    cited = citation(excerpt.path, excerpt.start_line, excerpt.end_line)
+    return ReadAnswer(citation=cited, text=excerpt.text, next_line=next_line)
 
 
 def fact_result(fact: Fact) -> ReadAnswer:
-    """Return a fact, and what became of it."""
+    """Return a fact, and the fact that replaced it."""
     return ReadAnswer(
-        citation=FACT + fact.id,
+        citation=FACT_PREFIX + fact.id,
         text=fact.text,
         category=fact.category,
         tags=[*fact.tags],
         created_at=fact.created_at,
-        superseded_by=FACT + fact.superseded_by if fact.superseded_by else "",
+        superseded_by=FACT_PREFIX + fact.superseded_by if fact.superseded_by else "",
     )
 
 
-def store_result(done: RememberResult) -> StoreAnswer:
-    """Return what became of a text that was to be remembered."""
+def store_result(result: RememberResult) -> StoreAnswer:
+    """Return the fact that was stored, and how."""
     return StoreAnswer(
-        outcome=done.outcome,
-        citation=FACT + done.fact.id,
-        text=done.fact.text,
-        instead_of=done.instead_of.text if done.instead_of else "",
+        outcome=result.outcome,
+        citation=FACT_PREFIX + result.fact.id,
+        text=result.fact.text,
+        instead_of=result.instead_of.text if result.instead_of else "",
     )

@@ -1,4 +1,4 @@
-"""/v1/files: files are uploaded, and kept as they are under HOME/files."""
+"""/v1/files: uploaded files. Their contents are HOME/files/ID/NAME."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from memwell.errors import NotFoundError
 from memwell.files import make_private_folder, private_file
 from memwell.surfaces.http.errors import FAILURES
 from memwell.surfaces.http.viewer import viewer_of
-from memwell.surfaces.openai.records import PageRequest, Records, new_id, now, page
-from memwell.surfaces.openai.schemas import Deleted, FileObject, FileRecord, Page
+from memwell.surfaces.openai.paging import PageRequest, page
+from memwell.surfaces.openai.records import RecordDatabase, new_id, now
+from memwell.surfaces.openai.schemas import Deleted, FileObject, Page, UploadRecord
 
 Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
 _LONGEST_NAME = 200
@@ -25,73 +26,74 @@ router = APIRouter(prefix="/v1/files", tags=["OpenAI: files"], responses=FAILURE
 
 
 class Files:
-    """The uploaded files of a home."""
+    """The uploaded files of a home. A file exists as soon as its record does."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, records: RecordDatabase) -> None:
         self.folder = home / "files"
-        self.records = Records(self.folder, FileRecord)
+        self.records = records
 
-    def keep(
-        self, content: BinaryIO, name: str, purpose: str, owner: str, lasts: int | None
-    ) -> FileRecord:
-        """Keep a file; it is there as soon as its record is."""
-        at = now()
+    def add(
+        self, content: BinaryIO, name: str, purpose: str, owner: str, lifetime: int | None
+    ) -> UploadRecord:
+        """Write a file and its record; `lifetime` is in seconds."""
+        created_at = now()
         file = self.folder / new_id("file-") / safe_name(name)
         make_private_folder(file.parent)
         with private_file(file) as part, part.open("wb") as target:
             shutil.copyfileobj(content, target)
-        return self.records.put(
-            FileRecord(
+        return self.records.files.put(
+            UploadRecord(
                 id=file.parent.name,
                 bytes=file.stat().st_size,
-                created_at=at,
-                expires_at=at + lasts if lasts else None,
+                created_at=created_at,
+                expires_at=created_at + lifetime if lifetime else None,
                 filename=file.name,
                 purpose=purpose,
                 owner=owner,
             )
         )
 
-    def get(self, wanted: str, owner: str) -> FileRecord:
+    def get(self, file_id: str, owner: str) -> UploadRecord:
         """Return a file of an owner that has not expired."""
-        found = self.records.get(wanted, owner)
-        if _has_expired(found):
-            raise NotFoundError(f"The file {wanted} has expired", "Upload it again")
-        return found
+        file = self.records.files.get(file_id, owner)
+        if _has_expired(file):
+            raise NotFoundError(f"The file {file_id} has expired", "Upload it again")
+        return file
 
-    def of(self, owner: str) -> list[FileRecord]:
+    def list_of(self, owner: str) -> list[UploadRecord]:
         """Return the files of an owner that have not expired."""
-        return [file for file in self.records.of(owner) if not _has_expired(file)]
+        return [file for file in self.records.files.select(owner=owner) if not _has_expired(file)]
 
-    def place(self, record: FileRecord) -> Path:
-        """Return where a file lies."""
+    def path(self, record: UploadRecord) -> Path:
+        """Return the path of a file's content."""
         return self.folder / record.id / record.filename
 
-    def remove(self, record: FileRecord) -> None:
-        """Keep a file no longer."""
-        self.records.remove(record.id)
-        shutil.rmtree(self.folder / record.id, ignore_errors=True)
+    def delete(self, file_id: str) -> None:
+        """Delete a file's record, then its content."""
+        self.records.files.remove(file_id)
+        shutil.rmtree(self.folder / file_id, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove files that have expired, or whose upload or removal did not come to its end."""
-        for file in self.records:
+        """Delete files that have expired, and the remains of interrupted uploads and deletions."""
+        for file in self.records.files.select():
             if _has_expired(file):
-                self.remove(file)
+                self.delete(file.id)
         for folder in self.folder.glob("file-*/"):
-            # One that is new may be somebody's who is about to fill it.
-            if self.records.find(folder.name) is None and now() - folder.stat().st_mtime > 3600:
+            # A new folder may belong to an upload that is not finished.
+            is_old = now() - folder.stat().st_mtime > 3600
+            if is_old and self.records.files.find(folder.name) is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _has_expired(file: FileRecord) -> bool:
+def _has_expired(file: UploadRecord) -> bool:
     return file.expires_at is not None and file.expires_at <= now()
 
 
 def safe_name(name: str) -> str:
-    """Return the name of a file without folders, and without what no name should have."""
+    """Return the name of a file without folders and control characters, shortened."""
     last = re.split(r"[/\\]", name)[-1]
-    kept = re.sub(r"[\x00-\x1f\x7f]", "", last).encode("utf-8", "replace")[:_LONGEST_NAME]
-    return kept.decode("utf-8", "ignore").strip(" .") or "file"
+    shortened = re.sub(r"[\x00-\x1f\x7f]", "", last).encode("utf-8", "replace")[:_LONGEST_NAME]
+    return shortened.decode("utf-8", "ignore").strip(" .") or "file"
 
 
 def files_of(request: Request) -> Files:
@@ -101,15 +103,15 @@ def files_of(request: Request) -> Files:
 
 
 def owner_of(request: Request) -> str:
-    """Return whose files and vector stores are meant: the user's whose token was given."""
+    """Return the user whose token was given: files and vector stores are theirs alone."""
     return viewer_of(request).user
 
 
-Kept = Annotated[Files, Depends(files_of)]
+ServerFiles = Annotated[Files, Depends(files_of)]
 Owner = Annotated[str, Depends(owner_of)]
 
 
-class FilePart(PageRequest):
+class FileListRequest(PageRequest):
     """Which part of the list of files is asked for."""
 
     limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
@@ -117,43 +119,45 @@ class FilePart(PageRequest):
 
 
 @router.post("", response_model=FileObject)
-def upload(
-    files: Kept,
+def upload_file(
+    files: ServerFiles,
     owner: Owner,
     file: UploadFile,
     purpose: Annotated[Purpose, Form()],
-    lasts: Annotated[
+    lifetime: Annotated[
         int | None, Form(alias="expires_after[seconds]", ge=3600, le=2_592_000)
     ] = None,
 ) -> Any:
-    """Keep a file."""
-    return files.keep(file.file, file.filename or "file", purpose, owner, lasts)
+    """Upload a file."""
+    return files.add(file.file, file.filename or "file", purpose, owner, lifetime)
 
 
 @router.get("", response_model=Page[FileObject])
-def list_files(files: Kept, owner: Owner, asked: Annotated[FilePart, Query()]) -> Any:
+def list_files(
+    files: ServerFiles, owner: Owner, request: Annotated[FileListRequest, Query()]
+) -> Any:
     """List files."""
-    found = files.of(owner)
-    return page([one for one in found if asked.purpose in (None, one.purpose)], asked)
+    matches = [file for file in files.list_of(owner) if request.purpose in (None, file.purpose)]
+    return page(matches, request)
 
 
 @router.get("/{file_id}", response_model=FileObject)
-def retrieve(file_id: str, files: Kept, owner: Owner) -> Any:
-    """Return what is known of a file."""
+def retrieve_file(file_id: str, files: ServerFiles, owner: Owner) -> Any:
+    """Return the record of a file."""
     return files.get(file_id, owner)
 
 
 @router.get("/{file_id}/content", responses={200: {"content": {"application/octet-stream": {}}}})
-def content(file_id: str, files: Kept, owner: Owner) -> FileResponse:
-    """Return a file as it was uploaded."""
-    place = files.place(files.get(file_id, owner))
-    return FileResponse(place, media_type="application/octet-stream")
+def retrieve_file_content(file_id: str, files: ServerFiles, owner: Owner) -> FileResponse:
+    """Return the content of a file, as it was uploaded."""
+    path = files.path(files.get(file_id, owner))
+    return FileResponse(path, media_type="application/octet-stream")
 
 
 @router.delete("/{file_id}", response_model=Deleted)
-def delete(file_id: str, files: Kept, owner: Owner, request: Request) -> Any:
-    """Remove a file, also from the vector stores that it is in."""
-    record = files.records.get(file_id, owner)
-    request.app.state.stores.take_out_everywhere(record.id, owner)
-    files.remove(record)
-    return Deleted(id=record.id, object="file")
+def delete_file(file_id: str, files: ServerFiles, owner: Owner, request: Request) -> Any:
+    """Delete a file, also from the vector stores that it is in."""
+    files.records.files.get(file_id, owner)
+    request.app.state.stores.remove_file_everywhere(file_id)
+    files.delete(file_id)
+    return Deleted(id=file_id, object="file")

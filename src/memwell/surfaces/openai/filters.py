@@ -1,4 +1,4 @@
-"""Filters on the attributes of files, as OpenAI's interface writes them."""
+"""Filters on the attributes of files, in the form of OpenAI's interface."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ _ORDERED: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Comparison(BaseModel):
-    """One attribute against a value, or several of them."""
+class AttributeFilter(BaseModel):
+    """Compares an attribute with a value or a list of values."""
 
     type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
     key: Key
     value: Value | Annotated[list[Value], Field(max_length=1000)]
 
-    def fits(self, attributes: Mapping[str, Value]) -> bool:
-        """Whether attributes are as they should be; one that is missing is unlike any value."""
-        held = attributes.get(self.key)
+    def matches(self, attributes: Mapping[str, Value]) -> bool:
+        """Whether attributes match; a missing attribute differs from every value."""
+        value = attributes.get(self.key)
         if self.type in ("eq", "in"):
-            return self._is_one(held)
+            return self._is_one_of(value)
         if self.type in ("ne", "nin"):
-            return not self._is_one(held)
-        if isinstance(held, bool) or _kind(held) != _kind(self.value):
+            return not self._is_one_of(value)
+        if isinstance(value, bool) or _kind(value) != _kind(self.value):
             return False
-        return _ORDERED[self.type](held, self.value)
+        return _ORDERED[self.type](value, self.value)
 
-    def _is_one(self, held: Value | None) -> bool:
-        wanted = self.value if isinstance(self.value, list) else [self.value]
-        return any(_kind(held) == _kind(one) and held == one for one in wanted)
+    def _is_one_of(self, value: Value | None) -> bool:
+        others = self.value if isinstance(self.value, list) else [self.value]
+        return any(_kind(value) == _kind(other) and value == other for other in others)
 
 
-class Compound(BaseModel):
-    """All of some filters, or any of them."""
+class CompoundFilter(BaseModel):
+    """Requires all of its filters, or any of them."""
 
     type: Literal["and", "or"]
     filters: Annotated[list[Filter], Field(max_length=100)]
 
-    def fits(self, attributes: Mapping[str, Value]) -> bool:
-        """Whether attributes are as they should be."""
-        every = all if self.type == "and" else any
-        return every(part.fits(attributes) for part in self.filters)
+    def matches(self, attributes: Mapping[str, Value]) -> bool:
+        """Whether attributes match."""
+        combine = all if self.type == "and" else any
+        return combine(filter.matches(attributes) for filter in self.filters)
 
 
-Filter = Annotated[Comparison | Compound, Field(discriminator="type")]
-Compound.model_rebuild()
+Filter = Annotated[AttributeFilter | CompoundFilter, Field(discriminator="type")]
+CompoundFilter.model_rebuild()
 
 
 def _kind(value: object) -> type:
-    """What a value can be compared with: true is not 1, though Python takes it for that."""
+    """Return which values a value can equal: true is not 1, although Python says so."""
     return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)

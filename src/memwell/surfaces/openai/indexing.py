@@ -1,14 +1,15 @@
-"""The indexes of vector stores: each is that of an agent of its own, HOME/agents/ID/index.db.
+"""The indexes of vector stores. Each store is an agent of its own: HOME/agents/ID/index.db.
 
-A thread brings texts and index in step with the records, also after a restart: files that are in
-progress are taken in then, and what is left of a store that was removed goes.
+A thread brings texts and indexes in step with the records. After a restart it goes on with files
+that are in progress, and deletes the remains of stores that were deleted.
 """
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -24,21 +25,25 @@ if TYPE_CHECKING:
     from memwell.embed.providers import Factory
 
 _SETTINGS: dict[str, Value] = {**SERVER_SETTINGS, "search.decay": "off", "remote.base_url": ""}
-"""A document does not age as the note of a day does; and a store answers from its own files."""
+"""Documents do not age like daily notes, and a store answers from its own files only."""
 _MOST_OPEN = 16
 _SETTINGS_FILE = "memwell.toml", "[scan]\nmax_file_mb = 1000\n"
-"""Whatever could be uploaded is taken in."""
+"""Every file that could be uploaded is indexed, however large."""
 _NOT_TEXT = LastError(code="unsupported_file", message="The file is not text in UTF-8")
 _NOT_INDEXED = LastError(code="server_error", message="The file could not be indexed")
 
 
 class Indexer:
-    """Keeps the indexes of vector stores in step, from `with` to the end of it."""
+    """Keeps the indexes of vector stores in step while its `with` block runs."""
 
     def __init__(
-        self, stores: VectorStores, embedders: Mapping[str, Factory] | None = None
+        self,
+        stores: VectorStores,
+        embedders: Mapping[str, Factory] | None = None,
+        store_url: str | None = None,
     ) -> None:
         self._stores = stores
+        self._settings = _SETTINGS if store_url is None else {**_SETTINGS, "store.url": store_url}
         self._embedders = embedders
         self._memories: dict[str, Memory] = {}
         self._opening = threading.Lock()
@@ -60,13 +65,14 @@ class Indexer:
         self._thread.join()
         for memory in self._memories.values():
             memory.close()
+        self._stores.records.close()
 
     def memory(self, store_id: str) -> Memory:
-        """Return the memory that a store is searched by."""
+        """Return the memory that searches a store."""
         with self._opening:
             if store_id not in self._memories:
                 while len(self._memories) >= _MOST_OPEN:
-                    # The one opened first goes; a search that is under way opens it once more.
+                    # Close the one opened first; a search that still uses it opens it again.
                     self._memories.pop(next(iter(self._memories))).close()
                 texts = self._stores.texts(store_id)
                 make_private_folder(texts)
@@ -75,28 +81,35 @@ class Indexer:
                     workspace=texts,
                     agent=store_id,
                     embedders=self._embedders,
-                    settings=_SETTINGS,
+                    settings=self._settings,
                 )
             return self._memories[store_id]
 
     def _run(self) -> None:
-        self._stores.uploaded.sweep()
-        for folder in self._stores.folder.glob("vs_*/"):
-            self._stores.changed.put(folder.name)
+        with _logged_errors("Expired files and deleted stores could not be cleared"):
+            self._stores.uploads.sweep()
+            folders = {folder.name for folder in self._stores.folder.glob("vs_*/")}
+            for store_id in folders | {store.id for store in self._stores.records.stores.select()}:
+                self._stores.changed.put(store_id)
         while not self._stop.is_set():
             if store_id := self._stores.changed.get():
-                try:
-                    self._sync_store(store_id)
-                except Exception:
-                    log.exception("The vector store %s is not in step", store_id)
-                    self._give_up(store_id)
+                with _logged_errors(f"The vector store {store_id} could not be indexed"):
+                    self._sync_or_fail(store_id)
+
+    def _sync_or_fail(self, store_id: str) -> None:
+        try:
+            self._sync_store(store_id)
+        except Exception:
+            for file in self._stores.records.store_files(store_id).select():
+                self._stores.finish_file(store_id, file.id, status=FAILED, last_error=_NOT_INDEXED)
+            raise
 
     def _sync_store(self, store_id: str) -> None:
-        """Make texts and index what the records say."""
-        if self._stores.records.find(store_id) is None:
+        """Bring texts and index in step with the records."""
+        if self._stores.records.stores.find(store_id) is None:
             self._clear(store_id)
             return
-        files = [*self._stores.files(store_id)]
+        files = self._stores.records.store_files(store_id).select()
         waiting = [file for file in files if file.status == IN_PROGRESS]
         wanted = {file.id for file in files if file.status in (IN_PROGRESS, COMPLETED)}
         texts = self._stores.texts(store_id)
@@ -106,42 +119,47 @@ class Indexer:
         memory = self.memory(store_id)
         for text in surplus:
             text.unlink()
-        taken = [file for file in waiting if self._write_text(file)]
+        written = [file for file in waiting if self._write_text(file)]
         name, content = _SETTINGS_FILE
         (texts / name).write_text(content, encoding="utf-8")
         memory.index(texts, embed=False)
         memory.fill(stop=self._stop)
         if self._stop.is_set():
-            return  # they stay in progress, and are taken up at the next start
-        for file in taken:
+            return  # the files stay in progress; the next start goes on with them
+        for file in written:
             size = self._stores.text(file).stat().st_size
             self._stores.finish_file(store_id, file.id, status=COMPLETED, usage_bytes=size)
 
     def _write_text(self, file: VectorStoreFileRecord) -> bool:
-        """Write the text of a file where it is indexed; False if it has none."""
-        uploaded = self._stores.uploaded.records.find(file.id)
+        """Write the text of a file where it is indexed; return False if there is none."""
+        uploaded = self._stores.records.files.find(file.id)
         if uploaded is None:
-            return False  # it is being removed
+            return False  # it is being deleted
         try:
-            text = self._stores.uploaded.place(uploaded).read_bytes().decode("utf-8-sig")
+            text = self._stores.uploads.path(uploaded).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
-            failed = {"status": FAILED, "last_error": _NOT_TEXT}
-            self._stores.finish_file(file.vector_store_id, file.id, **failed)
+            outcome = {"status": FAILED, "last_error": _NOT_TEXT}
+            self._stores.finish_file(file.vector_store_id, file.id, **outcome)
             return False
         with private_file(self._stores.text(file)) as part:
             part.write_text(text, encoding="utf-8", newline="")
         return True
 
-    def _give_up(self, store_id: str) -> None:
-        for file in self._stores.files(store_id):
-            self._stores.finish_file(store_id, file.id, status=FAILED, last_error=_NOT_INDEXED)
-
     def _clear(self, store_id: str) -> None:
-        """Remove what is left of a store."""
+        """Delete the remains of a store."""
         with self._opening:
             if memory := self._memories.pop(store_id, None):
                 memory.close()
         for folder in (self._stores.folder / store_id, self._stores.home / "agents" / store_id):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _logged_errors(problem: str) -> Iterator[None]:
+    """Log what fails, so that the thread goes on with the next store."""
+    try:
+        yield
+    except Exception:
+        log.exception(problem)

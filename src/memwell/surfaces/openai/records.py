@@ -1,23 +1,56 @@
-"""Objects kept as small JSON files, each written whole or not at all, and lists of them."""
+"""HOME/openai.db: the records of uploaded files, vector stores, their files and batches.
+
+The contents of uploaded files and the texts that are indexed stay files; see `files` and `stores`.
+"""
 
 from __future__ import annotations
 
-import re
 import secrets
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fastapi import Query
-from pydantic import BaseModel, Field
+import apsw
 
-from memwell.errors import NotFoundError
-from memwell.files import make_private_folder, private_file
-from memwell.surfaces.openai.schemas import FileId, Owned, Page
+from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
+from memwell.store.sqlite.database import Database
+from memwell.surfaces.openai import json_records
+from memwell.surfaces.openai.schemas import (
+    ID,
+    BatchRecord,
+    Owned,
+    UploadRecord,
+    VectorStoreFileRecord,
+    VectorStoreRecord,
+)
 
-_ID = re.compile(r"[a-z]{2,4}[-_][0-9a-f]{28}")
-"""What an id looks like. It names a file: nothing else may."""
+MIGRATIONS = (
+    (
+        "keep files, vector stores, their files and batches, each as JSON",
+        """
+        CREATE TABLE files (                -- ids sort by the time they were made
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, record TEXT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE vector_stores (
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, record TEXT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE vector_store_files (   -- not of `files`: an uploaded file may expire before
+            vector_store_id TEXT NOT NULL REFERENCES vector_stores ON DELETE CASCADE,
+            id TEXT NOT NULL, owner TEXT NOT NULL, record TEXT NOT NULL,
+            PRIMARY KEY (vector_store_id, id)
+        ) WITHOUT ROWID;
+        CREATE INDEX vector_store_files_by_file ON vector_store_files (id);
+        CREATE TABLE batches (
+            vector_store_id TEXT NOT NULL REFERENCES vector_stores ON DELETE CASCADE,
+            id TEXT NOT NULL, owner TEXT NOT NULL, record TEXT NOT NULL,
+            PRIMARY KEY (vector_store_id, id)
+        ) WITHOUT ROWID;
+        """,
+    ),
+)
 
 R = TypeVar("R", bound=Owned)
 
@@ -32,86 +65,129 @@ def now() -> int:
     return int(time.time())
 
 
-class Records(Generic[R]):
-    """The objects of one kind in a folder."""
+class RecordDatabase:
+    """The records of a home."""
 
-    def __init__(self, folder: Path, kind: type[R]) -> None:
-        self._folder = folder
-        self._kind = kind
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._database = Database(home / "openai.db", MIGRATIONS, durable=True)
+        self._opening = threading.Lock()
+        self._is_open = False
+        self._thread = threading.local()
+        self.files = Table(self, "files", UploadRecord)
+        self.stores = Table(self, "vector_stores", VectorStoreRecord)
 
-    def get(self, wanted: str, owner: str) -> R:
-        """Return an object of an owner; those of others are as if they were not there."""
-        found = self.find(wanted)
-        if found is None or found.owner != owner:
-            name = wanted.encode("utf-8", "replace").decode()[:80]
-            raise NotFoundError(f"There is no {name!r} here", "List what there is")
-        return found
+    def store_files(self, store_id: str) -> Table[VectorStoreFileRecord]:
+        """Return the files of a vector store."""
+        return Table(self, "vector_store_files", VectorStoreFileRecord, vector_store_id=store_id)
 
-    def find(self, wanted: str) -> R | None:
-        """Return an object, whoever owns it, if it is there."""
-        if not _ID.fullmatch(wanted):
-            return None
-        try:
-            return self._kind.model_validate_json(self._file(wanted).read_bytes())
-        except FileNotFoundError:
-            return None
+    def batches(self, store_id: str) -> Table[BatchRecord]:
+        """Return the batches of a vector store."""
+        return Table(self, "batches", BatchRecord, vector_store_id=store_id)
 
-    def put(self, record: R) -> R:
-        """Keep an object, in place of what was kept of it."""
-        make_private_folder(self._folder)
-        with private_file(self._file(record.id)) as part:
-            part.write_text(record.model_dump_json(), encoding="utf-8")
+    @contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """Make what this thread reads and writes one transaction; an exception undoes it."""
+        if self._writer:
+            yield self._writer
+            return
+        self._open()
+        with self._begin() as connection:
+            yield connection
+
+    def read(self, statement: str, values: Mapping[str, str]) -> list[Any]:
+        """Return the rows of a statement."""
+        if self._writer:
+            return self._writer.execute(statement, values).fetchall()
+        self._open()
+        if not self._database.path.exists():
+            return []  # only writing creates the file: a home that cannot be written answers
+        with _record_errors(self._database.path), self._database.reading() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close the connections to the file."""
+        self._database.close()
+
+    @property
+    def _writer(self) -> apsw.Connection | None:
+        """The connection of the transaction that this thread is in."""
+        return getattr(self._thread, "writer", None)
+
+    def _open(self) -> None:
+        """Import the JSON files of earlier versions before anything else."""
+        with self._opening:
+            if not self._is_open:
+                json_records.migrate(self._home, self, self._begin)
+                self._is_open = True
+
+    @contextmanager
+    def _begin(self) -> Iterator[apsw.Connection]:
+        with _record_errors(self._database.path), self._database.writing() as connection:
+            self._thread.writer = connection
+            try:
+                yield connection
+            finally:
+                self._thread.writer = None
+
+
+class Table(Generic[R]):
+    """The objects of one kind; those of one vector store where `scope` names it."""
+
+    def __init__(self, database: RecordDatabase, name: str, model: type[R], **scope: str) -> None:
+        self._database = database
+        self._name = name
+        self._scope = scope
+        self.model = model
+
+    def get(self, id: str, owner: str) -> R:
+        """Return an object of an owner; an object of another owner counts as missing."""
+        record = self.find(id)
+        if record is None or record.owner != owner:
+            shown = id.encode("utf-8", "replace").decode()[:80]
+            raise NotFoundError(f"There is no object {shown!r}", "Use an id from the list")
         return record
 
-    def remove(self, wanted: str) -> None:
-        """Keep an object no longer."""
-        self._file(wanted).unlink(missing_ok=True)
+    def find(self, id: str) -> R | None:
+        """Return an object, whoever owns it, or None."""
+        return next(iter(self.select(id=id)), None) if ID.fullmatch(id) else None
 
-    def ids(self) -> list[str]:
-        """Return the ids of all objects."""
-        return [file.stem for file in self._folder.glob("*.json") if _ID.fullmatch(file.stem)]
+    def select(self, **wanted: str) -> list[R]:
+        """Return the objects with this id or owner; all without either."""
+        where, values = self._where(wanted)
+        rows = self._database.read(f"SELECT record FROM {self._name} WHERE {where}", values)
+        return [self.model.model_validate_json(record) for (record,) in rows]
 
-    def __iter__(self) -> Iterator[R]:
-        found = (self.find(one) for one in self.ids())
-        return (record for record in found if record is not None)
+    def put(self, record: R, *, replace: bool = True) -> R:
+        """Write an object. If its id exists, replace the old one or leave it as it is."""
+        row = {"id": record.id, "owner": record.owner, "record": record.model_dump_json()}
+        row |= self._scope
+        action = "UPDATE SET record = excluded.record" if replace else "NOTHING"
+        with self._database.transaction() as connection:
+            connection.execute(
+                f"INSERT INTO {self._name} ({', '.join(row)})"
+                f" VALUES ({', '.join(f':{name}' for name in row)}) ON CONFLICT DO {action}",
+                row,
+            )
+        return record
 
-    def of(self, owner: str) -> list[R]:
-        """Return the objects of an owner."""
-        return [record for record in self if record.owner == owner]
+    def remove(self, id: str) -> None:
+        """Delete an object; the files and batches of a vector store are deleted with it."""
+        where, values = self._where({"id": id})
+        with self._database.transaction() as connection:
+            connection.execute(f"DELETE FROM {self._name} WHERE {where}", values)
 
-    def _file(self, wanted: str) -> Path:
-        return self._folder / f"{wanted}.json"
-
-
-class PageRequest(BaseModel):
-    """Which part of a list is asked for."""
-
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
-    order: Literal["asc", "desc"] = "desc"
-    after: FileId | None = None
-    before: FileId | None = None
+    def _where(self, wanted: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        values = {**self._scope, **wanted}
+        return " AND ".join(f"{name} = :{name}" for name in values) or "true", values
 
 
-Asked = Annotated[PageRequest, Query()]
-
-
-def page(
-    records: Iterable[R], asked: PageRequest, shown: Callable[[R], Any] = lambda kept: kept
-) -> Any:
-    """Return the part of a list that is asked for, each object as it is shown.
-
-    Ids are in the order of time, so that a list goes on after one that was deleted meanwhile.
-    """
-    found = {record.id: record for record in records}
-    first, last = asked.after or "", asked.before or "~"
-    if asked.order == "desc":
-        first, last = asked.before or "", asked.after or "~"
-    ids = sorted((one for one in found if first < one < last), reverse=asked.order == "desc")
-    # Those right before one, not the first of all.
-    chosen = ids[-asked.limit :] if asked.before else ids[: asked.limit]
-    return Page(
-        data=[shown(found[one]) for one in chosen],
-        first_id=chosen[0] if chosen else None,
-        last_id=chosen[-1] if chosen else None,
-        has_more=len(ids) > len(chosen),
-    )
+@contextmanager
+def _record_errors(path: Path) -> Iterator[None]:
+    """Replace remedies that are meant for an index: this file cannot be built from notes."""
+    try:
+        yield
+    except CorruptIndexError as error:
+        raise HomeError(f"{path} is damaged", "Restore it from a copy of the home") from error
+    except NewerIndexError as error:
+        raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error

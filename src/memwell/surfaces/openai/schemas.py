@@ -1,37 +1,40 @@
-"""What OpenAI's interface sends and is sent: the objects of files and vector stores.
+"""The objects of OpenAI's interface: files, vector stores, batches and lists.
 
-A `...Record` is what is kept of an object: the same, with what is nobody else's business.
+A `...Record` is an object as the database has it: with fields that no response shows.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+ID = re.compile(r"[a-z]{2,4}[-_][0-9a-f]{28}")
+"""The form of an id. Ids are names of folders, too: nothing of another form may become one."""
 Key = Annotated[str, Field(max_length=64)]
 Metadata = Annotated[dict[Key, Annotated[str, Field(max_length=512)]], Field(max_length=16)]
 Value = Annotated[str, Field(max_length=512)] | bool | Annotated[float, Field(allow_inf_nan=False)]
 Attributes = Annotated[dict[Key, Value], Field(max_length=16)]
 Name = Annotated[str, Field(max_length=256)]
 FileId = Annotated[str, Field(max_length=64)]
-Status = Literal["in_progress", "completed", "cancelled", "failed"]
+FileStatus = Literal["in_progress", "completed", "cancelled", "failed"]
 T = TypeVar("T")
 
 
 class Owned(BaseModel):
-    """What is kept of an object besides what is shown of it."""
+    """The fields of every record."""
 
     id: str
     owner: str
-    """The user whose it is; nobody else sees it."""
+    """The user it belongs to; no other user sees it."""
 
 
 # -- files -----------------------------------------------------------------------------------------
 
 
 class FileObject(BaseModel):
-    """A file that was uploaded."""
+    """An uploaded file."""
 
     id: str
     object: Literal["file"] = "file"
@@ -43,15 +46,15 @@ class FileObject(BaseModel):
     status: Literal["processed"] = "processed"
 
 
-class FileRecord(FileObject, Owned):
-    """What is kept of a file."""
+class UploadRecord(FileObject, Owned):
+    """An uploaded file, as the database has it."""
 
 
 # -- vector stores ---------------------------------------------------------------------------------
 
 
 class ExpiresAfter(BaseModel):
-    """How long after it was last used a vector store expires."""
+    """How many days after its last use a vector store expires."""
 
     anchor: Literal["last_active_at"]
     days: Annotated[int, Field(ge=1, le=365)]
@@ -68,7 +71,7 @@ class FileCounts(BaseModel):
 
 
 class VectorStoreBase(BaseModel):
-    """What a vector store is, whatever files it has."""
+    """The fields of a vector store that do not depend on its files."""
 
     id: str
     object: Literal["vector_store"] = "vector_store"
@@ -81,11 +84,11 @@ class VectorStoreBase(BaseModel):
 
 
 class VectorStoreRecord(VectorStoreBase, Owned):
-    """What is kept of a vector store."""
+    """A vector store, as the database has it."""
 
     @property
     def expires_at(self) -> int | None:
-        """When it expires."""
+        """When it expires; None is never."""
         if self.expires_after is None:
             return None
         return self.last_active_at + self.expires_after.days * 86_400
@@ -101,7 +104,7 @@ class VectorStore(VectorStoreBase):
 
 
 class LastError(BaseModel):
-    """Why a file could not be taken into a vector store."""
+    """Why a file could not be added to a vector store."""
 
     code: Literal["server_error", "unsupported_file", "invalid_file"]
     message: str
@@ -115,7 +118,7 @@ class Chunks(BaseModel):
 
 
 class ChunkingStrategy(BaseModel):
-    """How files are cut: as the settings `chunk.size` and `chunk.overlap` say."""
+    """How files are cut into passages: by the settings `chunk.size` and `chunk.overlap`."""
 
     type: Literal["static"] = "static"
     static: Chunks
@@ -128,7 +131,7 @@ class VectorStoreFile(BaseModel):
     object: Literal["vector_store.file"] = "vector_store.file"
     created_at: int
     vector_store_id: str
-    status: Status = "in_progress"
+    status: FileStatus = "in_progress"
     last_error: LastError | None = None
     usage_bytes: int = 0
     attributes: Attributes
@@ -136,13 +139,13 @@ class VectorStoreFile(BaseModel):
 
 
 class VectorStoreFileRecord(VectorStoreFile, Owned):
-    """What is kept of a file in a vector store."""
+    """A file in a vector store, as the database has it."""
 
     filename: str
 
 
 class BatchBase(BaseModel):
-    """Files that were given to a vector store together."""
+    """The fields of a batch that do not depend on its files."""
 
     id: str
     object: Literal["vector_store.files_batch"] = "vector_store.files_batch"
@@ -151,24 +154,24 @@ class BatchBase(BaseModel):
 
 
 class BatchRecord(BatchBase, Owned):
-    """What is kept of a batch."""
+    """A batch, as the database has it."""
 
     file_ids: list[str]
     cancelled: bool = False
 
 
 class Batch(BatchBase):
-    """A batch of files."""
+    """Files that were added to a vector store together."""
 
-    status: Status
+    status: FileStatus
     file_counts: FileCounts
 
 
-# -- answers that hold others ----------------------------------------------------------------------
+# -- other responses -------------------------------------------------------------------------------
 
 
 class Deleted(BaseModel):
-    """What is no more."""
+    """An object that was deleted."""
 
     id: str
     object: str
@@ -201,7 +204,7 @@ class ContentPage(BaseModel):
     next_page: None = None
 
 
-class FoundFile(BaseModel):
+class SearchResultItem(BaseModel):
     """A passage that answers a query."""
 
     file_id: str
@@ -211,11 +214,11 @@ class FoundFile(BaseModel):
     content: list[Content]
 
 
-class FoundPage(BaseModel):
+class SearchResultPage(BaseModel):
     """The passages that answer a query, best first."""
 
     object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
     search_query: list[str]
-    data: list[FoundFile]
+    data: list[SearchResultItem]
     has_more: Literal[False] = False
     next_page: None = None

@@ -1,4 +1,4 @@
-"""/v1/vector_stores/ID/files and file_batches: which files a vector store has."""
+"""/v1/vector_stores/ID/files and file_batches: the files of a vector store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from memwell.errors import MemwellError, NotFoundError
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.openai.records import PageRequest, page
+from memwell.surfaces.openai.paging import PageRequest, page
 from memwell.surfaces.openai.schemas import (
     Attributes,
     Batch,
@@ -18,13 +18,13 @@ from memwell.surfaces.openai.schemas import (
     ContentPage,
     Deleted,
     FileId,
+    FileStatus,
     Page,
-    Status,
     VectorStoreFile,
     VectorStoreFileRecord,
 )
 from memwell.surfaces.openai.stores import CANCELLED, COMPLETED, IN_PROGRESS, VectorStores
-from memwell.surfaces.openai.vector_stores import Store, Stores, count_files
+from memwell.surfaces.openai.vector_stores import NamedStore, ServerStores, count_files
 
 MOST_FILES = 2000
 
@@ -35,89 +35,91 @@ router = APIRouter(
 )
 
 
-def file_of(file_id: str, store: Store, stores: Stores) -> VectorStoreFileRecord:
-    """Return the file of a store that an address names."""
-    return stores.files(store.id).get(file_id, store.owner)
+def file_of(file_id: str, store: NamedStore, stores: ServerStores) -> VectorStoreFileRecord:
+    """Return the file of a store that the address names."""
+    return stores.records.store_files(store.id).get(file_id, store.owner)
 
 
-def batch_of(batch_id: str, store: Store, stores: Stores) -> BatchRecord:
-    """Return the batch that an address names."""
-    return stores.batches(store.id).get(batch_id, store.owner)
+def batch_of(batch_id: str, store: NamedStore, stores: ServerStores) -> BatchRecord:
+    """Return the batch that the address names."""
+    return stores.records.batches(store.id).get(batch_id, store.owner)
 
 
-File = Annotated[VectorStoreFileRecord, Depends(file_of)]
-OneBatch = Annotated[BatchRecord, Depends(batch_of)]
+NamedFile = Annotated[VectorStoreFileRecord, Depends(file_of)]
+NamedBatch = Annotated[BatchRecord, Depends(batch_of)]
 
 
-class Addition(BaseModel):
-    """A file that a store is to have."""
+class AddFileRequest(BaseModel):
+    """A file to add to a store."""
 
     file_id: FileId
     attributes: Attributes | None = None
 
 
-class Additions(BaseModel):
-    """Files that a store is to have: by their ids, or each with attributes of its own."""
+class AddFilesRequest(BaseModel):
+    """Files to add to a store: by their ids, or each with attributes of its own."""
 
     file_ids: Annotated[list[FileId], Field(max_length=MOST_FILES)] = []
-    files: Annotated[list[Addition], Field(max_length=MOST_FILES)] = []
+    files: Annotated[list[AddFileRequest], Field(max_length=MOST_FILES)] = []
     attributes: Attributes | None = None
 
 
-class Description(BaseModel):
-    """What a file is to be found by."""
+class UpdateFileRequest(BaseModel):
+    """The new attributes of a file, which filters look at."""
 
     attributes: Attributes | None
 
 
-class StatePart(PageRequest):
+class StoreFileListRequest(PageRequest):
     """Which part of a list of files is asked for."""
 
-    filter: Status | None = None
+    filter: FileStatus | None = None
 
 
-Asked = Annotated[StatePart, Query()]
+ListQuery = Annotated[StoreFileListRequest, Query()]
 
 
 @router.post("/files", response_model=VectorStoreFile)
-def create(told: Addition, store: Store, stores: Stores) -> Any:
-    """Take a file into a vector store."""
-    return stores.add(store, {told.file_id: told.attributes or {}})[0]
+def add_store_file(body: AddFileRequest, store: NamedStore, stores: ServerStores) -> Any:
+    """Add a file to a vector store."""
+    return stores.add_files(store, {body.file_id: body.attributes or {}})[0]
 
 
 @router.get("/files", response_model=Page[VectorStoreFile])
-def list_files(store: Store, stores: Stores, asked: Asked) -> Any:
+def list_store_files(store: NamedStore, stores: ServerStores, request: ListQuery) -> Any:
     """List the files of a vector store."""
-    return _page([*stores.files(store.id)], asked)
+    return _page(stores.records.store_files(store.id).select(), request)
 
 
 @router.get("/files/{file_id}", response_model=VectorStoreFile)
-def retrieve(file: File) -> Any:
-    """Return what is known of a file of a vector store."""
+def retrieve_store_file(file: NamedFile) -> Any:
+    """Return a file of a vector store."""
     return file
 
 
 @router.post("/files/{file_id}", response_model=VectorStoreFile)
-def update(file_id: str, told: Description, store: Store, stores: Stores) -> Any:
-    """Give a file of a vector store other attributes."""
-    return stores.describe(store, file_id, told.attributes or {})
+def update_store_file(
+    file_id: str, body: UpdateFileRequest, store: NamedStore, stores: ServerStores
+) -> Any:
+    """Replace the attributes of a file of a vector store."""
+    return stores.set_attributes(store, file_id, body.attributes or {})
 
 
 @router.delete("/files/{file_id}", response_model=Deleted)
-def delete(file: File, stores: Stores) -> Any:
-    """Take a file out of a vector store; it stays among the files that were uploaded."""
+def remove_store_file(file: NamedFile, stores: ServerStores) -> Any:
+    """Remove a file from a vector store; the uploaded file stays."""
     stores.remove_file(file.vector_store_id, file.id)
     return Deleted(id=file.id, object="vector_store.file.deleted")
 
 
 @router.get("/files/{file_id}/content", response_model=ContentPage)
-def content(file: File, stores: Stores) -> Any:
+def retrieve_store_file_content(file: NamedFile, stores: ServerStores) -> Any:
     """Return the text of a file of a vector store."""
     try:
         text = stores.text(file).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NotFoundError(
-            f"The file {file.id} has no text yet", "Wait until it is completed"
+            f"The file {file.id} has no text yet", "Wait until its status is completed"
         ) from None
     return ContentPage(data=[Content(text=text)])
 
@@ -126,35 +128,35 @@ def content(file: File, stores: Stores) -> Any:
 
 
 @router.post("/file_batches", response_model=Batch)
-def create_batch(told: Additions, store: Store, stores: Stores) -> Any:
-    """Take files into a vector store together."""
-    if bool(told.file_ids) == bool(told.files):
-        raise MemwellError("Which files are meant is not clear", "Give either file_ids or files")
-    wanted = {file_id: told.attributes or {} for file_id in told.file_ids}
-    wanted |= {one.file_id: one.attributes or {} for one in told.files}
-    return _to_response(stores.add_batch(store, wanted), stores)
+def create_batch(body: AddFilesRequest, store: NamedStore, stores: ServerStores) -> Any:
+    """Add files to a vector store together."""
+    if bool(body.file_ids) == bool(body.files):
+        raise MemwellError("It is not clear which files to add", "Give either file_ids or files")
+    attributes = {file_id: body.attributes or {} for file_id in body.file_ids}
+    attributes |= {file.file_id: file.attributes or {} for file in body.files}
+    return _to_response(stores.add_batch(store, attributes), stores)
 
 
 @router.get("/file_batches/{batch_id}", response_model=Batch)
-def retrieve_batch(batch: OneBatch, stores: Stores) -> Any:
-    """Return how far a batch is."""
+def retrieve_batch(batch: NamedBatch, stores: ServerStores) -> Any:
+    """Return the progress of a batch."""
     return _to_response(batch, stores)
 
 
 @router.post("/file_batches/{batch_id}/cancel", response_model=Batch)
-def cancel_batch(batch: OneBatch, stores: Stores) -> Any:
-    """Give up what is not done yet of a batch."""
-    return _to_response(stores.cancel(batch), stores)
+def cancel_batch(batch: NamedBatch, stores: ServerStores) -> Any:
+    """Cancel the files of a batch that are still in progress."""
+    return _to_response(stores.cancel_batch(batch), stores)
 
 
 @router.get("/file_batches/{batch_id}/files", response_model=Page[VectorStoreFile])
-def list_batch_files(batch: OneBatch, stores: Stores, asked: Asked) -> Any:
+def list_batch_files(batch: NamedBatch, stores: ServerStores, request: ListQuery) -> Any:
     """List the files of a batch."""
-    return _page(stores.batch_files(batch), asked)
+    return _page(stores.batch_files(batch), request)
 
 
-def _page(files: list[VectorStoreFileRecord], asked: StatePart) -> Any:
-    return page([file for file in files if asked.filter in (None, file.status)], asked)
+def _page(files: list[VectorStoreFileRecord], request: StoreFileListRequest) -> Any:
+    return page([file for file in files if request.filter in (None, file.status)], request)
 
 
 def _to_response(batch: BatchRecord, stores: VectorStores) -> Batch:

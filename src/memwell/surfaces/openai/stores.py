@@ -1,25 +1,21 @@
-"""What is kept of vector stores: small JSON files, and the texts that their indexes are made from.
+"""Vector stores: which files they have, and the texts that their indexes are made from.
 
-    HOME/vector_stores/ID.json              what the store is
-    HOME/vector_stores/ID/files/FILE.json   a file of it: its state and attributes
-    HOME/vector_stores/ID/batches/ID.json   files that came together
     HOME/vector_stores/ID/texts/FILE.md     the text of a file
 
-The records are what is true; `indexing` brings texts and index in step with them.
+The records in the database are the truth; `indexing` brings texts and index in step with them.
 """
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from memwell import config
-from memwell.files import hold_lock
 from memwell.surfaces.openai.files import Files
-from memwell.surfaces.openai.records import Records, new_id, now
+from memwell.surfaces.openai.records import new_id, now
 from memwell.surfaces.openai.schemas import (
     Attributes,
     BatchRecord,
@@ -37,137 +33,137 @@ class VectorStores:
 
     def __init__(self, home: Path, files: Files) -> None:
         self.home = home
-        self.uploaded = files
+        self.uploads = files
+        self.records = files.records
         self.folder = home / "vector_stores"
-        self.records = Records(self.folder, VectorStoreRecord)
         self.changed: queue.Queue[str] = queue.Queue()
-        """The ids of stores whose index is to follow."""
-
-    def files(self, store_id: str) -> Records[VectorStoreFileRecord]:
-        """Return the files of a store."""
-        return Records(self.folder / store_id / "files", VectorStoreFileRecord)
-
-    def batches(self, store_id: str) -> Records[BatchRecord]:
-        """Return the batches of a store."""
-        return Records(self.folder / store_id / "batches", BatchRecord)
+        """The ids of stores whose index is to be brought in step."""
 
     def texts(self, store_id: str) -> Path:
         """Return the folder with the texts of a store."""
         return self.folder / store_id / "texts"
 
     def text(self, file: VectorStoreFileRecord) -> Path:
-        """Return where the text of a file lies."""
+        """Return the path of a file's text."""
         return self.texts(file.vector_store_id) / f"{file.id}.md"
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Keep others, also other processes, from writing between our reading and writing."""
-        with hold_lock(self.folder / ".lock", wait=True):
+    def _changing(self, store_id: str) -> Iterator[None]:
+        """Make changes of a store one transaction; after the commit its index follows."""
+        with self.records.transaction():
             yield
+        self.changed.put(store_id)
 
-    def create(self, owner: str, told: Mapping[str, Any]) -> VectorStoreRecord:
-        """Make a store without files."""
+    def create(
+        self, owner: str, fields: Mapping[str, Any], file_ids: Iterable[str]
+    ) -> VectorStoreRecord:
+        """Create a store with files."""
         at = now()
-        return self.records.put(
-            VectorStoreRecord(
-                id=new_id("vs_"), owner=owner, created_at=at, last_active_at=at, **told
-            )
+        store = VectorStoreRecord(
+            id=new_id("vs_"), owner=owner, created_at=at, last_active_at=at, **fields
         )
+        with self._changing(store.id):
+            self.records.stores.put(store)
+            self.add_files(store, {file_id: {} for file_id in file_ids})
+        return store
 
-    def change(self, store_id: str, owner: str, told: Mapping[str, Any]) -> VectorStoreRecord:
-        """Change what a store is, but not its files."""
-        with self.changing():
-            store = self.records.get(store_id, owner)
-            return self.records.put(store.model_copy(update={**told}))
+    def update(self, store_id: str, owner: str, fields: Mapping[str, Any]) -> VectorStoreRecord:
+        """Change fields of a store's record."""
+        with self.records.transaction():
+            store = self.records.stores.get(store_id, owner)
+            return self.records.stores.put(store.model_copy(update={**fields}))
 
-    def remove(self, store: VectorStoreRecord) -> None:
-        """Keep a store no longer; the files that were uploaded stay."""
-        with self.changing():
-            self.records.remove(store.id)
-        self.changed.put(store.id)
+    def delete(self, store: VectorStoreRecord) -> None:
+        """Delete a store; the uploaded files stay."""
+        with self._changing(store.id):
+            self.records.stores.remove(store.id)
 
     # -- files of a store --------------------------------------------------------------------------
 
-    def add(
-        self, store: VectorStoreRecord, wanted: Mapping[str, Attributes]
+    def add_files(
+        self, store: VectorStoreRecord, attributes: Mapping[str, Attributes]
     ) -> list[VectorStoreFileRecord]:
-        """Take files into a store, by their ids; the index follows."""
-        found = [self.uploaded.get(file_id, store.owner) for file_id in wanted]
-        strategy = _strategy()
-        with self.changing():
-            added = [
-                self.files(store.id).put(
+        """Add files to a store, each by its id with its attributes; they are indexed later."""
+        strategy = _chunking_strategy()
+        with self._changing(store.id):
+            self.records.stores.get(store.id, store.owner)  # it may have been deleted meanwhile
+            files = [self.uploads.get(file_id, store.owner) for file_id in attributes]
+            return [
+                self.records.store_files(store.id).put(
                     VectorStoreFileRecord(
                         id=file.id,
                         created_at=now(),
                         vector_store_id=store.id,
                         owner=store.owner,
                         filename=file.filename,
-                        attributes=wanted[file.id],
+                        attributes=attributes[file.id],
                         chunking_strategy=strategy,
                     )
                 )
-                for file in found
+                for file in files
             ]
-        self.changed.put(store.id)
-        return added
 
-    def describe(
+    def set_attributes(
         self, store: VectorStoreRecord, file_id: str, attributes: Attributes
     ) -> VectorStoreFileRecord:
-        """Give a file of a store other attributes."""
-        with self.changing():
-            file = self.files(store.id).get(file_id, store.owner)
-            return self.files(store.id).put(file.model_copy(update={"attributes": attributes}))
+        """Replace the attributes of a file of a store."""
+        files = self.records.store_files(store.id)
+        with self.records.transaction():
+            file = files.get(file_id, store.owner)
+            return files.put(file.model_copy(update={"attributes": attributes}))
 
     def finish_file(self, store_id: str, file_id: str, **outcome: object) -> None:
-        """Note what became of a file that is in progress, if it still is."""
-        with self.changing():
-            file = self.files(store_id).find(file_id)
+        """Record the outcome of a file, if it is still in progress."""
+        files = self.records.store_files(store_id)
+        with self.records.transaction():
+            file = files.find(file_id)
             if file and file.status == IN_PROGRESS:
-                self.files(store_id).put(file.model_copy(update=outcome))
+                files.put(file.model_copy(update=outcome))
 
     def remove_file(self, store_id: str, file_id: str) -> None:
-        """Take a file out of a store."""
-        with self.changing():
-            self.files(store_id).remove(file_id)
-        self.changed.put(store_id)
+        """Remove a file from a store."""
+        with self._changing(store_id):
+            self.records.store_files(store_id).remove(file_id)
 
-    def remove_file_everywhere(self, file_id: str, owner: str) -> None:
-        """Take a file out of all stores of its owner."""
-        for store in self.records.of(owner):
-            if self.files(store.id).find(file_id):
-                self.remove_file(store.id, file_id)
+    def remove_file_everywhere(self, file_id: str) -> None:
+        """Remove a file from every store."""
+        query = "SELECT vector_store_id FROM vector_store_files WHERE id = :id"
+        for (store_id,) in self.records.read(query, {"id": file_id}):
+            self.remove_file(store_id, file_id)
 
     # -- batches -----------------------------------------------------------------------------------
 
-    def add_batch(self, store: VectorStoreRecord, wanted: Mapping[str, Attributes]) -> BatchRecord:
-        """Take files into a store together."""
+    def add_batch(
+        self, store: VectorStoreRecord, attributes: Mapping[str, Attributes]
+    ) -> BatchRecord:
+        """Add files to a store together."""
         batch = BatchRecord(
             id=new_id("vsfb_"),
             created_at=now(),
             vector_store_id=store.id,
             owner=store.owner,
-            file_ids=[*wanted],
+            file_ids=[*attributes],
         )
-        self.add(store, wanted)
-        return self.batches(store.id).put(batch)
+        with self._changing(store.id):
+            self.add_files(store, attributes)
+            return self.records.batches(store.id).put(batch)
 
-    def cancel(self, batch: BatchRecord) -> BatchRecord:
-        """Give up those files of a batch that are still in progress."""
-        for file_id in batch.file_ids:
-            self.finish_file(batch.vector_store_id, file_id, status=CANCELLED)
-        self.changed.put(batch.vector_store_id)
-        return self.batches(batch.vector_store_id).put(batch.model_copy(update={"cancelled": True}))
+    def cancel_batch(self, batch: BatchRecord) -> BatchRecord:
+        """Cancel those files of a batch that are still in progress."""
+        store_id = batch.vector_store_id
+        with self._changing(store_id):
+            for file_id in batch.file_ids:
+                self.finish_file(store_id, file_id, status=CANCELLED)
+            return self.records.batches(store_id).put(batch.model_copy(update={"cancelled": True}))
 
     def batch_files(self, batch: BatchRecord) -> list[VectorStoreFileRecord]:
         """Return the files of a batch that are still in the store."""
-        files = self.files(batch.vector_store_id)
+        files = self.records.store_files(batch.vector_store_id)
         return [file for file_id in batch.file_ids if (file := files.find(file_id))]
 
 
-def _strategy() -> ChunkingStrategy:
-    """Return how files are cut, whatever else was asked for."""
+def _chunking_strategy() -> ChunkingStrategy:
+    """Return how files are cut into chunks; a request cannot change it."""
     chunk = config.load(None).chunk
     size, overlap = chunk.size, chunk.overlap
     return ChunkingStrategy(static=Chunks(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap))

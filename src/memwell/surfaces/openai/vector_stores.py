@@ -1,11 +1,11 @@
-"""/v1/vector_stores: making, searching and removing vector stores."""
+"""/v1/vector_stores: creating, searching and deleting vector stores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from memwell.errors import NotFoundError
@@ -14,18 +14,19 @@ from memwell.surfaces.http.errors import FAILURES
 from memwell.surfaces.openai.files import Owner
 from memwell.surfaces.openai.filters import Filter
 from memwell.surfaces.openai.indexing import Indexer
-from memwell.surfaces.openai.records import Asked, now, page
+from memwell.surfaces.openai.paging import PageRequest, page
+from memwell.surfaces.openai.records import now
 from memwell.surfaces.openai.schemas import (
     Content,
     Deleted,
     ExpiresAfter,
     FileCounts,
     FileId,
-    FoundFile,
-    FoundPage,
     Metadata,
     Name,
     Page,
+    SearchResultItem,
+    SearchResultPage,
     VectorStore,
     VectorStoreFileRecord,
     VectorStoreRecord,
@@ -33,7 +34,7 @@ from memwell.surfaces.openai.schemas import (
 from memwell.surfaces.openai.stores import COMPLETED, IN_PROGRESS, VectorStores
 
 _ACTIVE_SECONDS = 60
-"""How exactly it is known when a store was last used: a write less for most searches."""
+"""The precision of `last_active_at`: most searches then need no write."""
 _EMPTY: dict[str, Any] = {"name": "", "metadata": {}}
 
 router = APIRouter(prefix="/v1/vector_stores", tags=["OpenAI: vector stores"], responses=FAILURES)
@@ -45,27 +46,27 @@ def stores_of(request: Request) -> VectorStores:
     return stores
 
 
-Stores = Annotated[VectorStores, Depends(stores_of)]
+ServerStores = Annotated[VectorStores, Depends(stores_of)]
 
 
-def store_of(vector_store_id: str, stores: Stores, owner: Owner) -> VectorStoreRecord:
-    """Return the store that an address names, if it is the one's who asks."""
-    return stores.records.get(vector_store_id, owner)
+def store_of(vector_store_id: str, stores: ServerStores, owner: Owner) -> VectorStoreRecord:
+    """Return the store that the address names, if the user owns it."""
+    return stores.records.stores.get(vector_store_id, owner)
 
 
-Store = Annotated[VectorStoreRecord, Depends(store_of)]
+NamedStore = Annotated[VectorStoreRecord, Depends(store_of)]
 
 
-class Change(BaseModel):
-    """What is to be otherwise about a store."""
+class UpdateStoreRequest(BaseModel):
+    """The fields of a store to change."""
 
     name: Name | None = None
     metadata: Metadata | None = None
     expires_after: ExpiresAfter | None = None
 
 
-class Creation(Change):
-    """A store that is to be."""
+class CreateStoreRequest(UpdateStoreRequest):
+    """A store to create."""
 
     description: Annotated[str, Field(max_length=4096)] | None = None
     file_ids: Annotated[list[FileId], Field(max_length=500)] = []
@@ -78,8 +79,8 @@ class RankingOptions(BaseModel):
     score_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
-class Query(BaseModel):
-    """What a search is asked for."""
+class StoreSearchRequest(BaseModel):
+    """A query, or several, and which passages may answer it."""
 
     query: (
         Annotated[str, Field(max_length=100_000)]
@@ -91,57 +92,58 @@ class Query(BaseModel):
     max_num_results: Annotated[int, Field(ge=1, le=50)] = 10
     ranking_options: RankingOptions = RankingOptions()
     rewrite_query: bool = False
-    """Taken, but queries are searched as they are."""
+    """Accepted and ignored: queries are searched as they are."""
 
 
 @router.post("", response_model=VectorStore)
-def create(told: Creation, stores: Stores, owner: Owner) -> Any:
-    """Make a vector store."""
-    for file_id in told.file_ids:
-        stores.uploaded.get(file_id, owner)
-    store = stores.create(owner, {**_EMPTY, **_told(told)})
-    if told.file_ids:
-        stores.add(store, {file_id: {} for file_id in told.file_ids})
+def create_store(body: CreateStoreRequest, stores: ServerStores, owner: Owner) -> Any:
+    """Create a vector store."""
+    store = stores.create(owner, {**_EMPTY, **_given_fields(body)}, body.file_ids)
     return to_response(store, stores)
 
 
 @router.get("", response_model=Page[VectorStore])
-def list_stores(stores: Stores, owner: Owner, asked: Asked) -> Any:
+def list_stores(
+    stores: ServerStores, owner: Owner, request: Annotated[PageRequest, Query()]
+) -> Any:
     """List vector stores."""
-    return page(stores.records.of(owner), asked, lambda store: to_response(store, stores))
+    owned = stores.records.stores.select(owner=owner)
+    return page(owned, request, lambda store: to_response(store, stores))
 
 
 @router.get("/{vector_store_id}", response_model=VectorStore)
-def retrieve(store: Store, stores: Stores) -> Any:
-    """Return what is known of a vector store."""
+def retrieve_store(store: NamedStore, stores: ServerStores) -> Any:
+    """Return a vector store."""
     return to_response(store, stores)
 
 
 @router.post("/{vector_store_id}", response_model=VectorStore)
-def modify(store: Store, told: Change, stores: Stores) -> Any:
+def update_store(store: NamedStore, body: UpdateStoreRequest, stores: ServerStores) -> Any:
     """Change the name, metadata or expiry of a vector store."""
-    return to_response(stores.change(store.id, store.owner, _told(told)), stores)
+    return to_response(stores.update(store.id, store.owner, _given_fields(body)), stores)
 
 
 @router.delete("/{vector_store_id}", response_model=Deleted)
-def delete(store: Store, stores: Stores) -> Any:
-    """Remove a vector store; the files that were uploaded stay."""
-    stores.remove(store)
+def delete_store(store: NamedStore, stores: ServerStores) -> Any:
+    """Delete a vector store; the uploaded files stay."""
+    stores.delete(store)
     return Deleted(id=store.id, object="vector_store.deleted")
 
 
-@router.post("/{vector_store_id}/search", response_model=FoundPage)
-def search(store: Store, asked: Query, stores: Stores, request: Request) -> Any:
+@router.post("/{vector_store_id}/search", response_model=SearchResultPage)
+def search_store(
+    store: NamedStore, body: StoreSearchRequest, stores: ServerStores, request: Request
+) -> Any:
     """Find the passages of a vector store that answer a query, best first."""
     if _has_expired(store):
-        raise NotFoundError(f"The vector store {store.id} has expired", "Make another")
+        raise NotFoundError(f"The vector store {store.id} has expired", "Create another one")
     if now() - store.last_active_at > _ACTIVE_SECONDS:
-        stores.change(store.id, store.owner, {"last_active_at": now()})
-    queries = [asked.query] if isinstance(asked.query, str) else asked.query
-    hits = _found(queries, asked, store, stores, request.app.state.indexer)
-    files = stores.files(store.id)
+        stores.update(store.id, store.owner, {"last_active_at": now()})
+    queries = [body.query] if isinstance(body.query, str) else body.query
+    hits = _search(queries, body, store, stores, request.app.state.indexer)
+    files = stores.records.store_files(store.id)
     data = [
-        FoundFile(
+        SearchResultItem(
             file_id=file.id,
             filename=file.filename,
             score=hit.score,
@@ -151,42 +153,44 @@ def search(store: Store, asked: Query, stores: Stores, request: Request) -> Any:
         for hit in hits
         if (file := files.find(_file_id(hit))) and file.status == COMPLETED
     ]
-    return FoundPage(search_query=queries, data=data)
+    return SearchResultPage(search_query=queries, data=data)
 
 
-def _told(change: Change) -> dict[str, Any]:
-    """Return what was said; null is nothing of its kind."""
-    said = {name: getattr(change, name) for name in change.model_fields_set - {"file_ids"}}
-    return {name: _EMPTY.get(name) if value is None else value for name, value in said.items()}
+def _given_fields(request: UpdateStoreRequest) -> dict[str, Any]:
+    """Return the fields that the request names; null means the empty value of the field."""
+    names = request.model_fields_set - {"file_ids"}
+    given = {name: getattr(request, name) for name in names}
+    return {name: _EMPTY.get(name) if value is None else value for name, value in given.items()}
 
 
-def _found(
+def _search(
     queries: list[str],
-    asked: Query,
+    request: StoreSearchRequest,
     store: VectorStoreRecord,
     stores: VectorStores,
     indexer: Indexer,
 ) -> list[Hit]:
-    """Return the best passages for any of some queries; only of files whose attributes fit."""
-    if not any(file.status == COMPLETED for file in stores.files(store.id)):
+    """Return the best passages for any of the queries, of files whose attributes match."""
+    files = stores.records.store_files(store.id).select()
+    if not any(file.status == COMPLETED for file in files):
         return []  # there may be no index yet
     paths = None
-    if asked.filters:
-        fitting = (file for file in stores.files(store.id) if asked.filters.fits(file.attributes))
-        paths = [stores.text(file).name for file in fitting]
+    if request.filters:
+        matching = [file for file in files if request.filters.matches(file.attributes)]
+        paths = [stores.text(file).name for file in matching]
     best: dict[tuple[str, int], Hit] = {}
     for query in queries:
-        found = indexer.memory(store.id).search(
+        result = indexer.memory(store.id).search(
             query,
-            k=asked.max_num_results,
-            min_score=asked.ranking_options.score_threshold,
+            k=request.max_num_results,
+            min_score=request.ranking_options.score_threshold,
             kind="note",
             paths=paths,
         )
-        for hit in found.hits:
-            place = hit.path, hit.start_line
-            best[place] = max(hit, best.get(place, hit), key=lambda one: one.score)
-    return sorted(best.values(), key=lambda hit: -hit.score)[: asked.max_num_results]
+        for hit in result.hits:
+            key = hit.path, hit.start_line
+            best[key] = max(hit, best.get(key, hit), key=lambda hit: hit.score)
+    return sorted(best.values(), key=lambda hit: -hit.score)[: request.max_num_results]
 
 
 def _file_id(hit: Hit) -> str:
@@ -194,8 +198,8 @@ def _file_id(hit: Hit) -> str:
 
 
 def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
-    """Return a store with what its files come to."""
-    files = [*stores.files(store.id)]
+    """Return a store with the state, number and size of its files."""
+    files = stores.records.store_files(store.id).select()
     counts = count_files(files)
     state = IN_PROGRESS if counts.in_progress else COMPLETED
     return VectorStore.model_validate(

@@ -1,1 +1,1 @@
-"""The page for people: server-rendered views of a memory, with a little script."""
+"""The page for people: server-rendered views of a memory, and a small script."""

@@ -1,4 +1,4 @@
-"""The views of facts, and the forms that change them. Every form carries the page's token."""
+"""The views of facts, and the forms that change them. Every form has the page's token."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.web.render import TOKEN, Page, Viewed, page
+from memwell.surfaces.web.render import FORM_TOKEN, PageMemory, PageRoute, page
 from memwell.surfaces.web.views import fact_link
 
 _LISTED = 200
 
-router = APIRouter(prefix="/facts", route_class=Page, include_in_schema=False)
+router = APIRouter(prefix="/facts", route_class=PageRoute, include_in_schema=False)
 
 
-def _ours(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
-    """Refuse a form that was not on a page of this process; have embedded what it writes."""
-    if not secrets.compare_digest(token.encode(), TOKEN.encode()):
-        raise MemwellError("The form is from before the last start", "Reload it and try again")
+def _check_form_token(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
+    """Refuse a form that is not from a page of this process; embed its new texts afterwards."""
+    if not secrets.compare_digest(token.encode(), FORM_TOKEN.encode()):
+        raise MemwellError(
+            "The server has restarted since this form was loaded", "Reload the page and try again"
+        )
     yield
     request.app.state.background.wake()
 
 
-_writing = [Depends(_ours)]
-Field = Annotated[str, Form()]
-Share = Annotated[float, Form(ge=0, le=1)]
+_form_guard = [Depends(_check_form_token)]
+TextField = Annotated[str, Form()]
+ShareField = Annotated[float, Form(ge=0, le=1)]
 
 
-# -- looking ---------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 @router.get("")
 def facts(
     request: Request,
-    memory: Viewed,
+    memory: PageMemory,
     scope: str = "",
     category: str = "",
     tag: str = "",
     superseded: bool = False,
 ) -> HTMLResponse:
     """List facts, the newest first."""
-    which = FactFilter(
+    filter = FactFilter(
         scope=scope or None,
         category=category or None,
         tag=tag.casefold() or None,
@@ -58,7 +60,7 @@ def facts(
     return page(
         request,
         "facts.html",
-        facts=memory.facts.find(which, _LISTED),
+        facts=memory.facts.find(filter, _LISTED),
         most=_LISTED,
         scope=scope,
         category=category,
@@ -71,41 +73,41 @@ def facts(
 
 
 @router.get("/{fact_id}")
-def fact(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
-    """Show a fact, what happened to it, and what can be done with it."""
-    known = memory.facts.get(fact_id)
-    wider = [scope for scope in _scopes(memory) if _is_wider(scope, known.scope)]
+def fact_page(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+    """Show a fact, its history, and the forms that change it."""
+    fact = memory.facts.get(fact_id)
+    wider = [scope for scope in _scopes(memory) if _is_wider(scope, fact.scope)]
     history = memory.facts.history(fact_id)
     return page(
         request,
         "fact.html",
-        fact=known,
+        fact=fact,
         history=history,
         wider=wider,
-        categories=[*dict.fromkeys((*CATEGORIES, known.category))],
+        categories=[*dict.fromkeys((*CATEGORIES, fact.category))],
     )
 
 
 @router.get("/{fact_id}/forget")
-def ask_to_forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
-    """Ask whether a fact is really to go."""
+def confirm_forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+    """Ask for confirmation before a fact is forgotten."""
     return page(request, "forget.html", fact=memory.facts.get(fact_id))
 
 
 # -- writing ---------------------------------------------------------------------------------------
 
 
-@router.post("", dependencies=_writing)
+@router.post("", dependencies=_form_guard)
 def remember(
-    memory: Viewed,
-    text: Field,
-    category: Field,
-    scope: Field,
-    decay_class: Field,
-    tags: Field = "",
+    memory: PageMemory,
+    text: TextField,
+    category: TextField,
+    scope: TextField,
+    decay_class: TextField,
+    tags: TextField = "",
 ) -> RedirectResponse:
     """Remember a fact."""
-    done = memory.remember(
+    result = memory.remember(
         text,
         category=category,
         scope=scope,
@@ -113,37 +115,37 @@ def remember(
         tags=_tags(tags),
         source="page",
     )
-    return _shown(done.fact)
+    return _redirect_to(result.fact)
 
 
-@router.post("/{fact_id}/edit", dependencies=_writing)
+@router.post("/{fact_id}/edit", dependencies=_form_guard)
 def edit(
-    memory: Viewed,
+    memory: PageMemory,
     fact_id: str,
-    text: Field,
-    category: Field,
-    importance: Share,
-    confidence: Share,
-    tags: Field = "",
+    text: TextField,
+    category: TextField,
+    importance: ShareField,
+    confidence: ShareField,
+    tags: TextField = "",
 ) -> RedirectResponse:
-    """Correct what is known of a fact: only what was changed in the form."""
-    known = memory.facts.get(fact_id)
-    said: dict[str, Any] = {
+    """Change the fields of a fact that differ in the form."""
+    fact = memory.facts.get(fact_id)
+    fields: dict[str, Any] = {
         "text": text.replace("\r\n", "\n"),
         "category": category,
         "tags": _tags(tags),
         "importance": importance,
         "confidence": confidence,
     }
-    changes = {name: value for name, value in said.items() if value != getattr(known, name)}
-    return _shown(memory.facts.edit(fact_id, **changes) if changes else known)
+    changes = {name: value for name, value in fields.items() if value != getattr(fact, name)}
+    return _redirect_to(memory.facts.edit(fact_id, **changes) if changes else fact)
 
 
-@router.post("/{fact_id}/supersede", dependencies=_writing)
-def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
-    """Put another fact in the place of one; what else is known of it holds for the other."""
+@router.post("/{fact_id}/supersede", dependencies=_form_guard)
+def supersede(memory: PageMemory, fact_id: str, text: TextField) -> RedirectResponse:
+    """Supersede a fact with a new text; the new fact keeps its category, tags and lifetime."""
     old = memory.facts.get(fact_id)
-    done = memory.supersede(
+    result = memory.supersede(
         fact_id,
         text,
         category=old.category,
@@ -152,27 +154,27 @@ def supersede(memory: Viewed, fact_id: str, text: Field) -> RedirectResponse:
         importance=old.importance,
         source="page",
     )
-    return _shown(done.fact)
+    return _redirect_to(result.fact)
 
 
-@router.post("/{fact_id}/promote", dependencies=_writing)
-def promote(memory: Viewed, fact_id: str, scope: Field) -> RedirectResponse:
-    """Let more see a fact."""
-    return _shown(memory.facts.promote(fact_id, scope))
+@router.post("/{fact_id}/promote", dependencies=_form_guard)
+def promote(memory: PageMemory, fact_id: str, scope: TextField) -> RedirectResponse:
+    """Give a fact a wider scope."""
+    return _redirect_to(memory.facts.promote(fact_id, scope))
 
 
-@router.post("/{fact_id}/forget", dependencies=_writing)
-def forget(request: Request, memory: Viewed, fact_id: str) -> HTMLResponse:
-    """Forget a fact, and say where something of it may still be."""
-    return page(request, "forgotten.html", done=memory.forget(fact_id))
+@router.post("/{fact_id}/forget", dependencies=_form_guard)
+def forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+    """Forget a fact, and show where copies of it may be left."""
+    return page(request, "forgotten.html", report=memory.forget(fact_id))
 
 
-def _shown(known: Fact) -> RedirectResponse:
-    return RedirectResponse(fact_link(known.id), 303)
+def _redirect_to(fact: Fact) -> RedirectResponse:
+    return RedirectResponse(fact_link(fact.id), 303)
 
 
-def _tags(written: str) -> tuple[str, ...]:
-    return tuple(sorted({tag.casefold() for tag in written.replace(",", " ").split()}))
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(sorted({tag.casefold() for tag in text.replace(",", " ").split()}))
 
 
 def _scopes(memory: Memory) -> list[str]:

@@ -1,6 +1,6 @@
-"""The views of a memory: search, notes, timeline, map, spaces, evaluation. None changes anything.
+"""The views of a memory that only read: search, notes, timeline, map, spaces, evaluation.
 
-Those of facts are in fact_pages.py. What the script asks for is a part of a view.
+The views of facts are in fact_pages.py. The script requests parts of views.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from memwell.errors import NotFoundError
 from memwell.memory import Memory
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.web import fact_pages, views
-from memwell.surfaces.web.map import MOST, Region, regions
-from memwell.surfaces.web.render import HERE, Page, Viewed, page
+from memwell.surfaces.web.map import MOST_POINTS, Region, find_regions
+from memwell.surfaces.web.render import HERE, PageMemory, PageRoute, page
 
 _HITS = 20
 _REPORT = "evaluation.html"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _STATIC = ("memwell.css", "memwell.js", "memwell.svg")
 
-_pages = APIRouter(route_class=Page, include_in_schema=False)
+_pages = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 def routes(memory_of: Callable[[Request], Memory]) -> APIRouter:
-    """Return the page; `memory_of` says which memory a request is about, as seen by whom."""
+    """Return the routes of the page; `memory_of` returns the memory of a request's viewer."""
 
-    def look_into(request: Request) -> None:
+    def attach_memory(request: Request) -> None:
         request.state.memory = memory_of(request)
 
-    router = APIRouter(dependencies=[Depends(look_into)])
+    router = APIRouter(dependencies=[Depends(attach_memory)])
     router.include_router(_pages)
     router.include_router(fact_pages.router)
     return router
@@ -41,15 +41,15 @@ def routes(memory_of: Callable[[Request], Memory]) -> APIRouter:
 
 @_pages.get("/favicon.ico")
 def icon() -> FileResponse:
-    """Send the sign of the page to those who ask where it usually is."""
+    """Send the icon to browsers that request it at the usual address."""
     return static("memwell.svg")
 
 
 @_pages.get("/static/{name}")
 def static(name: str) -> FileResponse:
-    """Send a file of the page."""
+    """Send a style sheet, script or icon."""
     if name not in _STATIC:
-        raise NotFoundError(f"There is no file {name!r}")
+        raise NotFoundError(f"There is no file {name!r}", f"The files are {', '.join(_STATIC)}")
     return FileResponse(HERE / "static" / name, headers={"Cache-Control": "no-cache"})
 
 
@@ -57,63 +57,63 @@ def static(name: str) -> FileResponse:
 
 
 @_pages.get("/")
-def search(request: Request, memory: Viewed, q: str = "", kind: str = "") -> HTMLResponse:
-    """Show the form and, where something is asked, what is found."""
-    return page(request, "search.html", **_found(memory, q, kind))
+def search(request: Request, memory: PageMemory, q: str = "", kind: str = "") -> HTMLResponse:
+    """Show the search form and, if there is a query, its hits."""
+    return page(request, "search.html", **_search_values(memory, q, kind))
 
 
 @_pages.get("/hits")
-def hits(request: Request, memory: Viewed, q: str = "", kind: str = "") -> HTMLResponse:
-    """Show what is found, for the form that is there already."""
-    return page(request, "_hits.html", **_found(memory, q, kind))
+def hits(request: Request, memory: PageMemory, q: str = "", kind: str = "") -> HTMLResponse:
+    """Show the hits alone; the script puts them below the form."""
+    return page(request, "_hits.html", **_search_values(memory, q, kind))
 
 
-def _found(memory: Memory, query: str, kind: str) -> dict[str, Any]:
-    asked = {"query": query, "kind": kind}
+def _search_values(memory: Memory, query: str, kind: str) -> dict[str, Any]:
+    values = {"query": query, "kind": kind}
     if not query.strip():
-        return asked | {"result": None, "hits": []}
+        return values | {"result": None, "hits": []}
     result = memory.search(query, k=_HITS, kind=kind or None, explain=True)
-    return asked | {"result": result, "hits": views.shown_hits(result)}
+    return values | {"result": result, "hits": views.to_shown_hits(result)}
 
 
 @_pages.get("/why")
-def why(request: Request, memory: Viewed, q: str, path: str) -> HTMLResponse:
-    """Say why a note is, or is not, among the hits."""
-    found = memory.why(q, path.strip(), k=_HITS)
-    bar = views.bar(found.trace) if found.trace else []
-    explained = views.explain_score(found.trace) if found.trace else []
-    return page(request, "why.html", query=q, why=found, bar=bar, explained=explained)
+def why(request: Request, memory: PageMemory, q: str, path: str) -> HTMLResponse:
+    """Explain why a note is or is not among the hits."""
+    answer = memory.why(q, path.strip(), k=_HITS)
+    bar = views.score_bar(answer.trace) if answer.trace else []
+    explained = views.explain_score(answer.trace) if answer.trace else []
+    return page(request, "why.html", query=q, why=answer, bar=bar, explained=explained)
 
 
-# -- looking around --------------------------------------------------------------------------------
+# -- browsing --------------------------------------------------------------------------------------
 
 
 @_pages.get("/note")
-def note(request: Request, memory: Viewed, path: str, workspace: str = "") -> HTMLResponse:
+def note_page(request: Request, memory: PageMemory, path: str, workspace: str = "") -> HTMLResponse:
     """Show a note, passage by passage."""
-    listed = views.find_note(memory, path, workspace)
-    chunks = memory.contents.chunks(listed.path, listed.workspace)
-    return page(request, "note.html", note=listed, chunks=chunks)
+    note = views.find_note(memory, path, workspace)
+    chunks = memory.contents.chunks(note.path, note.workspace)
+    return page(request, "note.html", note=note, chunks=chunks)
 
 
 @_pages.get("/timeline")
-def timeline(request: Request, memory: Viewed, year: str | None = None) -> HTMLResponse:
+def timeline(request: Request, memory: PageMemory, year: str | None = None) -> HTMLResponse:
     """Show notes and facts by date, a year at a time."""
-    events = views.events(memory.contents.notes(), memory.facts.find(FactFilter()))
+    events = views.timeline_events(memory.contents.notes(), memory.facts.find(FactFilter()))
     years = [*dict.fromkeys(event.day[:4] for event in events)]
     chosen = year if year in years else next(iter(years), "")
-    days = views.by_day(event for event in events if event.day[:4] == chosen)
+    days = views.group_by_day(event for event in events if event.day[:4] == chosen)
     return page(request, "timeline.html", years=years, year=chosen, days=days)
 
 
 @_pages.get("/map")
 def map_page(request: Request) -> HTMLResponse:
-    """Show the frame of the map, which the script fills."""
+    """Show an empty map; the script draws it."""
     return page(request, "map.html")
 
 
 @_pages.get("/map/regions")
-def map_regions(request: Request, memory: Viewed, part: bool = False) -> HTMLResponse:
+def map_regions(request: Request, memory: PageMemory, part: bool = False) -> HTMLResponse:
     """Show the map as a list."""
     template = "_regions.html" if part else "regions.html"
     shown = [(region, views.notes_of(region)) for region in _regions(memory)]
@@ -121,37 +121,39 @@ def map_regions(request: Request, memory: Viewed, part: bool = False) -> HTMLRes
 
 
 @_pages.get("/map/points")
-def map_points(memory: Viewed) -> JSONResponse:
-    """Send what the script draws."""
-    return JSONResponse(views.drawing(_regions(memory)))
+def map_points(memory: PageMemory) -> JSONResponse:
+    """Send the points that the script draws."""
+    return JSONResponse(views.map_drawing(_regions(memory)))
 
 
 def _regions(memory: Memory) -> tuple[Region, ...]:
-    spots, vectors = memory.contents.sample_with_vectors(MOST)
-    return regions(tuple(spots), vectors.tobytes())
+    points, vectors = memory.contents.sample_with_vectors(MOST_POINTS)
+    return find_regions(tuple(points), vectors.tobytes())
 
 
-# -- the machinery ---------------------------------------------------------------------------------
+# -- vector spaces and evaluation ------------------------------------------------------------------
 
 
 @_pages.get("/spaces")
-def spaces(request: Request, memory: Viewed, part: bool = False) -> HTMLResponse:
-    """Show the vector spaces and how full they are."""
+def spaces(request: Request, memory: PageMemory, part: bool = False) -> HTMLResponse:
+    """Show the vector spaces and their progress."""
     return page(request, "_spaces.html" if part else "spaces.html", spaces=memory.spaces())
 
 
 @_pages.get("/evaluation")
-def evaluation(request: Request, memory: Viewed) -> HTMLResponse:
-    """Say whether there is a report, and how to make one."""
+def evaluation(request: Request, memory: PageMemory) -> HTMLResponse:
+    """Show whether there is a report, and how to make one."""
     file = memory.home / _REPORT
     written = dt.datetime.fromtimestamp(file.stat().st_mtime) if file.is_file() else None
     return page(request, "evaluation.html", file=file, written=written)
 
 
 @_pages.get("/evaluation/report")
-def report(memory: Viewed) -> FileResponse:
-    """Send the report that `memwell eval --html` wrote, which needs its own styles."""
+def report(memory: PageMemory) -> FileResponse:
+    """Send the report of `memwell eval --html`; it contains its own styles."""
     file = memory.home / _REPORT
     if not file.is_file():
-        raise NotFoundError(f"There is no report {file}", f"memwell eval cases.yaml --html {file}")
+        raise NotFoundError(
+            f"There is no report {file}", f"Run `memwell eval cases.yaml --html {file}`"
+        )
     return FileResponse(file, headers={"Content-Security-Policy": _REPORT_POLICY})

@@ -1,4 +1,4 @@
-"""Templates become answers; errors, too, are told on a page."""
+"""Renders templates as responses; errors become pages, too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFound
 from memwell.memory import Memory
 
 HERE = Path(__file__).parent
-TOKEN = secrets.token_urlsafe()
-"""In every form: who cannot read a page of this process cannot write through it."""
+FORM_TOKEN = secrets.token_urlsafe()
+"""In every form: another site cannot read it, and so cannot send a form."""
 
 _THEMES = ("light", "dark")
 
@@ -32,42 +32,44 @@ _templates = Environment(
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a view, or the part of one that the script asks for."""
+    """Return a view, or the part of a view that the script requests."""
     theme = request.cookies.get("theme")
     text = _templates.get_template(template).render(
-        here=request.url.path, token=TOKEN, theme=theme if theme in _THEMES else "", **values
+        here=request.url.path, token=FORM_TOKEN, theme=theme if theme in _THEMES else "", **values
     )
     return HTMLResponse(text, status)
 
 
-class Page(APIRoute):
-    """A route whose errors are told on a page."""
+class PageRoute(APIRoute):
+    """A route that shows its errors on a page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         answer = super().get_route_handler()
 
-        async def told(request: Request) -> Response:
+        async def answer_with_page(request: Request) -> Response:
             try:
                 return await answer(request)
             except RequestValidationError as error:
-                wrong = ", ".join(str(one["loc"][-1]) for one in error.errors())
-                problem = MemwellError(f"{wrong} cannot be read", "Go back and write it otherwise")
+                fields = ", ".join(str(problem["loc"][-1]) for problem in error.errors())
+                problem = MemwellError(
+                    f"These fields are missing or not valid: {fields}", "Go back and correct them"
+                )
                 return page(request, "error.html", 400, error=problem)
             except NotFoundError as error:
                 return page(request, "error.html", 404, error=error)
             except (HomeError, IndexDatabaseError):
-                raise  # they name files of the server's: the application answers
+                raise  # they name files of the server: the application answers without the names
             except MemwellError as error:
                 return page(request, "error.html", 400, error=error)
 
-        return told
+        return answer_with_page
 
 
-def _template_context(request: Request) -> Memory:
+def _page_memory(request: Request) -> Memory:
     memory: Memory = request.state.memory
     return memory
 
 
-Viewed = Annotated[Memory, Depends(_template_context)]
-"""The memory, as the one who asks sees it."""
+PageMemory = Annotated[Memory, Depends(_page_memory)]
+"""The memory, as the viewer of the request sees it."""

@@ -1,4 +1,4 @@
-"""What the templates show: hits with their marks and bars, a trace in words, days of a timeline."""
+"""Values for the templates: hits with highlights and score bars, timeline, map."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from memwell.surfaces.web.map import Region
 
 TextSpan = tuple[str, bool]
-"""Some letters, and whether they match the query."""
+"""A text, and whether it is highlighted."""
 
 _RAW = {"words": "BM25", "meaning": "cosine"}
 
 
 def find_note(memory: Memory, path: str, workspace: str) -> ListedNote:
-    """Return the note of a path; the first of that path where no workspace is named."""
+    """Return the note of a path; without a workspace, the first one with this path."""
     for note in memory.contents.notes(path):
         if workspace in ("", note.workspace):
             return note
     raise NotFoundError(
-        f"There is no note {path!r} in the index", "Use a path as the search shows it"
+        f"There is no note {path!r} in the index", "Use a path from the search results"
     )
 
 
@@ -39,8 +39,8 @@ def find_note(memory: Memory, path: str, workspace: str) -> ListedNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of a bar, in hundredths."""
+class BarSlice:
+    """A part of a score bar, in hundredths of its width."""
 
     name: str
     start: float
@@ -49,24 +49,24 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class ShownHit:
-    """A hit as a person sees it."""
+    """A hit, as the page shows it."""
 
     hit: Hit
     link: str
     title: str
     place: str
     lines: list[list[TextSpan]]
-    bar: list[Slice]
+    bar: list[BarSlice]
     explained: list[str]
 
 
-def shown_hits(result: SearchResult) -> list[ShownHit]:
-    """Return the hits of an explained search, ready to be shown."""
+def to_shown_hits(result: SearchResult) -> list[ShownHit]:
+    """Return the hits of an explained search, as the page shows them."""
     several = len({hit.workspace for hit in result.hits if hit.kind == "note"}) > 1
-    return [_shown(hit, several) for hit in result.hits]
+    return [_to_shown_hit(hit, several) for hit in result.hits]
 
 
-def _shown(hit: Hit, several: bool) -> ShownHit:
+def _to_shown_hit(hit: Hit, several: bool) -> ShownHit:
     assert hit.trace is not None
     fact = hit.kind == "fact"
     path = f"{hit.workspace}/{hit.path}" if several else hit.path
@@ -80,86 +80,86 @@ def _shown(hit: Hit, several: bool) -> ShownHit:
             for line in snippet(hit.text, hit.marks, hit.start_line)
             if line.text.lstrip("# ") not in hit.heading
         ],
-        bar(hit.trace),
+        score_bar(hit.trace),
         explain_score(hit.trace),
     )
 
 
 def note_link(path: str, workspace: str, line: int = 1) -> str:
-    """Return where a passage of a note is shown."""
+    """Return the address of a passage of a note."""
     return f"/note?{urlencode({'path': path, 'workspace': workspace})}#L{line}"
 
 
 def fact_link(fact_id: str) -> str:
-    """Return where a fact is shown."""
+    """Return the address of a fact."""
     return f"/facts/{quote(fact_id, safe='')}"
 
 
 def split_text(text: str, marks: Sequence[tuple[int, int]]) -> list[TextSpan]:
-    """Cut a text at its marks."""
-    found, at = [], 0
+    """Split a text at its highlights."""
+    spans, position = [], 0
     for start, end in marks:
-        found += [(text[at:start], False), (text[start:end], True)]
-        at = end
-    return [*found, (text[at:], False)]
+        spans += [(text[position:start], False), (text[start:end], True)]
+        position = end
+    return [*spans, (text[position:], False)]
 
 
 # -- a trace ---------------------------------------------------------------------------------------
 
 
-def bar(trace: Trace) -> list[Slice]:
-    """Return the score as a bar: what the legs gave, and what age took from the relevance.
+def score_bar(trace: Trace) -> list[BarSlice]:
+    """Return the score as a bar: the share of each leg, and what age took from the relevance.
 
-    The legs share the score as they share the order: by what speaks for the passage.
+    Each leg's share of the score is its share of the contributions.
     """
-    gave = {part.leg: max(0.0, part.contribution) for part in trace.parts}
-    if not any(gave.values()):
-        gave = {part.leg: part.weight for part in trace.parts}
-    whole = fsum(gave.values()) or 1.0
-    widths = {leg: trace.score * given / whole for leg, given in gave.items()}
+    shares = {part.leg: max(0.0, part.contribution) for part in trace.parts}
+    if not any(shares.values()):
+        shares = {part.leg: part.weight for part in trace.parts}
+    total = fsum(shares.values()) or 1.0
+    widths = {leg: trace.score * share / total for leg, share in shares.items()}
     widths["age"] = trace.relevance - trace.score
-    found, at = [], 0.0
+    slices, start = [], 0.0
     for name, width in widths.items():
         if width > 0:
-            found.append(Slice(name, round(100 * at, 2), round(100 * width, 2)))
-            at += width
-    return found
+            slices.append(BarSlice(name, round(100 * start, 2), round(100 * width, 2)))
+            start += width
+    return slices
 
 
 def explain_score(trace: Trace) -> list[str]:
-    """Return in words how a score came about."""
-    return [*_explain_part(trace)]
+    """Return sentences that explain a score."""
+    return [*_score_sentences(trace)]
 
 
-def _explain_part(trace: Trace) -> Iterator[str]:
+def _score_sentences(trace: Trace) -> Iterator[str]:
     for part in trace.parts:
-        yield _sentence(part)
-    yield f"Together they come to {trace.fused:.2f}, which decides the order."
+        yield _explain_leg(part)
+    yield f"The sum is {trace.fused:.2f}; it decides the order."
     if trace.covered is not None:
-        yield f"It has {min(trace.covered, 1):.0%} of what a passage with all the words would have."
+        yield f"Its words score {min(trace.covered, 1):.0%} of a passage that has all the words."
     if trace.above_chance is not None:
         nearer = "nearer to" if trace.above_chance >= 0 else "further from"
         yield (
-            f"Its meaning lies {abs(trace.above_chance):.1f} deviations {nearer} the question than"
-            " that of a passage which has nothing to do with it."
+            f"Its vector is {abs(trace.above_chance):.1f} standard deviations {nearer} the query"
+            " than the vector of an unrelated passage."
         )
-    yield f"So its relevance is {trace.relevance:.2f}; {trace.min_score:.2f} is asked for."
+    yield f"Its relevance is {trace.relevance:.2f}; the threshold is {trace.min_score:.2f}."
     if trace.kept < 1:
         yield f"Age leaves {trace.kept:.0%} of it: {trace.kept_why}."
     yield f"The score is {trace.relevance:.2f} × {trace.kept:.2f} = {trace.score:.2f}."
     if trace.copies:
-        yield f"It stands for {trace.copies} more with nearly the same text."
+        yield f"It represents {trace.copies} more with nearly the same text."
     if trace.worth is not None:
-        yield f"Beside the hits before it, it is worth {trace.worth:.2f}."
+        yield f"Its value next to the hits above it is {trace.worth:.2f}."
 
 
-def _sentence(part: LegScore) -> str:
+def _explain_leg(part: LegScore) -> str:
     if part.leg == "lift":
-        return f"It is among the first by meaning, and lifted by {part.contribution:.2f} for that."
-    place = f"found it at place {part.rank}" if part.rank else "did not bring it"
+        return f"Meaning ranks it among the first, which adds {part.contribution:.2f}."
+    rank = f"found it at rank {part.rank}" if part.rank else "did not find it"
     raw = f" ({_RAW.get(part.leg, 'score')} {part.raw:.2f})" if part.raw is not None else ""
-    gave = f"evidence {part.evidence:.2f} × weight {part.weight:.2f} = {part.contribution:.2f}"
-    return f"{part.leg.capitalize()} {place}{raw}: {gave}."
+    product = f"evidence {part.evidence:.2f} × weight {part.weight:.2f} = {part.contribution:.2f}"
+    return f"{part.leg.capitalize()} {rank}{raw}: {product}."
 
 
 # -- the timeline ----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _sentence(part: LegScore) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something with a day: a note, or a fact that was told."""
+    """A note or a fact, with its day."""
 
     day: str
     kind: str
@@ -175,9 +175,9 @@ class TimelineEvent:
     link: str
 
 
-def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
+def timeline_events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
     """Return notes and facts, the newest first; those without a date last."""
-    found = [
+    events = [
         TimelineEvent(
             (note.date or "")[:10],
             "note",
@@ -186,39 +186,40 @@ def events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineE
         )
         for note in notes
     ]
-    found += [
+    events += [
         TimelineEvent(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts
     ]
-    return sorted(found, key=lambda event: event.day, reverse=True)
+    return sorted(events, key=lambda event: event.day, reverse=True)
 
 
-def by_day(found: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
+def group_by_day(events: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
     """Return the events of each day."""
-    return [(day, [*some]) for day, some in groupby(found, key=lambda event: event.day)]
+    return [(day, [*group]) for day, group in groupby(events, key=lambda event: event.day)]
 
 
 # -- the map ---------------------------------------------------------------------------------------
 
 
 def notes_of(region: Region) -> list[tuple[str, str]]:
-    """Return the titles and links of what lies in a region, each once, the middle first."""
-    return [*{(spot.path, spot.workspace): _leads(spot) for spot in region.spots}.values()]
+    """Return the titles and links of a region's notes, each once, from its centre outwards."""
+    links = {(point.path, point.workspace): _title_and_link(point) for point in region.passages}
+    return [*links.values()]
 
 
-def drawing(regions: Sequence[Region]) -> dict[str, Any]:
-    """Return the map as the script draws it."""
+def map_drawing(regions: Sequence[Region]) -> dict[str, Any]:
+    """Return the map in the form that the script draws."""
     return {
         "regions": [[region.name, region.x, region.y] for region in regions],
         "points": [
-            [round(x, 4), round(y, 4), number, *_leads(spot)]
+            [round(x, 4), round(y, 4), number, *_title_and_link(point)]
             for number, region in enumerate(regions)
-            for spot, (x, y) in zip(region.spots, region.points.tolist(), strict=True)
+            for point, (x, y) in zip(region.passages, region.positions.tolist(), strict=True)
         ],
     }
 
 
-def _leads(spot: MapPoint) -> tuple[str, str]:
-    """Return the title of a passage and where it is shown."""
-    if spot.kind == "fact":
-        return spot.title, fact_link(spot.path)
-    return spot.title, note_link(spot.path, spot.workspace, spot.start_line)
+def _title_and_link(point: MapPoint) -> tuple[str, str]:
+    """Return the title of a passage and its address."""
+    if point.kind == "fact":
+        return point.title, fact_link(point.path)
+    return point.title, note_link(point.path, point.workspace, point.start_line)

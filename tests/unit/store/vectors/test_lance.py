@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from memwell import Memory
-from memwell.errors import ConfigError
+from memwell.errors import ConfigError, VectorSearchUnavailable
 from memwell.model import Leg
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors import lance, lance_tables
-from memwell.store.vectors.backend import LANCEDB, BackendSetting, VectorSearchUnavailable
+from memwell.store.vectors.backend import LANCEDB, BackendSetting
 from tests.conftest import REPOSITORY, Write
 from tests.support.embedders import Faulty
 from tests.support.lance_writer import CHUNKS, ROUNDS, own_vector

@@ -2,15 +2,15 @@
 
 const $ = (selector) => document.querySelector(selector);
 
-async function fetched(path, signal) {
+async function fetchOk(path, signal) {
   const answer = await fetch(path, { signal, headers: { Accept: "text/html, application/json" } });
-  if (!answer.ok) throw new Error(`${path} answers ${answer.status}`);
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
   return answer;
 }
 
-/** What the server says, put in the place of what an element holds; it escapes all texts. */
+/** Replaces the content of an element with a part of a view; the server escapes all texts. */
 async function replace(element, path, signal) {
-  const text = await (await fetched(path, signal)).text();
+  const text = await (await fetchOk(path, signal)).text();
   if (text !== element.shown) element.innerHTML = text;
   element.shown = text;
 }
@@ -19,47 +19,47 @@ function say(text) {
   $("#status").textContent = text;
 }
 
-/* -- light and dark: a cookie, so that the server knows before the first letter is drawn -------- */
+/* -- light and dark: a cookie, so that the server renders the right theme ----------------------- */
 
-function dark() {
+function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-function theme() {
+function themeButton() {
   const button = $("#theme");
-  const name = () => (button.textContent = dark() ? "Light" : "Dark");
+  const name = () => (button.textContent = isDark() ? "Light" : "Dark");
   button.hidden = false;
   name();
   button.addEventListener("click", () => {
-    const next = dark() ? "light" : "dark";
+    const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
     document.cookie = `theme=${next}; path=/; max-age=31536000; samesite=strict`;
     name();
-    dispatchEvent(new Event("resize")); // the map is drawn in other colours
+    dispatchEvent(new Event("resize")); // the map is redrawn in the new colours
   });
 }
 
-/* -- searching as one types: the latest answer wins --------------------------------------------- */
+/* -- search while typing: the latest answer wins ------------------------------------------------ */
 
-function searching() {
+function searchForm() {
   const form = $("#search"), hits = $("#hits");
-  let timer, asking = new AbortController(), before = asked();
+  let timer, request = new AbortController(), last = formQuery();
 
-  function asked() {
+  function formQuery() {
     return new URLSearchParams(new FormData(form)).toString();
   }
 
-  async function ask() {
-    if (asked() === before) return;
-    before = asked();
-    asking.abort();
-    asking = new AbortController();
+  async function search() {
+    if (formQuery() === last) return;
+    last = formQuery();
+    request.abort();
+    request = new AbortController();
     try {
-      await replace(hits, `/hits?${before}`, asking.signal);
-      history.replaceState(null, "", `/?${before}`);
-      const found = hits.querySelector("[data-status]");
-      say(found ? found.dataset.status : "");
+      await replace(hits, `/hits?${last}`, request.signal);
+      history.replaceState(null, "", `/?${last}`);
+      const section = hits.querySelector("[data-status]");
+      say(section ? section.dataset.status : "");
     } catch (error) {
       if (error.name !== "AbortError") say("The search did not answer.");
     }
@@ -67,12 +67,12 @@ function searching() {
 
   form.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(ask, 150);
+    timer = setTimeout(search, 150);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     clearTimeout(timer);
-    ask();
+    search();
   });
   say(hits.querySelector("[data-status]")?.dataset.status ?? "");
 }
@@ -100,9 +100,9 @@ function keys() {
   });
 }
 
-/* -- what changes by itself --------------------------------------------------------------------- */
+/* -- parts that are polled ---------------------------------------------------------------------- */
 
-function polling(element) {
+function poll(element) {
   setInterval(() => {
     if (!document.hidden) replace(element, element.dataset.poll).catch(() => {});
   }, 1000);
@@ -116,7 +116,7 @@ async function map(canvas) {
   say("Drawing …");
   let drawing;
   try {
-    drawing = await (await fetched("/map/points")).json();
+    drawing = await (await fetchOk("/map/points")).json();
   } catch {
     return say("The map could not be drawn.");
   }
@@ -138,7 +138,7 @@ async function map(canvas) {
     pen.setTransform(dots, 0, 0, dots, 0, 0);
     const radius = Math.min(7, (points.length > 1500 ? 2 : 3.5) * Math.sqrt(view.zoom));
     drawing.regions.forEach((_, region) => {
-      pen.fillStyle = `hsl(${(172 + region * 137.5) % 360} 38% ${dark() ? 62 : 42}% / .75)`;
+      pen.fillStyle = `hsl(${(172 + region * 137.5) % 360} 38% ${isDark() ? 62 : 42}% / .75)`;
       pen.beginPath();
       for (const point of points) {
         if (point.region !== region) continue;
@@ -161,7 +161,7 @@ async function map(canvas) {
       let [at, line] = place({ x, y });
       if (at > 0 && at < width) at = Math.min(Math.max(at, half), width - half);
       const near = (other) => Math.abs(other.line - line) < 16 && Math.abs(other.at - at) < other.half + half;
-      if (written.some(near)) continue; // the larger region keeps its name
+      if (written.some(near)) continue; // the label of the larger region stays
       written.push({ at, line, half });
       pen.strokeText(label, at, line);
       pen.fillText(label, at, line);
@@ -181,7 +181,7 @@ async function map(canvas) {
     waiting = true;
   }
 
-  /** The nearest point within reach of a place on the canvas. */
+  /** Returns the nearest point within reach of a position on the canvas. */
   function at(x, y) {
     let best = null, least = 12 ** 2;
     for (const point of points) {
@@ -210,7 +210,7 @@ async function map(canvas) {
     point(null);
   }
 
-  /** Come nearer to what lies at a place of the canvas, which stays where it is. */
+  /** Zooms; the point under the given position of the canvas stays where it is. */
   function zoom(by, x = side().width / 2, y = side().height / 2) {
     const before = scale();
     view.zoom = by ? Math.min(60, Math.max(1, view.zoom * by)) : 1;
@@ -267,8 +267,8 @@ async function map(canvas) {
   await replace($("#regions"), "/map/regions?part=1");
 }
 
-theme();
+themeButton();
 keys();
-if ($("#search")) searching();
-document.querySelectorAll("[data-poll]").forEach(polling);
+if ($("#search")) searchForm();
+document.querySelectorAll("[data-poll]").forEach(poll);
 if ($("#map")) map($("#map"));

@@ -1,10 +1,18 @@
+"""The normalisers of weighted fusion, by hand."""
+
 from __future__ import annotations
 
 import math
 
 import pytest
 
-from memwell.search.normalise import min_max, over_maximum, reciprocal_position, saturation, sigmoid
+from memwell.search.fuse_others import (
+    min_max,
+    over_maximum,
+    reciprocal_position,
+    saturation,
+    sigmoid,
+)
 
 
 def test_sigmoid_has_its_midpoint_at_two_and_takes_either_sign() -> None:

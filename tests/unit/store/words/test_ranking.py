@@ -8,12 +8,14 @@ import pytest
 
 from memwell import Memory
 from memwell.search.parse import parse
-from memwell.store.sqlite import fts as keyword
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.words import ranking
 from memwell.store.words.query import Clause
+from memwell.store.words.tree import Term
 from tests.conftest import EXAMPLES, Write
 from tests.support.states import index_file
 
+FREQUENCIES = [("a", 5), ("b", 10), ("c", 100)]
 QUESTIONS = [
     "what is the name of the cat",
     "how do we restore the database from the backup on plover",
@@ -30,11 +32,11 @@ def best(index: SqliteIndex, question: str) -> list[int]:
 
 
 def test_words_divide_where_their_postings_exceed_the_budget() -> None:
-    words = [Clause("a", 5, "a"), Clause("b", 10, "b"), Clause("c", 100, "c")]
-    assert keyword._split(words, 15) == (words[:2], words[2:])
-    assert keyword._split(words, 14) == (words[:1], words[1:])
-    assert keyword._split(words, 1) == (words[:1], words[1:])  # the rarest always selects
-    assert keyword._split(words, 1000) == (words, ())
+    words = [Clause(Term((token,)), postings, token) for token, postings in FREQUENCIES]
+    assert ranking._split(words, 15) == (words[:2], words[2:])
+    assert ranking._split(words, 14) == (words[:1], words[1:])
+    assert ranking._split(words, 1) == (words[:1], words[1:])  # the rarest always selects
+    assert ranking._split(words, 1000) == (words, ())
 
 
 def test_a_word_counts_once_however_it_is_written(home: Path) -> None:
@@ -53,16 +55,16 @@ def test_the_shortcut_gives_the_answers_of_a_plain_or(
     index = SqliteIndex(index_file(home))
     plain = {question: best(index, question) for question in QUESTIONS}
     divided: list[int] = []
-    split = keyword._split
+    split = ranking._split
 
     def noted(words: list[Clause], budget: float) -> tuple[list[Clause], list[Clause]]:
         selecting, scoring = split(words, budget)
         divided.append(len(scoring))
         return list(selecting), list(scoring)
 
-    monkeypatch.setattr(keyword, "_split", noted)
-    monkeypatch.setattr(keyword, "_SELECT_ROWS", 20)
-    monkeypatch.setattr(keyword, "_SELECT_SHARE", 0.0)
+    monkeypatch.setattr(ranking, "_split", noted)
+    monkeypatch.setattr(ranking, "_SELECT_ROWS", 20)
+    monkeypatch.setattr(ranking, "_SELECT_SHARE", 0.0)
     for question in QUESTIONS:
         assert best(index, question) == plain[question]
     assert any(divided)
@@ -72,8 +74,8 @@ def test_the_shortcut_gives_the_answers_of_a_plain_or(
 def test_filters_widen_the_selection_until_all_that_fit_are_found(
     memory: Memory, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyword, "_SELECT_ROWS", 1)
-    monkeypatch.setattr(keyword, "_SELECT_SHARE", 0.0)
+    monkeypatch.setattr(ranking, "_SELECT_ROWS", 1)
+    monkeypatch.setattr(ranking, "_SELECT_SHARE", 0.0)
     for number in range(150):
         write(f"a/{number}.md", "rare common\n")
     for number in range(20):
@@ -82,29 +84,3 @@ def test_filters_widen_the_selection_until_all_that_fit_are_found(
         write(f"c/{number}.md", "other\n")
     memory.index(workspace)
     assert len(memory.search("rare common path:b", k=50).hits) == 20
-
-
-def test_common_words_of_a_large_index_are_counted_ahead(
-    memory: Memory, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memwell.store.sqlite.vocabulary._LARGE", 30)
-
-    def counted() -> dict[str, int]:
-        with SqliteIndex(index_file(home)).database.reading() as connection:
-            rows = connection.execute("SELECT term, rows FROM common_words")
-            return {str(term): int(str(count)) for term, count in rows}
-
-    for number in range(29):
-        write(f"{number}.md", f"apple unique{number}\n")
-    memory.index(workspace)
-    assert counted() == {}
-    write("29.md", "apple pear\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 30
-    write("30.md", "apple\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 30  # about as large as before: not counted again
-    for number in range(31, 45):
-        write(f"{number}.md", "apple\n")
-    memory.index(workspace)
-    assert counted()["appl"] == 45

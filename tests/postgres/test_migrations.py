@@ -1,0 +1,210 @@
+"""A database that an older memwell made: its rows, indexes, policies and grants survive the steps."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from memwell import Memory
+from memwell.store.contract.query import Word, WordQuery
+from memwell.store.postgres import migrate as migrating
+from memwell.store.postgres import textsearch
+from memwell.store.postgres.build_indexes import BuildReport
+from memwell.store.postgres.health import run_checks
+from memwell.store.postgres.migrate import migrate
+from memwell.store.postgres.migrations import MIGRATIONS
+from memwell.store.postgres.roles import role
+from memwell.store.postgres.schema import OWNERS, TABLES
+from memwell.store.postgres.spaces import PostgresSpaces
+from memwell.store.postgres.vocabulary import PostgresVocabulary
+from memwell.store.words.query import to_clauses
+from tests.postgres.test_security import connected, count, fill
+from tests.support.postgres import build_agent_indexes, new_database, server, shared
+
+RELEASED = 6
+"""Steps before the one that renames."""
+DIGEST = "5d5ba8d2038692d1f0d8699c86d68f6a3632871e959e8a957ef8e42c96ec7cb5"
+"""Of their SQL, without comments."""
+TENANT = "mine"
+OLD_NAMES = {
+    "workspace_list": "registered",
+    "cooldowns": "rests",
+    "vector_cache": "cached",
+    "vocabulary": "words",
+    "chunk_texts": "spoken",
+    "pending_erasures": "unfinished",
+    "vector_index": "near",
+    "text_index": "said",
+}
+Connection = psycopg.Connection[Any]
+
+
+def old(text: str) -> str:
+    """A table, or SQL, by the names of before."""
+    for new_name, old_name in OLD_NAMES.items():
+        text = re.sub(rf"\b{new_name}(?=\b|_)", old_name, text)
+    return text
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a database that this memwell made, with rows in its tables and indexes."""
+    url = new_database()
+    for extension in ("vector", "pg_textsearch"):
+        shared().execute(f"CREATE EXTENSION {extension} SCHEMA public", name_of(url))
+    fill(url, TENANT, tmp_path_factory.mktemp("filled"))
+    assert len(build_agent_indexes(TENANT, url).built) == 2
+    return url
+
+
+@pytest.fixture
+def before(new: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a database as it was before, with the rows and indexes of the new one."""
+    url = new_database()
+    with psycopg.connect(url, autocommit=True) as target, monkeypatch.context() as patch:
+        patch.setattr(migrating, "MIGRATIONS", MIGRATIONS[:RELEASED])
+        migrate(target)
+    with psycopg.connect(new) as source, psycopg.connect(url) as target:
+        copy_as_before(source, target)
+    return url
+
+
+def name_of(url: str) -> str:
+    return str(re.findall(r"/(test_\w+)\?", url)[0])
+
+
+def copy_as_before(source: Connection, target: Connection) -> None:
+    """Copy the rows of all tables, and the indexes of large agents, to a database of before."""
+    target.execute("SET session_replication_role TO replica; SET search_path TO memwell, public")
+    for table in TABLES:
+        with (
+            source.cursor().copy(f"COPY (SELECT * FROM memwell.{table}) TO STDOUT") as rows,
+            target.cursor().copy(f"COPY {old(table)} FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write(row)
+    target.execute("CREATE EXTENSION pg_textsearch SCHEMA public")
+    names = [name for name, _ in agent_indexes(source)]
+    for _, definition in agent_indexes(source):
+        target.execute(old(definition))
+    text_index, part = old(names[0]), old(names[1])
+    target.execute(f"ALTER INDEX {text_index} ATTACH PARTITION {part}")
+
+
+def agent_indexes(connection: Connection) -> list[tuple[str, str]]:
+    """The names and definitions of the indexes of large agents: two for texts, one for vectors."""
+    return connection.execute(
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'memwell'"
+        " AND indexname ~ '^(vector|text)_index_' ORDER BY 1"
+    ).fetchall()
+
+
+def catalogue(connection: Connection) -> dict[str, list[Any]]:
+    """All that the database knows of the schema."""
+    statements = {
+        "relations": "SELECT relname, relkind, relrowsecurity, relforcerowsecurity,"
+        " pg_get_expr(relpartbound, oid) FROM pg_class"
+        " WHERE relnamespace = 'memwell'::regnamespace",
+        "columns": "SELECT table_name, ordinal_position, column_name, data_type, is_nullable,"
+        " column_default, collation_name FROM information_schema.columns"
+        " WHERE table_schema = 'memwell'",
+        "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes"
+        " WHERE schemaname = 'memwell'",
+        "constraints": "SELECT conname, conrelid::regclass::text, pg_get_constraintdef(oid)"
+        " FROM pg_constraint WHERE connamespace = 'memwell'::regnamespace",
+        "policies": "SELECT tablename, policyname, permissive, qual FROM pg_policies"
+        " WHERE schemaname = 'memwell' AND policyname NOT LIKE 'bound %'",
+        "parts": "SELECT inhparent::regclass::text, inhrelid::regclass::text FROM pg_inherits",
+        "migrations": "SELECT number, name FROM memwell.migrations",
+    }
+    return {
+        name: sorted(connection.execute(statement).fetchall(), key=str)
+        for name, statement in statements.items()
+    }
+
+
+def rows_of(connection: Connection) -> dict[str, list[str]]:
+    return {
+        table: sorted(
+            text for (text,) in connection.execute(f"SELECT t::text FROM memwell.{table} t")
+        )
+        for table in TABLES
+    }
+
+
+def found(url: str, home: Path, query: str) -> list[tuple[str, float]]:
+    settings: dict[str, Any] = {
+        "store.url": url,
+        "store.tenant": TENANT,
+        "embedding.chain": ("test",),
+    }
+    with Memory(home, settings=settings, user="anna") as memory:
+        return [(hit.text, hit.relevance) for hit in memory.search(query).hits]
+
+
+def test_steps_that_were_released_do_not_change() -> None:
+    statements = " ".join(statements for _, statements in MIGRATIONS[:RELEASED])
+    without_comments = " ".join(re.sub(r"--.*", "", statements).split())
+    assert sha256(without_comments.encode()).hexdigest() == DIGEST
+
+
+def test_a_database_of_before_becomes_the_same_as_a_new_one(new: str, before: str) -> None:
+    with (
+        psycopg.connect(new) as source,
+        psycopg.connect(before, autocommit=True) as target,
+    ):
+        migrate(target)
+        assert rows_of(target) == rows_of(source)
+        assert all(rows_of(source)[table] for table in OWNERS)
+        assert catalogue(target) == catalogue(source)
+        names = " ".join(name for name, *_ in catalogue(target)["relations"])
+        assert not re.findall(rf"\b(?:{'|'.join(OLD_NAMES.values())})(?=\b|_)", names)
+
+
+def test_a_database_of_before_is_searched_by_its_indexes(
+    new: str, before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in ("cat named", "drink", "miso OR tea"):
+        hits = found(before, tmp_path, query)
+        assert hits
+        assert hits == found(new, tmp_path, query)
+    assert build_agent_indexes(TENANT, before) == BuildReport()  # no index is missing or unused
+    monkeypatch.setattr(textsearch, "_SPARE", 1)
+    with server(before, TENANT) as opened, opened.reading("main") as session:
+        (space,) = PostgresSpaces(session).all()
+        assert space.location.startswith("vector_index_")
+        vocabulary, miso = PostgresVocabulary(session), WordQuery((Word("miso"),))
+        clauses = to_clauses(miso.any_of, vocabulary)
+        (chunk,) = textsearch.find_candidates(session, vocabulary, miso, clauses, 1)
+        assert "Miso" in session.value(
+            "SELECT text FROM chunks WHERE tenant = %(tenant)s AND id = %(id)s", id=chunk
+        )
+
+
+def test_what_roles_may_do_and_see_stays(before: str) -> None:
+    plain, bound = f"role-{secrets.token_hex(6)}", f"role-{secrets.token_hex(6)}"
+    with psycopg.connect(before, autocommit=True) as connection:
+        for statement in (*role(plain), *role(bound, TENANT, ["user:anna"])):
+            connection.execute(old(statement))
+        migrate(connection)
+    for name in (plain, bound):
+        with server(shared().url(name_of(before), name), TENANT) as opened:
+            with opened.unmigrated() as session:
+                (rights,) = [check for check in run_checks(session) if check.name == "rights"]
+            assert rights.ok, rights
+    with connected(TENANT, "{*}", shared().url(name_of(before), plain)) as connection:
+        assert count(connection, "chunk_texts", "owner = 'user:ben'") == 1
+        connection.execute("SET memwell.tenant = 'another'")
+        assert [table for table in TABLES if count(connection, table)] == []
+    with connected(TENANT, "{*}", shared().url(name_of(before), bound)) as connection:
+        for table, owner in OWNERS.items():
+            assert count(connection, table, f"{owner} = 'user:anna'") > 0
+            assert count(connection, table, f"{owner} = 'user:ben'") == 0
+        connection.execute("SET memwell.tenant = 'another'")
+        assert [table for table in TABLES if count(connection, table)] == []

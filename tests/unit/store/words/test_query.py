@@ -1,0 +1,107 @@
+"""A query becomes a tree of conditions, which FTS5 and PostgreSQL render each in its own way."""
+
+from __future__ import annotations
+
+import apsw
+import pytest
+
+from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
+from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
+from memwell.store.postgres.postings import condition_sql, number_terms
+from memwell.store.sqlite.fts import match_text
+from memwell.store.words.query import (
+    excluded_condition,
+    required_condition,
+    to_clauses,
+    to_condition,
+)
+from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
+
+
+class EveryWord:
+    """A vocabulary in which every token is in three of ten chunks."""
+
+    total = 10
+
+    def __init__(self) -> None:
+        self._connection = apsw.Connection(":memory:")
+
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        return tokenize_query(open_tokenizer(self._connection), text)
+
+    def document_frequency(self, token: str) -> int:
+        return 3
+
+    def prefix_frequency(self, start: str) -> int:
+        return 3
+
+    def occurs(self, condition: Condition) -> bool:
+        return True
+
+
+@pytest.fixture
+def vocabulary() -> EveryWord:
+    return EveryWord()
+
+
+CAT, DOG, DOOR = (Term((word,), text=word) for word in ("cat", "dog", "door"))
+
+
+@pytest.mark.parametrize(
+    ("words", "tree", "text"),
+    [
+        ([Word("cat")], [CAT], ['"cat"']),
+        ([Word("cat"), Word("dog")], [CAT, DOG], ['"cat"', '"dog"']),
+        ([Word("Cats"), Word("cat")], [CAT], ['"cat"']),
+        ([Word("cat", prefix=True)], [Term(("cat",), prefix=True)], ['"cat" *']),
+        ([Phrase("cat dog")], [Term(("cat", "dog"))], ['"cat dog"']),
+        ([Or((Word("cat"), Word("dog")))], [AnyOf((CAT, DOG))], ['("cat" OR "dog")']),
+        (
+            [And((Word("cat"), Word("dog")), without=(Word("door"),))],
+            [AndNot(AllOf((CAT, DOG)), DOOR)],
+            ['(("cat" AND "dog") NOT "door")'],
+        ),
+    ],
+)
+def test_words_that_rank(
+    words: list[Node], tree: list[Condition], text: list[str], vocabulary: EveryWord
+) -> None:
+    clauses = to_clauses(words, vocabulary)
+    assert [clause.condition for clause in clauses] == tree
+    assert [match_text(clause.condition) for clause in clauses] == text
+
+
+def test_words_that_must_match_and_must_not(vocabulary: EveryWord) -> None:
+    query = WordQuery((), (Word("cat"), Word("dog")), (Word("door"),))
+    assert required_condition(query, vocabulary) == AllOf((CAT, DOG))
+    assert excluded_condition(query, vocabulary) == DOOR
+    assert required_condition(WordQuery(), vocabulary) is None
+    assert excluded_condition(WordQuery(), vocabulary) is None
+
+
+def test_a_camel_case_word_matches_whole_or_by_its_parts(vocabulary: EveryWord) -> None:
+    condition = to_condition(Word("rankToScore"), vocabulary)
+    assert condition == AnyOf((Term(("ranktoscor",)), Term(("rank", "to", "score"))))
+    assert match_text(condition) == '("rankToScore" OR "rank To Score")'
+
+
+def test_a_part_without_letters_is_left_out(vocabulary: EveryWord) -> None:
+    assert to_clauses([Phrase("?!")], vocabulary) == []
+    assert to_condition(Or((Word("cat"), Phrase("?!"))), vocabulary) == CAT
+
+
+def test_the_same_tree_is_text_for_fts5_and_sql_for_postgres() -> None:
+    tree = AndNot(AllOf((CAT, AnyOf((DOG, DOOR)))), CAT)
+    assert [*terms_in(tree)] == [CAT, DOG, DOOR, CAT]
+    assert match_text(tree) == '(("cat" AND ("dog" OR "door")) NOT "cat")'
+    cat, dog, door = (f"bool_or(h.number = {number})" for number in range(3))
+    assert (
+        condition_sql(tree, number_terms(tree)) == f"(({cat} AND ({dog} OR {door})) AND NOT {cat})"
+    )
+
+
+def test_fts5_gets_the_words_and_not_their_stems(vocabulary: EveryWord) -> None:
+    """A stem that is stemmed again can become another token."""
+    (clause,) = to_clauses([Word("generalizations")], vocabulary)
+    assert clause.condition == Term(("gener",))
+    assert match_text(clause.condition) == '"generalizations"'
