@@ -313,7 +313,7 @@ def test_a_newer_version_in_the_target_stays_and_is_named(tmp_path: Path) -> Non
         ("from", "from", "both the source and the target"),
         ("mysql://anna:hunter2@x/y", "to", "mysql:// is not the address of a memory"),
         ("from", "postgresql://anna:hunter2@127.0.0.1:1/none", "cannot be reached"),
-        ("postgresql://anna:hunter2@[x/none", "to", "not the address of a PostgreSQL server"),
+        ("postgresql://anna:hunter2@[x/none", "to", "not an address of PostgreSQL"),
     ],
 )
 def test_a_wrong_address_is_named_without_its_password(

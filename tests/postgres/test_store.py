@@ -219,7 +219,7 @@ def test_a_newer_database_is_refused() -> None:
     ("url", "message"),
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
-        ("postgresql://[nobody/none", "not the address"),
+        ("postgresql://[nobody/none", "not an address"),
         ("mysql://nobody@127.0.0.1/none", "not the address"),
     ],
 )

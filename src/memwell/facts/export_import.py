@@ -21,7 +21,13 @@ from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts
 from memwell.store.contract.values import FactFilter
-from memwell.store.fact_history import COLUMNS, KIND, FactWithHistory, last_change, to_row
+from memwell.store.rows import (
+    EXPORTED_COLUMNS,
+    EXPORTED_KIND,
+    FactWithHistory,
+    last_change,
+    to_export_row,
+)
 
 JSONL, MARKDOWN = "jsonl", "markdown"
 _FRACTIONS = ("importance", "confidence")
@@ -68,7 +74,7 @@ def export_facts(service: FactService) -> list[dict[str, Any]]:
     with service.store.for_viewer(service.viewer) as facts:
         found, events = facts.find(FactFilter(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [to_row(fact, events.get(fact.id, ())) for fact in found]
+    return [to_export_row(fact, events.get(fact.id, ())) for fact in found]
 
 
 def to_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -212,11 +218,11 @@ def _parse_line(line: bytes) -> FactWithHistory:
         value = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         raise _MalformedError("it is not JSON") from None
-    if not isinstance(value, dict) or value.get("kind") != KIND:
+    if not isinstance(value, dict) or value.get("kind") != EXPORTED_KIND:
         raise _MalformedError('it is not an object of the kind "fact"')
-    if missing := [name for name in COLUMNS if name not in value]:
+    if missing := [name for name in EXPORTED_COLUMNS if name not in value]:
         raise _MalformedError(f"it lacks {', '.join(missing)}")
-    columns = {name: _parse_column(name, value[name]) for name in COLUMNS}
+    columns = {name: _parse_column(name, value[name]) for name in EXPORTED_COLUMNS}
     fact = Fact(**columns, tags=_parse_tags(value.get("tags", [])))
     _check_fact(fact)
     return fact, _parse_events(fact.id, value.get("events", []))

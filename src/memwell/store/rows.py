@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from memwell.model import Chunk, Context, Fact, Hit, Note
+from memwell.model import Chunk, Context, Fact, FactEvent, Hit, Note
 from memwell.store.contract.query import Neighbours
 from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, MapPoint, SourceFile
 from memwell.store.words.normalise import WordRow
@@ -169,3 +171,37 @@ FACT_COLUMNS = (
 def fact_values(fact: Fact) -> tuple[Any, ...]:
     """Return the values of a fact in the order of `FACT_COLUMNS`."""
     return tuple(getattr(fact, name) for name in FACT_COLUMNS.split(", "))
+
+
+# -- a fact with its events ------------------------------------------------------------------------
+
+FactWithHistory = tuple[Fact, tuple[FactEvent, ...]]
+EXPORTED_KIND = "fact"
+EXPORTED_COLUMNS = tuple(column.name for column in fields(Fact) if column.name != "tags")
+
+
+def to_export_row(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+    """Return a fact with its events as an export writes it."""
+    values = asdict(fact)
+    return {
+        "kind": EXPORTED_KIND,
+        **{name: values[name] for name in EXPORTED_COLUMNS},
+        "tags": [*fact.tags],
+        "events": [
+            {"at": event.at, "what": event.what, "detail": event.detail} for event in events
+        ],
+    }
+
+
+def last_change(fact: Fact, events: Iterable[FactEvent]) -> tuple[dt.datetime, dt.datetime]:
+    """Return when a fact was confirmed, and when it last changed: the larger pair is newer."""
+    confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
+    return confirmed, max([confirmed, *(dt.datetime.fromisoformat(event.at) for event in events)])
+
+
+def group_events(rows: Iterable[Sequence[Any]]) -> dict[str, list[FactEvent]]:
+    """Group rows of (fact id, time, what, detail) by fact, in their order."""
+    events: dict[str, list[FactEvent]] = {}
+    for row in rows:
+        events.setdefault(row[0], []).append(FactEvent(*row))
+    return events

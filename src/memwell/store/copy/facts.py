@@ -17,8 +17,8 @@ from memwell.model import GLOBAL, Fact
 from memwell.progress import Progress
 from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
-from memwell.store.fact_history import FactWithHistory, last_change, to_row
-from memwell.store.locations import AllScopes, Location
+from memwell.store.copy.locations import AllScopes, Location
+from memwell.store.rows import FactWithHistory, last_change, to_export_row
 
 AT_ONCE = 1000
 """Facts that one transaction writes."""
@@ -82,7 +82,7 @@ def copy_facts(
 
 def checksum(facts: AllFacts) -> str:
     """Return the digest of the facts as an export writes them, sorted by id."""
-    rows = (to_row(*facts[key]) for key in sorted(facts))
+    rows = (to_export_row(*facts[key]) for key in sorted(facts))
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -15,7 +15,7 @@ from memwell.errors import ConfigError
 from memwell.progress import Progress
 from memwell.store.copy.facts import checksum, copy_facts
 from memwell.store.copy.index import IndexCopy, Tally, copy_workspaces
-from memwell.store.locations import Location
+from memwell.store.copy.locations import Location
 
 ShowProgress = Callable[[str], AbstractContextManager[Progress]]
 """Opens the progress display of a step, by the name of the step."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memwell.store.rows import group_events
+
 if TYPE_CHECKING:
     import datetime as dt
 
@@ -273,10 +275,7 @@ class SqliteFacts(Facts):
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             " JOIN facts f ON f.id = e.fact_id ORDER BY e.rowid"
         )
-        found: dict[str, list[FactEvent]] = {}
-        for row in rows:
-            found.setdefault(row[0], []).append(FactEvent(*row))
-        return found
+        return group_events(rows)
 
     @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:

@@ -50,8 +50,8 @@ def copy_command(
     """
     from memwell import config
     from memwell.facts.comparison import normalised
+    from memwell.store.copy.locations import open_location
     from memwell.store.copy.memory import copy_memory
-    from memwell.store.locations import open_location
     from memwell.store.vectors.backend import BackendSetting
     from memwell.surfaces.cli.progress import progress_bar
 
