@@ -1,1 +1,1 @@
-"""What is kept, and how it is found again: SQLite and FTS5."""
+"""Stores: one contract, two engines (SQLite, PostgreSQL), and the copy from one to the other."""

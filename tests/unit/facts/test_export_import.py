@@ -446,8 +446,8 @@ def test_what_is_no_backup_is_refused_and_all_stays(store: SqliteFactStore, tmp_
         "text": "damaged",
         "torn": "damaged",
         "newer": "newer memwell",
-        "empty": "no memory.db",
-        "index": "no memory.db",
+        "empty": "not a memory.db",
+        "index": "not a memory.db",
     }
     for name, reason in reasons.items():
         with pytest.raises(HomeError, match=reason):
@@ -485,25 +485,34 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
 @pytest.mark.parametrize(
     ("statements", "what"),
     [
-        (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the folded text is not"),
+        (["UPDATE fact_rows SET folded = 'x' WHERE id = 'OLD'"], "the normalised text does not"),
         (["UPDATE fact_rows SET superseded_by = 'OLD' WHERE id = 'NEW'"], "in a circle: NEW, OLD"),
         (
             ["UPDATE fact_rows SET expires_at = 'soon' WHERE id = 'NEW'"],
-            "expires_at is no time: NEW",
+            "expires_at is not a time: NEW",
         ),
-        (["UPDATE fact_events SET at = '' WHERE fact_id = 'NEW'"], "time of an event is none: NEW"),
-        (["INSERT INTO fact_tags VALUES ('nobody', 'x')"], "1 rows of fact_tags belong to no fact"),
-        (["INSERT INTO fact_events VALUES ('nobody', '', '', '')"], "1 rows of fact_events belong"),
+        (
+            ["UPDATE fact_events SET at = '' WHERE fact_id = 'NEW'"],
+            "time of an event is not a time: NEW",
+        ),
+        (
+            ["INSERT INTO fact_tags VALUES ('nobody', 'x')"],
+            "1 rows of fact_tags do not belong to any fact",
+        ),
+        (
+            ["INSERT INTO fact_events VALUES ('nobody', '', '', '')"],
+            "1 rows of fact_events do not belong",
+        ),
         (
             [
                 "DROP INDEX one_of_a_kind",
                 "UPDATE fact_rows SET superseded_by = NULL, text ="
                 " 'x', folded = 'x' WHERE id IN ('OLD', 'NEW')",
             ],
-            "the same is held true twice in a scope",
+            "the same fact is in a scope twice",
         ),
-        (["UPDATE revisions SET last = 1"], "the revision is ahead of the count"),
-        (["DELETE FROM revisions"], "there are 0 counts of revisions"),
+        (["UPDATE revisions SET last = 1"], "the revision is above the counter"),
+        (["DELETE FROM revisions"], "there are 0 revision counters"),
         (["DROP TABLE fact_events"], "its tables are not those of a memory"),
     ],
 )
@@ -543,7 +552,7 @@ def test_verify_finds_a_flipped_bit(store: SqliteFactStore) -> None:
 
 def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     assert run("verify", cwd=workspace).returncode == 0  # nothing is remembered, nothing wrong
-    assert "Nothing has been remembered" in run("backup", "x", cwd=workspace).stderr
+    assert "Remember a fact first" in run("backup", "x", cwd=workspace).stderr
     run("remember", "Der Kater heißt Miso.", "--tag", "pets", cwd=workspace)
     shown = run("export", cwd=workspace).stdout
     assert run("export", "facts.jsonl", cwd=workspace).stdout == "1 facts written to facts.jsonl\n"

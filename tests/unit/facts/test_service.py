@@ -534,7 +534,7 @@ def test_a_damaged_or_newer_memory_is_named_and_left_alone(
     connection.close()
     whole = file.read_bytes()
     file.write_bytes(whole[:200] + b"x" * (len(whole) - 200))
-    with pytest.raises(HomeError, match=r"is damaged\. Restore it from a backup"):
+    with pytest.raises(HomeError, match=r"is damaged\. Restore a backup"):
         keeper(SqliteFactStore(file)).find(FactFilter())
     assert file.exists()
 
