@@ -58,7 +58,7 @@ def test_a_damaged_index_is_noticed_set_aside_and_rebuilt(
         assert paths(memory, "what is the name of the cat")[0] == "home/pets.md"
         memory.status(deep=True)  # reads every page: what the search did not touch is noticed here
         assert paths(memory, "ERR_NGX_502") == ["runbooks/nginx-502.md"]
-        assert any("is being rebuilt from the notes" in notice for notice in memory.notices)
+        assert any("rebuilt from the notes" in notice for notice in memory.notices)
         assert memory.status(deep=True).deep["integrity"] == "ok"
     assert [*file.parent.glob("index.db.corrupt-*")]
     assert contents(file) == whole

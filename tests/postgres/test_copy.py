@@ -311,7 +311,7 @@ def test_a_newer_version_in_the_target_stays_and_is_named(tmp_path: Path) -> Non
         ("nowhere", "to", "There is no memory in"),
         ("from", "file", "is a file"),
         ("from", "from", "both the source and the target"),
-        ("mysql://anna:hunter2@x/y", "to", "mysql:// is no address of a memory"),
+        ("mysql://anna:hunter2@x/y", "to", "mysql:// is not an address of a memory"),
         ("from", "postgresql://anna:hunter2@127.0.0.1:1/none", "cannot be reached"),
         ("postgresql://anna:hunter2@[x/none", "to", "not an address of PostgreSQL"),
     ],

@@ -1,1 +1,1 @@
-"""What is kept, and how it is found again: SQLite and FTS5."""
+"""The stores of a memory: contracts, and their engines SQLite and PostgreSQL."""

@@ -128,7 +128,7 @@ def open_location(
     if "://" in address:
         scheme = address.split("://")[0]
         raise ConfigError(
-            f"{scheme}:// is no address of a memory",
+            f"{scheme}:// is not an address of a memory",
             "Name a folder, or an address like postgresql://USER@HOST:5432/DATABASE",
         )
     folder = Path(address).expanduser().resolve()
