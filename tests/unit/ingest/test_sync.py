@@ -208,7 +208,7 @@ def test_what_is_configured_outside_of_the_workspace_is_named(
     write("memwell.toml", '[scan]\nextra = ["../elsewhere"]\n')
     with Memory(workspace=workspace) as memory:
         (report,) = memory.index()
-    assert "lies outside of the workspace" in str(report.problems[0])
+    assert "is outside the workspace" in str(report.problems[0])
 
 
 def test_a_workspace_can_name_its_agent(workspace: Path, write: Write) -> None:
