@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "BackupReport",
     "Check",
     "EraseReport",
     "Excerpt",
@@ -22,7 +23,9 @@ __all__ = [
     "FactFilter",
     "FactService",
     "FillReport",
+    "Finding",
     "Hit",
+    "ImportReport",
     "IndexReport",
     "IngestReport",
     "Memory",
@@ -30,6 +33,7 @@ __all__ = [
     "NoteBrowser",
     "Recall",
     "RememberResult",
+    "RestoreReport",
     "SearchResult",
     "Settings",
     "SpaceStatus",
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from memwell.errors import MemwellError
     from memwell.extract.files import IngestReport
     from memwell.facts.erase import EraseReport
+    from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
     from memwell.facts.service import FactService, RememberResult
     from memwell.memory import Memory
@@ -50,13 +55,15 @@ if TYPE_CHECKING:
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
     from memwell.store.browse import NoteBrowser
-    from memwell.store.contract.values import FactFilter
+    from memwell.store.contract.values import BackupReport, FactFilter, RestoreReport
+    from memwell.store.sqlite.verify import Finding
 
 _MODULES = {
     "memwell.config.settings": ("Settings",),
     "memwell.errors": ("MemwellError",),
     "memwell.extract.files": ("IngestReport",),
     "memwell.facts.erase": ("EraseReport",),
+    "memwell.facts.export_import": ("ImportReport",),
     "memwell.facts.recall": ("Recall",),
     "memwell.facts.service": ("FactService", "RememberResult"),
     "memwell.memory": ("Memory",),
@@ -64,7 +71,8 @@ _MODULES = {
     "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),
     "memwell.search.why": ("Why",),
     "memwell.store.browse": ("NoteBrowser",),
-    "memwell.store.contract.values": ("FactFilter",),
+    "memwell.store.contract.values": ("BackupReport", "FactFilter", "RestoreReport"),
+    "memwell.store.sqlite.verify": ("Finding",),
 }
 
 

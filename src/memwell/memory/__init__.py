@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from memwell.embed.providers import Factory
     from memwell.extract.files import IngestReport
     from memwell.facts.erase import EraseReport
+    from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
     from memwell.facts.service import FactService, NewFact, RememberResult
     from memwell.llm.budget import Budget
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
     from memwell.store.browse import NoteBrowser
-    from memwell.store.contract.values import Workspace
+    from memwell.store.contract.values import BackupReport, RestoreReport, Workspace
+    from memwell.store.sqlite.verify import Finding
 
 T = TypeVar("T")
 
@@ -518,40 +520,51 @@ class Memory:
 
         A dry run only reports the changes.
         """
-        from memwell.errors import LlmUnavailable
-        from memwell.extract.extractor import FactExtractor, model_name
-        from memwell.extract.files import IngestReport, IngestRun
-        from memwell.extract.progress import IngestProgress
-        from memwell.extract.source_files import find_files
-        from memwell.llm.log import budget_of
-        from memwell.llm.registry import model_for
-        from memwell.memory.ingest_files import FactChanges
+        from memwell.memory.ingest_files import ingest_files
 
-        settings, root = self.settings, Path(root).resolve()
-        names, problems = find_files(root, paths or settings.ingest.paths)
-        budget, chat = budget_of(settings, self.notices.append), None
-        try:
-            if model := model_for(settings.llm, settings.llm.ingest, "llm.ingest"):
-                chat = budget.wrap(model)
-        except LlmUnavailable as error:
-            self.notices.append(f"Facts are extracted by rules: {error}")
-        extractor = FactExtractor(settings.ingest.chunk_size, settings.ingest.overlap, chat)
-        report = IngestReport(str(root), dry_run, model_name(chat), failures=[*problems])
-        record = IngestProgress.read(self._agent_folder / "ingested.json", self.facts)
-        most_bytes = int(settings.scan.max_file_mb * 1e6)
-        run = IngestRun(root, extractor, record, self.facts, report, most_bytes)
-        changes = FactChanges(lambda: self.facts, self._remember, report)
-        for done, name in enumerate(names):
-            progress(done, len(names))
-            if plan := run.plan_file(name):
-                run.finish(plan, changes.apply(plan))
-        progress(len(names), len(names))
-        for plan in run.plan_missing():
-            run.finish(plan, changes.apply(plan))
-        report.pieces, report.calls, report.tokens = extractor.pieces, budget.calls, budget.tokens
-        report.failures += extractor.failures
-        self.notices += extractor.notices
-        return report
+        return ingest_files(
+            Path(root).resolve(),
+            self.settings,
+            self._agent_folder,
+            lambda: self.facts,
+            self._remember,
+            self.notices,
+            paths=paths,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def export(self, layout: str = "jsonl") -> str:
+        """Return the facts that the viewer sees, with their history, as JSON Lines or Markdown."""
+        from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
+
+        facts = export_facts(self.facts)
+        return to_markdown(facts) if layout == MARKDOWN else to_jsonl(facts)
+
+    def import_facts(self, data: bytes, *, trust: bool = False) -> ImportReport:
+        """Import facts in the format of `export`; with `trust`, junk and secrets, too."""
+        from memwell.facts.export_import import import_jsonl
+
+        return import_jsonl(data, self.facts, trust=trust)
+
+    def backup(self, file: str | Path, *, force: bool = False) -> BackupReport:
+        """Copy the facts of every viewer to a file, even while other processes write."""
+        return self._fact_store.require_file().backup(Path(file).absolute(), force=force)
+
+    def restore(self, file: str | Path) -> RestoreReport:
+        """Replace the facts of every viewer by those of a backup; keep the old file beside it."""
+        fact_file = self._fact_store.require_file()
+        return fact_file.restore(Path(file).absolute(), dt.datetime.now())
+
+    def verify(self, file: str | Path | None = None) -> list[Finding]:
+        """Return the problems in the stored facts, or in a backup; nothing is changed."""
+        from memwell.facts.comparison import normalised
+        from memwell.store.sqlite.verify import verify
+
+        checked = Path(file).absolute() if file else self._fact_store.require_file().path
+        if file and not checked.is_file():
+            raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
+        return verify(checked, normalised) if checked.exists() else []
 
     # -- vector spaces, status ---------------------------------------------------------------------
 

@@ -1,10 +1,16 @@
-"""Carrying out what `extract.files` plans: facts are remembered, superseded, moved or expire."""
+"""Storing the facts of files: `extract.files` plans the changes, this module makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from memwell.extract.files import Change, FilePlan, IngestReport
+from memwell.config.settings import Settings
+from memwell.errors import LlmUnavailable
+from memwell.extract.extractor import FactExtractor, model_name
+from memwell.extract.files import Change, FilePlan, IngestReport, IngestRun
+from memwell.extract.progress import IngestProgress
+from memwell.extract.source_files import find_files
 from memwell.facts.service import (
     ADDED,
     REINFORCED,
@@ -13,9 +19,51 @@ from memwell.facts.service import (
     NewFact,
     RememberResult,
 )
+from memwell.llm.log import budget_of
+from memwell.llm.registry import model_for
 from memwell.model import Fact
+from memwell.progress import Progress
 
 EXPIRED = "expired"
+
+
+def ingest_files(
+    root: Path,
+    settings: Settings,
+    agent_folder: Path,
+    facts: Callable[[], FactService],
+    remember: Callable[[NewFact], RememberResult],
+    notices: list[str],
+    *,
+    paths: Sequence[str],
+    dry_run: bool,
+    progress: Progress,
+) -> IngestReport:
+    """Store the facts in the files of a folder; see `Memory.ingest_files`."""
+    names, problems = find_files(root, paths or settings.ingest.paths)
+    budget, chat = budget_of(settings, notices.append), None
+    try:
+        if model := model_for(settings.llm, settings.llm.ingest, "llm.ingest"):
+            chat = budget.wrap(model)
+    except LlmUnavailable as error:
+        notices.append(f"Facts are extracted by rules: {error}")
+    extractor = FactExtractor(settings.ingest.chunk_size, settings.ingest.overlap, chat)
+    report = IngestReport(str(root), dry_run, model_name(chat), failures=[*problems])
+    record = IngestProgress.read(agent_folder / "ingested.json", facts())
+    most_bytes = int(settings.scan.max_file_mb * 1e6)
+    run = IngestRun(root, extractor, record, facts(), report, most_bytes)
+    changes = FactChanges(facts, remember, report)
+    for done, name in enumerate(names):
+        progress(done, len(names))
+        if plan := run.plan_file(name):
+            run.finish(plan, changes.apply(plan))
+    progress(len(names), len(names))
+    for plan in run.plan_missing():
+        run.finish(plan, changes.apply(plan))
+    report.pieces, report.calls, report.tokens = extractor.pieces, budget.calls, budget.tokens
+    report.failures += extractor.failures
+    notices += extractor.notices
+    return report
 
 
 class FactChanges:

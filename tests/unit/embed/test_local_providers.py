@@ -101,7 +101,7 @@ def cosine(left: Matrix, right: Matrix) -> float:
     return float((left @ right.T)[0, 0])
 
 
-# What every provider does
+# The contract of every provider
 
 
 def test_it_says_what_it_is(embedder: Embedder, request: pytest.FixtureRequest) -> None:
@@ -252,7 +252,7 @@ def test_a_folder_has_a_fingerprint_of_its_files(static_folder: Path, tmp_path: 
     assert Static(str(other)).fingerprint != first
 
 
-# What a GGUF file says of itself
+# The header of a GGUF file
 
 
 def test_the_header_is_what_the_gguf_package_reads(gguf_file: Path) -> None:
@@ -288,7 +288,7 @@ def test_gemma_has_the_prefixes_it_was_trained_with(tmp_path: Path) -> None:
         named.embed_query(TEXT)
 
 
-# What cannot be used says so, and what to do
+# Errors, with a remedy
 
 
 @pytest.mark.parametrize("length", [0, 3, 12, 23, 40, 100, 300])

@@ -123,7 +123,7 @@ WRAPPINGS: list[Callable[[Rows], str]] = [
 ]
 
 
-# What comes back is one line: neither controls nor more than one space on end.
+# The text is one line, without control characters and without repeated spaces.
 words = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=12)
 sentences = st.lists(words, min_size=1, max_size=6).map(" ".join)
 facts = st.fixed_dictionaries(

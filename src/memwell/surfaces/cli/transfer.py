@@ -89,10 +89,8 @@ def import_command(
 
     Exit status: 0 no line was refused, 1 some were.
     """
-    from memwell.facts.export_import import import_jsonl
-
     with open_memory(workspace, agent, user=user, session=session) as memory:
-        report = import_jsonl(file.read(), memory.facts, trust=trust)
+        report = memory.import_facts(file.read(), trust=trust)
     if as_json:
         print_json(report)
     else:
@@ -114,7 +112,7 @@ def backup_command(
     checks it before it gives it its name. Only you can read it.
     """
     with open_memory(workspace, agent) as memory:
-        report = memory.facts.store.require_file().backup(file.absolute(), force=force)
+        report = memory.backup(file, force=force)
     if as_json:
         print_json(report)
     else:
@@ -131,10 +129,8 @@ def restore_command(file: Path, workspace: str | None, agent: str | None, as_jso
     For the owner of the home: it replaces the facts of every user, agent and session. The present
     facts are kept in a file next to them. Facts that were forgotten since the backup come back.
     """
-    import datetime as dt
-
     with open_memory(workspace, agent) as memory:
-        report = memory.facts.store.require_file().restore(file.absolute(), dt.datetime.now())
+        report = memory.restore(file)
     if as_json:
         print_json(report)
         return
@@ -158,15 +154,9 @@ def verify_command(
 
     Exit status: 0 no problem, 1 there are problems.
     """
-    from memwell.errors import NotFoundError
-    from memwell.facts.comparison import normalised
-    from memwell.store.sqlite.verify import verify
-
     with open_memory(workspace, agent) as memory:
+        findings = memory.verify(file)
         checked = file.absolute() if file else memory.facts.store.require_file().path
-    if file and not file.is_file():
-        raise NotFoundError(f"There is no file {file}", "Name a file that `memwell backup` wrote")
-    findings = verify(checked, normalised) if checked.exists() else []
     if as_json:
         from dataclasses import asdict
 

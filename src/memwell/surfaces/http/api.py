@@ -266,10 +266,7 @@ def export(
     memory: ViewerMemory, format: Literal["jsonl", "markdown"] = "jsonl"
 ) -> PlainTextResponse:
     """Return the facts that the viewer sees, with their history."""
-    from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
-
-    exported = export_facts(memory.facts)
-    return PlainTextResponse(to_markdown(exported) if format == MARKDOWN else to_jsonl(exported))
+    return PlainTextResponse(memory.export(format))
 
 
 # -- status ----------------------------------------------------------------------------------------
@@ -349,9 +346,5 @@ def index(memory: ViewerMemory, request: Request) -> Any:
 @router.get("/verify", response_model=VerifyResponse)
 def verify(memory: ViewerMemory) -> Any:
     """Check every fact; the findings stay on the server, as they name facts of all users."""
-    from memwell.facts.comparison import normalised
-    from memwell.store.sqlite.verify import verify
-
-    file = memory.facts.store.require_file().path
-    findings = verify(file, normalised) if file.exists() else []
+    findings = memory.verify()
     return {"sound": not findings, "findings": len(findings)}
