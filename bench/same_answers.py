@@ -150,7 +150,7 @@ def _sets(pair: Pair, world: World, asked: argparse.Namespace) -> None:
 
 def _postgres(pair: Pair, world: World) -> None:
     """Let OLD write a database, open it with NEW, and let NEW write one of its own."""
-    from tests.postgres import cluster
+    from tests.support.postgres import cluster
 
     with cluster() as server:
         world = replace(world, environment={**_TEST, "MEMWELL_STORE_URL": server.url("memory")})
