@@ -466,7 +466,7 @@ def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
 
 
 def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
-    from memwell.hashing import digest_of
+    from memwell.files import digest_of
 
     cache = stores.index.cache(10**6)
     cache.put("model", [("one", rows([1, 2], [3, 4])), ("two", rows([5, 6]))])

@@ -58,7 +58,7 @@ def test_a_damaged_index_is_noticed_set_aside_and_rebuilt(
         assert paths(memory, "what is the name of the cat")[0] == "home/pets.md"
         memory.status(deep=True)  # reads every page: what the search did not touch is noticed here
         assert paths(memory, "ERR_NGX_502") == ["runbooks/nginx-502.md"]
-        assert any("rebuilt from the notes" in notice for notice in memory.notices)
+        assert any("it is rebuilt from the notes" in notice for notice in memory.notices)
         assert memory.status(deep=True).deep["integrity"] == "ok"
     assert [*file.parent.glob("index.db.corrupt-*")]
     assert contents(file) == whole
@@ -256,7 +256,7 @@ def test_a_full_disk_loses_nothing(home: Path, workspace: Path, write: Write) ->
 
     full = child("index", str(workspace), limits=small_files)
     assert full.returncode == 3
-    assert "DiskFullError No room to write" in full.stdout
+    assert "DiskFullError There is no space left to write" in full.stdout
     assert "Free some disk space" in full.stdout
     assert json.loads(child("search", "apple").stdout) == ["a.md"]
     with Memory() as memory:
@@ -273,7 +273,7 @@ def test_sqlite_full_is_a_full_disk(
         connection.pragma("max_page_count", 60)
 
     monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, few_pages])
-    with Memory() as memory, pytest.raises(DiskFullError, match="No room to write"):
+    with Memory() as memory, pytest.raises(DiskFullError, match="There is no space left to write"):
         memory.index(workspace)
 
 

@@ -282,7 +282,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
     added = run("store", "copy", str(one), str(two), "--into-existing", cwd=tmp_path)
     assert added.returncode == 1
     assert "Source and target differ." in added.stdout
-    assert f"the same is remembered already, as {theirs.id}" in added.stderr
+    assert f"the same text is remembered already, as {theirs.id}" in added.stderr
     with opened(two) as memory:
         assert sorted(fact.text for fact in memory.facts.find(FactFilter())) == [
             "Rakes are red.",
@@ -311,7 +311,7 @@ def test_a_newer_version_in_the_target_stays_and_is_named(tmp_path: Path) -> Non
         ("nowhere", "to", "There is no memory in"),
         ("from", "file", "is a file"),
         ("from", "from", "both the source and the target"),
-        ("mysql://anna:hunter2@x/y", "to", "mysql:// is not an address of a memory"),
+        ("mysql://anna:hunter2@x/y", "to", "mysql:// is not the address of a memory"),
         ("from", "postgresql://anna:hunter2@127.0.0.1:1/none", "cannot be reached"),
         ("postgresql://anna:hunter2@[x/none", "to", "not an address of PostgreSQL"),
     ],

@@ -220,7 +220,7 @@ def test_a_newer_database_is_refused() -> None:
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
         ("postgresql://[nobody/none", "not an address"),
-        ("mysql://nobody@127.0.0.1/none", "not an address"),
+        ("mysql://nobody@127.0.0.1/none", "not the address"),
     ],
 )
 def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, message: str) -> None:

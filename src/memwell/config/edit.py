@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, MutableMapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from memwell.config.fields import Value, to_toml
 from memwell.config.load import FILE_NAME, load, user_config_folder
 from memwell.config.settings import setting_named
 from memwell.errors import ConfigError
+from memwell.files import atomic_write
 
 
 def settings_file(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Path:
@@ -67,20 +66,10 @@ def _check(
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then rename it, so that it is never half written."""
     file = file.resolve()  # a link stays one
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        with suppress(FileNotFoundError):
-            shutil.copymode(file, temporary)
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(file, keep_permissions=True, durable=True) as part:
+        part.write_bytes(content)
 
 
 def _restore(file: Path, old: bytes | None) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits
-from memwell.embed.model_files import atomic_write
 from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
 from memwell.errors import ProviderUnavailable
+from memwell.files import atomic_write, make_private_folder
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -104,6 +104,7 @@ class MiniLM:
             return fuse_graph(_packaged_model())
         file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
         if not file.exists():
+            make_private_folder(self._folder)
             with atomic_write(file) as unfinished:
                 unfinished.write_bytes(fuse_graph(_packaged_model()))
         return str(file)

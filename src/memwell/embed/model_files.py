@@ -1,12 +1,9 @@
-"""Model files: a fingerprint of their contents, and atomic writes."""
+"""Model files, identified by their contents."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 _MEGABYTE = 1 << 20
@@ -23,16 +20,3 @@ def content_fingerprint(files: Iterable[Path]) -> str:
             opened.seek(max(0, size - _MEGABYTE))
             digest.update(opened.read(_MEGABYTE))
     return digest.hexdigest()[:16]
-
-
-@contextmanager
-def atomic_write(file: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, and rename it to `file` when it is complete."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=file.suffix)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.replace(name, file)
-    finally:
-        Path(name).unlink(missing_ok=True)

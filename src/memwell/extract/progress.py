@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memwell.facts.service import FactService
-from memwell.state_files import read_scratch, write_scratch
+from memwell.files import read_state, write_state
 
 
 @dataclass(slots=True)
@@ -31,17 +31,17 @@ class IngestProgress:
     def read(cls, file: Path, service: FactService) -> IngestProgress:
         """Read the progress of the viewer's narrowest scope; an unreadable file is empty."""
         scope = ":".join(service.viewer.scopes[-1])
-        return cls(file, scope, _parse_roots(read_scratch(file).get(scope)))
+        return cls(file, scope, _parse_roots(read_state(file).get(scope)))
 
     def write(self, root: str) -> None:
         """Write the records of one folder; keep the records that other processes wrote.
 
         If that fails, the next run reads the files again and finds their facts known.
         """
-        scopes = read_scratch(self.file)
+        scopes = read_state(self.file)
         records = {name: asdict(record) for name, record in self.roots.get(root, {}).items()}
         scopes[self.scope] = {**_as_dict(scopes.get(self.scope)), root: records}
-        write_scratch(self.file, scopes)
+        write_state(self.file, scopes)
 
     def supported_elsewhere(self, root: str, name: str) -> set[str]:
         """Return the ids of the facts that other files contain."""

@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from memwell.errors import IdTakenError, MemwellError
@@ -21,10 +21,15 @@ from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
 from memwell.store.contract.facts import Facts
 from memwell.store.contract.values import FactFilter
+from memwell.store.rows import (
+    EXPORTED_COLUMNS,
+    EXPORTED_KIND,
+    FactWithHistory,
+    last_change,
+    to_export_row,
+)
 
-KIND = "fact"
 JSONL, MARKDOWN = "jsonl", "markdown"
-_COLUMNS = tuple(column.name for column in fields(Fact) if column.name != "tags")
 _FRACTIONS = ("importance", "confidence")
 _OPTIONAL = ("expires_at", "valid_from", "valid_until", "superseded_by")
 _TIMES = ("created_at", "confirmed_at", "expires_at")
@@ -35,7 +40,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BOM = b"\xef\xbb\xbf"
 
 History = tuple[FactEvent, ...]
-FactWithHistory = tuple[Fact, History]
 
 
 class _MalformedError(Exception):
@@ -70,7 +74,7 @@ def export_facts(service: FactService) -> list[dict[str, Any]]:
     with service.store.for_viewer(service.viewer) as facts:
         found, events = facts.find(FactFilter(superseded=True)), facts.events()
     found.sort(key=lambda fact: fact.id)
-    return [to_row(fact, events.get(fact.id, ())) for fact in found]
+    return [to_export_row(fact, events.get(fact.id, ())) for fact in found]
 
 
 def to_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -85,19 +89,6 @@ def to_markdown(found: Sequence[dict[str, Any]]) -> str:
         lines += ["", f"## {' '.join(category.split())}", ""]
         lines += [_markdown_item(fact) for fact in found if fact["category"] == category]
     return "\n".join(lines) + "\n"
-
-
-def to_row(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
-    """Return a fact and its history as an object for JSON."""
-    columns = asdict(fact)
-    return {
-        "kind": KIND,
-        **{name: columns[name] for name in _COLUMNS},
-        "tags": [*fact.tags],
-        "events": [
-            {"at": event.at, "what": event.what, "detail": event.detail} for event in events
-        ],
-    }
 
 
 def _markdown_item(fact: dict[str, Any]) -> str:
@@ -192,12 +183,6 @@ def _import_one(
         report.added += 1
 
 
-def last_change(fact: Fact, events: History) -> tuple[dt.datetime, dt.datetime]:
-    """Return when a fact was confirmed and when it last changed, to compare two versions."""
-    confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
-    return confirmed, max([confirmed, *(dt.datetime.fromisoformat(event.at) for event in events)])
-
-
 def _refuse_cycle(facts: Facts, fact: Fact) -> None:
     successor, visited = fact.superseded_by, set[str]()
     while successor and successor not in visited:
@@ -233,11 +218,11 @@ def _parse_line(line: bytes) -> FactWithHistory:
         value = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         raise _MalformedError("it is not JSON") from None
-    if not isinstance(value, dict) or value.get("kind") != KIND:
+    if not isinstance(value, dict) or value.get("kind") != EXPORTED_KIND:
         raise _MalformedError('it is not an object of the kind "fact"')
-    if missing := [name for name in _COLUMNS if name not in value]:
+    if missing := [name for name in EXPORTED_COLUMNS if name not in value]:
         raise _MalformedError(f"it lacks {', '.join(missing)}")
-    columns = {name: _parse_column(name, value[name]) for name in _COLUMNS}
+    columns = {name: _parse_column(name, value[name]) for name in EXPORTED_COLUMNS}
     fact = Fact(**columns, tags=_parse_tags(value.get("tags", [])))
     _check_fact(fact)
     return fact, _parse_events(fact.id, value.get("events", []))

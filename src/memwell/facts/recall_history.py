@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memwell.hashing import digest_of
+from memwell.files import digest_of, read_state, write_state
 from memwell.model import Hit
-from memwell.state_files import read_scratch, write_scratch
 
 _FILE_NAME = "recalled.json"
 """In an agent's folder."""
@@ -36,15 +35,15 @@ class RecallHistory:
         if recalled := {_digest(hit): time.time() for hit in hits if self._session}:
             sessions = self._sessions()
             sessions[self._session] = {**sessions.get(self._session, {}), **recalled}
-            write_scratch(self._file, sessions)
+            write_state(self._file, sessions)
 
     def clear(self) -> None:
         """Forget the history of the session: its prompt was cleared."""
-        write_scratch(self._file, {**self._sessions(), self._session: {}})
+        write_state(self._file, {**self._sessions(), self._session: {}})
 
     def _sessions(self) -> dict[str, dict[str, float]]:
         """Return the recent passages of each session: digest and time."""
-        sessions: dict[str, Any] = read_scratch(self._file)
+        sessions: dict[str, Any] = read_state(self._file)
         try:
             recent = {
                 session: {digest: at for digest, at in recalled.items() if at > self._since}

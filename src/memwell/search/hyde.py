@@ -143,16 +143,16 @@ def find_hypothetical_answer(
 
 
 def _ask_model(message: str, chat: Chat, folder: Path, index: Index) -> str:
-    from memwell.state_files import read_scratch, write_scratch
+    from memwell.files import read_state, write_state
 
     identity = json.dumps([chat.name, chat.model, message]).encode()
     key = blake2s(identity, digest_size=16).hexdigest()
-    cached = read_scratch(folder / ANSWERS)
+    cached = read_state(folder / ANSWERS)
     if isinstance(answer := cached.get(key), str):
         return answer
     answer = _complete(message, chat, index)
     if answer:
-        write_scratch(folder / ANSWERS, dict([*cached.items(), (key, answer)][-_MOST_ANSWERS:]))
+        write_state(folder / ANSWERS, dict([*cached.items(), (key, answer)][-_MOST_ANSWERS:]))
     return answer
 
 

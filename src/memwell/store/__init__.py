@@ -1,1 +1,1 @@
-"""The stores of a memory: contracts, and their engines SQLite and PostgreSQL."""
+"""Stores: one contract, two engines (SQLite, PostgreSQL), and the copy from one to the other."""

@@ -1,4 +1,4 @@
-"""What an index holds, listed: for those who look around in it instead of searching."""
+"""Lists of notes, chunks and vectors, for people who browse instead of searching."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NoteBrowser:
-    """What the index holds of some workspaces, of notes and of facts."""
+    """Lists the notes and facts of some workspaces."""
 
     index: Index
     roots: Sequence[str]
 
     def notes(self, path: str | None = None) -> list[ListedNote]:
-        """Return the notes (of a path), the newest first, those without a date last."""
+        """Return the notes (at one path), newest first, undated ones last."""
         with self.index.reading() as reader:
             return reader.listing.notes(self.roots, path)
 
     def chunks(self, path: str, workspace: str) -> list[Chunk]:
-        """Return the passages of a note, in order; none of a note that is not there."""
+        """Return the chunks of a note, in order; none if the note does not exist."""
         with self.index.reading() as reader:
             return reader.listing.chunks(self.roots, path, workspace)
 
     def sample_with_vectors(self, most: int) -> tuple[list[MapPoint], Array]:
-        """Return passages with their vectors in the space that answers, evenly spread over it."""
+        """Return at most `most` chunks, spread evenly, with their vectors in the live space."""
         import numpy as np
 
         with self.index.reading() as reader:
@@ -40,4 +40,4 @@ class NoteBrowser:
             step = -(-reader.total // most) or 1
             rows = reader.listing.sample_with_vectors(self.roots, space, step) if space else []
         vectors = np.frombuffer(b"".join(vector for _, vector in rows), dtype="<f4")
-        return [spot for spot, _ in rows], vectors.reshape(-1, space.dimensions if space else 2)
+        return [point for point, _ in rows], vectors.reshape(-1, space.dimensions if space else 2)

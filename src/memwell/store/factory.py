@@ -1,4 +1,4 @@
-"""Which store a memory is kept in: files of the home, or the server that the settings name."""
+"""Opens the stores of a memory: files in the home folder, or the server in the settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.errors import ConfigError
-from memwell.store.sqlite import facts, index
-from memwell.store.sqlite import workspace_list as registry
+from memwell.store.sqlite import facts, index, workspace_list
 
 if TYPE_CHECKING:
     from memwell.store.contract.facts import FactStore, WorkspaceList
@@ -22,7 +21,7 @@ SCHEMES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What a memory is kept in."""
+    """The stores of one agent's memory."""
 
     index: Index
     registry: WorkspaceList
@@ -30,11 +29,11 @@ class Stores:
 
 
 def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
-    """Return the stores in the files of a home."""
+    """Return the stores in the files of a home folder."""
     folder = home / "agents" / agent
     return Stores(
         index.SqliteIndex(folder / "index.db", backend),
-        registry.WorkspaceFile(folder),
+        workspace_list.WorkspaceFile(folder),
         facts.SqliteFactStore(home / "memory.db"),
     )
 
@@ -44,25 +43,25 @@ def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
     server = get_server(url, tenant)
     from memwell.store.postgres import facts as server_facts
     from memwell.store.postgres import index as server_index
-    from memwell.store.postgres import workspace_list as beside
+    from memwell.store.postgres import workspace_list as server_workspace_list
 
     return Stores(
         server_index.PostgresIndex(server, agent),
-        beside.WorkspaceTable(server, agent),
+        server_workspace_list.WorkspaceTable(server, agent),
         server_facts.PostgresFactStore(server, home),
     )
 
 
 def get_server(url: str, tenant: str) -> Server:
-    """Return a PostgreSQL server as a tenant uses it; it is not asked yet."""
+    """Return a PostgreSQL server for one tenant; nothing connects to it yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
-            "store.url is not an address of PostgreSQL",
+            "store.url is not the address of a PostgreSQL server",
             "Write it like postgresql://USER@HOST:5432/DATABASE, or leave it empty",
         )
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise ConfigError(
-            "store.url names PostgreSQL, and its driver is not installed",
+            "store.url names a PostgreSQL server, but the driver is not installed",
             "pip install 'memwell[postgres]'",
         )
     from memwell.store.postgres.server import Server

@@ -1,13 +1,15 @@
-"""Rows put together: what stays of a note that changed, and what a search shows of its chunks."""
+"""Conversions between rows and values that both engines share."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from memwell.model import Chunk, Context, Fact, Hit, Note
+from memwell.model import Chunk, Context, Fact, FactEvent, Hit, Note
 from memwell.store.contract.query import Neighbours
 from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, MapPoint, SourceFile
 from memwell.store.words.normalise import WordRow
@@ -17,13 +19,13 @@ if TYPE_CHECKING:
 
 
 Tokens = Callable[[str], list[tuple[str, str]]]
-"""Splits a text into tokens, each beside the letters it came from."""
+"""Splits a text into tokens, each with the letters it came from."""
 
 
 def match_chunks(
     chunks: Sequence[Chunk], before: Sequence[WordRow]
 ) -> tuple[list[int | None], list[int]]:
-    """Return the id that each chunk has already, None for a new one; and the ids that go."""
+    """Return the known id of each chunk (None for a new chunk), and the ids that are not used."""
     reusable: dict[tuple[str, str], list[int]] = {}
     for row in reversed(before):
         reusable.setdefault((row.text, row.heading), []).append(row.chunk_id)
@@ -35,7 +37,7 @@ def match_chunks(
 
 
 def join_chunks(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
-    """Return chunks as one text: seq, first and last line, overlap and text of each."""
+    """Join rows of (seq, first line, last line, overlap, text) to one text."""
     text, before = "", None
     for seq, _, _, overlap, part in rows:
         if before is not None:
@@ -49,24 +51,24 @@ def join_chunks(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
 def group_neighbours(
     rows: Iterable[tuple[int, int, int, int]], shorter_than: float
 ) -> dict[int, Neighbours]:
-    """Group chunks with those beside them: ids of both, and the lengths of both."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    own: dict[int, int] = {}
+    """Group rows of (chunk id, neighbour id, chunk length, neighbour length) by chunk."""
+    neighbours: dict[int, list[tuple[int, int]]] = {}
+    lengths: dict[int, int] = {}
     for chunk, other, length, length_of_other in rows:
-        found.setdefault(chunk, []).append((other, length_of_other))
-        own[chunk] = length
+        neighbours.setdefault(chunk, []).append((other, length_of_other))
+        lengths[chunk] = length
     groups = {
         chunk: Neighbours(
             tuple(other for other, _ in others),
-            (own[chunk] + sum(length for _, length in others)) / (1 + len(others)),
+            (lengths[chunk] + sum(length for _, length in others)) / (1 + len(others)),
         )
-        for chunk, others in found.items()
+        for chunk, others in neighbours.items()
     }
     return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
 
 
 def to_hit(row: Sequence[Any], relevance: float) -> Hit:
-    """Return a hit: path, workspace, lines, text, title, heading, date, tags and until when."""
+    """Convert (path, workspace, lines, text, title, heading, date, tags, valid until) to a hit."""
     path, root, start, end, text, title, heading, date, tags, until = row
     fact = root.startswith(FACT_WORKSPACE)
     return Hit(
@@ -87,16 +89,16 @@ def to_hit(row: Sequence[Any], relevance: float) -> Hit:
 
 
 def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str:
-    """Return the word of a text that a token stands for, in the case of the word it is like."""
+    """Return the first word of `text` that has a token, in the case of `like`."""
     words: list[str] = re.findall(r"[^\W_]+", text)
     for word in words:
-        if any(seen == token for seen, _ in tokens(word)):
+        if any(other == token for other, _ in tokens(word)):
             return word.capitalize() if like[:1].isupper() else word.lower()
     return token
 
 
 def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
-    """Return the windows of a chunk as stored; refuse whatever is not a vector of this space."""
+    """Return the windows of a chunk as little-endian float32; refuse vectors of another shape."""
     import numpy as np
 
     if matrix.ndim != 2 or (len(matrix) and matrix.shape[1] != dimensions):
@@ -108,22 +110,22 @@ def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
 
 
 def decode(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:
-    """Return the windows of each chunk, in order, from how they are stored."""
+    """Return the windows of each chunk, in order, from little-endian float32."""
     import numpy as np
 
-    found: dict[int, list[bytes]] = {}
+    windows: dict[int, list[bytes]] = {}
     for chunk_id, blob in rows:
-        found.setdefault(chunk_id, []).append(blob)
+        windows.setdefault(chunk_id, []).append(blob)
     return {
         chunk_id: np.frombuffer(b"".join(parts), dtype="<f4").reshape(-1, dimensions)
-        for chunk_id, parts in found.items()
+        for chunk_id, parts in windows.items()
     }
 
 
 def with_headings(title: str, heading: str, text: str) -> str:
-    """Set the title and heading path before a passage that does not begin with them.
+    """Return a chunk with the title and headings above it, unless it begins with them.
 
-    Space around it says nothing: a section that another is appended to stays the same text.
+    White space around the chunk is dropped: a section keeps its text if another one follows it.
     """
     path = [part for part in dict.fromkeys([title, *heading.split("\n")]) if part]
     beginning = text[: sum(map(len, path)) + 100]
@@ -131,20 +133,20 @@ def with_headings(title: str, heading: str, text: str) -> str:
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
-    """Return a passage: text, first and last line, heading and overlap."""
+    """Convert (text, first line, last line, heading, overlap) to a chunk."""
     text, start, end, heading, overlap = row
     return Chunk(text, start, end, tuple(filter(None, heading.split("\n"))), overlap)
 
 
 def to_exported_note(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> ExportedNote:
-    """Return a note from its row and those of its chunks, each with its id first."""
+    """Convert the row of a note and the rows of its chunks, each with its id first."""
     key, root, *file, title, names, date, meta, tags, links = row
-    called = names.split("\n")
+    names = names.split("\n")
     note = Note(
         title,
         date,
-        tuple(name for name in called if name.casefold() in tags),  # tags are kept case-folded
-        tuple(called),
+        tuple(name for name in names if name.casefold() in tags),  # tags are stored case-folded
+        tuple(names),
         tuple(links),
         json.loads(meta),
         tuple(to_chunk(part[1:]) for part in chunks),
@@ -153,7 +155,7 @@ def to_exported_note(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> Exp
 
 
 def to_map_point(row: Sequence[Any]) -> MapPoint:
-    """Return a place: path, workspace, first and last line, and title."""
+    """Convert (path, workspace, first line, last line, title) to a point of the map."""
     path, root, start, end, title = row
     return MapPoint(
         path, root, start, end, title, "fact" if root.startswith(FACT_WORKSPACE) else "note"
@@ -167,5 +169,39 @@ FACT_COLUMNS = (
 
 
 def fact_values(fact: Fact) -> tuple[Any, ...]:
-    """Return a fact as a row."""
+    """Return the values of a fact in the order of `FACT_COLUMNS`."""
     return tuple(getattr(fact, name) for name in FACT_COLUMNS.split(", "))
+
+
+# -- a fact with its events ------------------------------------------------------------------------
+
+FactWithHistory = tuple[Fact, tuple[FactEvent, ...]]
+EXPORTED_KIND = "fact"
+EXPORTED_COLUMNS = tuple(column.name for column in fields(Fact) if column.name != "tags")
+
+
+def to_export_row(fact: Fact, events: Iterable[FactEvent]) -> dict[str, Any]:
+    """Return a fact with its events as an export writes it."""
+    values = asdict(fact)
+    return {
+        "kind": EXPORTED_KIND,
+        **{name: values[name] for name in EXPORTED_COLUMNS},
+        "tags": [*fact.tags],
+        "events": [
+            {"at": event.at, "what": event.what, "detail": event.detail} for event in events
+        ],
+    }
+
+
+def last_change(fact: Fact, events: Iterable[FactEvent]) -> tuple[dt.datetime, dt.datetime]:
+    """Return when a fact was confirmed, and when it last changed: the larger pair is newer."""
+    confirmed = dt.datetime.fromisoformat(fact.confirmed_at)
+    return confirmed, max([confirmed, *(dt.datetime.fromisoformat(event.at) for event in events)])
+
+
+def group_events(rows: Iterable[Sequence[Any]]) -> dict[str, list[FactEvent]]:
+    """Group rows of (fact id, time, what, detail) by fact, in their order."""
+    events: dict[str, list[FactEvent]] = {}
+    for row in rows:
+        events.setdefault(row[0], []).append(FactEvent(*row))
+    return events

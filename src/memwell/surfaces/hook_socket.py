@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from memwell.errors import MemwellError
-from memwell.store.sqlite.filesystem import hold_lock
+from memwell.files import hold_lock
 
 if TYPE_CHECKING:
     from memwell.memory import Memory

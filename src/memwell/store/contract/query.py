@@ -1,7 +1,4 @@
-"""What search asks of a store: a query as a tree, filters, and matches in return.
-
-Nothing here knows SQL; another store implements the same verbs.
-"""
+"""A query as a tree with filters, and the matches that a store returns. Nothing here knows SQL."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of the parts, and none of what is `without`."""
+    """All of `parts`, and none of `without`."""
 
     parts: tuple[Node, ...]
     without: tuple[Node, ...] = ()
@@ -43,28 +40,28 @@ Node = Word | Phrase | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a note must be, besides matching, to be looked at."""
+    """Conditions that a note must satisfy besides matching words."""
 
     paths: tuple[str, ...] = ()
-    """Globs, any of which fits; * also crosses folders."""
+    """Globs, at least one of which matches; * also matches across folders."""
     not_paths: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """All of which it has; `project` also means `project/x`."""
+    """Tags that it must all have; `project` includes `project/x`."""
     not_tags: tuple[str, ...] = ()
     after: str | None = None
     """ISO date, included."""
     before: str | None = None
     """ISO date, excluded."""
     workspaces: tuple[int, ...] | None = None
-    """None is all of them."""
+    """Ids; None means all."""
     exact_paths: frozenset[str] | None = None
-    """Paths, exactly as they are; None is any."""
+    """Exact paths; None means any."""
     valid_at: str | None = None
-    """A time, in UTC: of facts, those that were held true then."""
+    """A time in UTC: only facts that were valid then."""
 
     @property
     def selects_content(self) -> bool:
-        """Whether the query itself asks for anything besides words."""
+        """Whether the query selects notes by anything besides words."""
         return bool(
             self.paths or self.not_paths or self.tags or self.not_tags or self.after or self.before
         )
@@ -72,7 +69,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class WordQuery:
-    """What to look for: `any_of` ranks, `all_of` must match, `none_of` must not."""
+    """The words of a query: `any_of` ranks, `all_of` must match, `none_of` must not match."""
 
     any_of: tuple[Node, ...] = ()
     all_of: tuple[Node, ...] = ()
@@ -87,7 +84,7 @@ class WordQuery:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A chunk that a leg found; a higher `score` is better."""
+    """A chunk that keyword or vector search found; a higher `score` is better."""
 
     chunk_id: int
     score: float
@@ -99,14 +96,14 @@ class Neighbours:
 
     chunks: tuple[int, ...]
     length: float
-    """Characters, on average of the chunk and these."""
+    """The average length of the chunk and these, in characters."""
 
 
 _WILDCARDS = "*?["
 
 
 def path_globs(path: str) -> list[str]:
-    """A glob as it is; a plain path means what lies there: that file, or all below that folder."""
+    """Return the globs for a path; a plain path matches a file, or all files below a folder."""
     path = path.lower()
     if any(mark in path for mark in _WILDCARDS):
         return [path.replace("**/", "*").replace("**", "*")]

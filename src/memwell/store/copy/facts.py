@@ -1,143 +1,166 @@
-"""All facts of a memory, copied into another with their history, whoever they are of.
+"""Copies all facts of a memory, of every scope, into another one with their events.
 
-They go in the order in which they last changed, so that whoever follows the changes of the copy
-sees them in the same order. What is there already is passed over.
+The facts go in the order in which they last changed: a reader that follows the changes of the copy
+sees them in the same order. A fact that the target has already is skipped.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from memwell.errors import HomeError, IdTakenError
-from memwell.facts.comparison import normalised
-from memwell.facts.export_import import FactWithHistory, last_change, to_jsonl, to_row
-from memwell.model import GLOBAL
+from memwell.model import GLOBAL, Fact
+from memwell.progress import Progress
 from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
-from memwell.store.locations import AllScopes, Location
+from memwell.store.copy.locations import AllScopes, Location
+from memwell.store.rows import FactWithHistory, last_change, to_export_row
 
 AT_ONCE = 1000
-"""Facts of a transaction."""
+"""Facts that one transaction writes."""
 _SCOPES_WRITTEN, _SCOPES_READ = 50, 10_000
-"""Scopes that a statement names: each fact that is written asks for them all again."""
+"""Scopes that one statement names; each fact that is written names all of them again."""
 _NAMED = 5
-_NEWER = "what is there is another version, and as new or newer"
+"""Ids that a message names."""
+_NEWER = "the target has another version that is as new or newer"
 
 AllFacts = dict[str, FactWithHistory]
-"""Facts with their history, by id, in the order in which they last changed."""
+"""Facts with their events by id, in the order in which they last changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedFacts:
-    """The facts that the source has, in both; without --into-existing all that the target has."""
+    """The facts of the source, as both sides have them.
+
+    Without --into-existing `arrived` has every fact of the target.
+    """
 
     there: AllFacts
     arrived: AllFacts
     conflicts: tuple[str, ...]
-    """Facts that are others in the target, or could not be taken there, and why."""
+    """The facts that could not be copied, each with the reason."""
 
 
 def copy_facts(
-    source: Location, target: Location, progress: Callable[[int, int], None], *, into_existing: bool
+    source: Location,
+    target: Location,
+    normalise: Callable[[str], str],
+    progress: Progress,
+    *,
+    into_existing: bool,
 ) -> CopiedFacts:
-    """Copy all facts; a target that holds others is refused unless told."""
-    there, gone = _all(source)
-    held, _ = _all(target)
+    """Copy all facts; refuse a target that has other facts, unless `into_existing`.
+
+    Texts that `normalise` makes equal are the same fact.
+    """
+    there, deleted = _read_all(source)
+    present, _ = _read_all(target)
     if not into_existing:
-        if others := sorted(held.keys() - there.keys() - gone):
+        if others := sorted(present.keys() - there.keys() - deleted):
             raise HomeError(
-                f"The target holds {len(others)} facts that are not copies ({_batch_of(others)})",
-                "Name an empty target, or add --into-existing to add what is missing there",
+                f"The target has {len(others)} facts that are not copies ({_name_some(others)})",
+                "Name an empty target, or add --into-existing to add the missing facts there",
             )
-        _forget(target.facts, [held[key] for key in held.keys() & gone])
+        _delete(target.facts, [present[key] for key in present.keys() & deleted])
     conflicts: dict[str, str] = {}
-    missing = [told for key, told in there.items() if held.get(key) != told]
+    missing = [fact for key, fact in there.items() if present.get(key) != fact]
     done = 0
-    for scopes, batch in _batches(missing, held):
-        put = partial(_put, target.facts, AllScopes(every=scopes), batch, held)
+    for scopes, batch in _batches(missing, present):
+        put = partial(_put, target.facts, AllScopes(every=scopes), batch, present, normalise)
         conflicts |= target.facts.retrying(put)
         done += len(batch)
         progress(done, len(missing))
-    now, _ = _all(target)
-    arrived = {key: told for key, told in now.items() if key in there or not into_existing}
-    return CopiedFacts(there, arrived, tuple(f"{key}: {why}" for key, why in conflicts.items()))
+    now, _ = _read_all(target)
+    arrived = {key: fact for key, fact in now.items() if key in there or not into_existing}
+    reasons = tuple(f"{key}: {reason}" for key, reason in conflicts.items())
+    return CopiedFacts(there, arrived, reasons)
 
 
 def checksum(facts: AllFacts) -> str:
-    """Return a digest of facts as they are written out, whatever their order."""
-    text = to_jsonl(to_row(*facts[key]) for key in sorted(facts))
+    """Return the digest of the facts as an export writes them, sorted by id."""
+    rows = (to_export_row(*facts[key]) for key in sorted(facts))
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _all(place: Location) -> tuple[AllFacts, set[str]]:
-    """Return all facts, and the ids of those that were forgotten."""
-    found: AllFacts = {}
-    gone: set[str] = set()
-    if not place.facts.exists:
-        return found, gone
-    scopes = sorted({(GLOBAL, ""), *place.scopes()})
+def _read_all(location: Location) -> tuple[AllFacts, set[str]]:
+    """Return all facts, and the ids of those that were deleted."""
+    all_facts: AllFacts = {}
+    deleted: set[str] = set()
+    if not location.facts.exists:
+        return all_facts, deleted
+    scopes = sorted({(GLOBAL, ""), *location.scopes()})
     for start in range(0, len(scopes), _SCOPES_READ):
         viewer = AllScopes(every=tuple(scopes[start : start + _SCOPES_READ]))
-        with place.facts.for_viewer(viewer) as facts:
-            changed, forgotten = facts.changed_since(0)
+        with location.facts.for_viewer(viewer) as facts:
+            changed, gone = facts.changed_since(0)
             events = facts.events()
-        found |= {fact.id: (fact, tuple(events.get(fact.id, ()))) for fact in changed}
-        gone |= {*forgotten}
-    return found, gone
+        all_facts |= {fact.id: (fact, tuple(events.get(fact.id, ()))) for fact in changed}
+        deleted |= {*gone}
+    return all_facts, deleted
 
 
 def _batches(
-    missing: Iterable[FactWithHistory], held: AllFacts
+    missing: Iterable[FactWithHistory], present: AllFacts
 ) -> Iterator[tuple[tuple[tuple[str, str], ...], list[FactWithHistory]]]:
-    """Divide facts into transactions, each with the scopes that its facts are or were of."""
+    """Divide facts into transactions, each with the scopes that its facts have on both sides."""
     batch: list[FactWithHistory] = []
     scopes: set[tuple[str, str]] = set()
-    for told in missing:
-        before = held.get(told[0].id, told)
+    for new in missing:
+        old = present.get(new[0].id, new)
         if len(batch) >= AT_ONCE or len(scopes) >= _SCOPES_WRITTEN:
             yield tuple(sorted(scopes)), batch
             batch, scopes = [], set()
-        batch.append(told)
-        scopes |= {(fact.scope, fact.target) for fact, _ in (told, before)}
+        batch.append(new)
+        scopes |= {(fact.scope, fact.target) for fact, _ in (new, old)}
     if batch:
         yield tuple(sorted(scopes)), batch
 
 
 def _put(
-    store: FactStore, viewer: AllScopes, batch: Sequence[FactWithHistory], held: AllFacts
+    store: FactStore,
+    viewer: AllScopes,
+    batch: Sequence[FactWithHistory],
+    present: AllFacts,
+    normalise: Callable[[str], str],
 ) -> dict[str, str]:
-    """Write facts, but none over one that is as new; return those that were not, and why."""
+    """Write facts, but none over a version that is as new; return why some were not written."""
     conflicts = {}
     with store.change(viewer) as facts:
         for fact, events in batch:
-            known = held.get(fact.id)
-            if known and last_change(fact, events) <= last_change(*known):
+            old = present.get(fact.id)
+            if old and last_change(fact, events) <= last_change(*old):
                 conflicts[fact.id] = _NEWER
                 continue
+            normalised = normalise(fact.text)
             try:
-                facts.put(fact, normalised(fact.text), events)
+                facts.put(fact, normalised, events)
             except IdTakenError:
-                conflicts[fact.id] = _existing_ids(facts, fact.text, fact.scope, fact.target)
+                conflicts[fact.id] = _explain_conflict(facts, fact, normalised)
     return conflicts
 
 
-def _existing_ids(facts: Facts, text: str, scope: str, target: str) -> str:
-    for same in facts.find(FactFilter(normalised=normalised(text), scope=scope)):
-        if same.target == target:
-            return f"the same is remembered already, as {same.id}"
+def _explain_conflict(facts: Facts, fact: Fact, normalised: str) -> str:
+    for same in facts.find(FactFilter(normalised=normalised, scope=fact.scope)):
+        if same.target == fact.target:
+            return f"the same text is remembered already, as {same.id}"
     return "its id is taken"
 
 
-def _forget(store: FactStore, doomed: Sequence[FactWithHistory]) -> None:
-    """Forget what the source forgot since it was copied; the next who opens it sweeps up."""
+def _delete(store: FactStore, doomed: Sequence[FactWithHistory]) -> None:
+    """Delete what the source deleted since the last copy.
+
+    The next process that opens the target removes the traces.
+    """
     for fact, _ in doomed:
         with store.change(AllScopes(every=((fact.scope, fact.target),))) as facts:
             facts.record_pending_erasure([fact])
             facts.delete([fact.id])
 
 
-def _batch_of(ids: Sequence[str]) -> str:
+def _name_some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED]) + (" ..." if len(ids) > _NAMED else "")

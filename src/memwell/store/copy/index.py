@@ -1,9 +1,9 @@
-"""An agent's index and list of workspaces, copied into another store: nothing is embedded again.
+"""Copies an agent's index and list of workspaces into another store, without embedding again.
 
-Notes go in batches, in the order of their ids, each batch with its vectors; what is there already
-is passed over, so that a copy which was interrupted goes on where it was. What arrived is read back
-and compared. Words are indexed by the store that is written. Notes that show facts are copied for
-their vectors; that they are shown as they are now is the projection's to see to, which begins anew.
+Notes go in batches, in the order of their ids, each batch with its vectors. The copy skips what the
+target has already, so that it goes on where it was interrupted. Then it reads every note back and
+compares it. The target indexes the words itself. Notes that stand for facts are copied for their
+vectors only; the next sync of facts starts from the first revision and brings them up to date.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from memwell.store.contract.vectors import Spaces
 
 AT_ONCE = 200
-"""Notes of a transaction."""
+"""Notes that one transaction writes."""
 _Pairs = Sequence[tuple["Space", "Space"]]
 
 
 @dataclass(slots=True)
 class Tally:
-    """How much there is, or arrived."""
+    """How much one side has."""
 
     workspaces: int = 0
     notes: int = 0
@@ -41,24 +41,24 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class IndexCopy:
-    """An index that is copied into another."""
+    """The copy of one index into another."""
 
     source: Index
     target: Index
     facts: Collection[str]
-    """The ids of the facts that were copied: of others nothing may be shown."""
+    """The ids of the facts that were copied; notes of other facts are not copied."""
     there: Tally
     arrived: Tally
     progress: Progress
 
     def run(self) -> None:
-        """Copy all of it, and count."""
+        """Copy the whole index, and count."""
         if not self.source.exists:
             return
         spaces = self._open_spaces()
-        stamps = self._stamps()
+        files = self._files()
         for batch in self._batches():
-            self.target.retrying(partial(self._put, batch, stamps))
+            self.target.retrying(partial(self._put, batch, files))
             ids = self._count_arrived(batch)
             for pair in spaces:
                 self._put_vectors(*pair, ids)
@@ -86,11 +86,11 @@ class IndexCopy:
             after, done = batch[-1].id, done + len(batch)
             self.progress(done, max(total, done))
 
-    def _is_visible(self, whole: ExportedNote) -> bool:
-        return not whole.workspace.startswith(FACT_WORKSPACE) or whole.file.path in self.facts
+    def _is_visible(self, exported: ExportedNote) -> bool:
+        return not exported.workspace.startswith(FACT_WORKSPACE) or exported.file.path in self.facts
 
-    def _stamps(self) -> dict[tuple[str, str], IndexedFile]:
-        """Return what the target knows of each note, by workspace and path."""
+    def _files(self) -> dict[tuple[str, str], IndexedFile]:
+        """Return what the target knows of each file, by workspace and path."""
         with self.target.reading() as reader:
             known = {root: key for key, root, *_ in reader.notes.workspaces()}
             known |= reader.notes.fact_workspaces()
@@ -101,39 +101,43 @@ class IndexCopy:
             }
 
     def _put(
-        self, batch: Sequence[ExportedNote], stamps: dict[tuple[str, str], IndexedFile]
+        self, batch: Sequence[ExportedNote], files: dict[tuple[str, str], IndexedFile]
     ) -> None:
-        """Write the notes of a batch that are not there yet."""
+        """Write those notes of a batch that the target does not have yet."""
         new = [
-            one for one in batch if not _is_same(one, stamps.get((one.workspace, one.file.path)))
+            exported
+            for exported in batch
+            if not _is_same(exported, files.get((exported.workspace, exported.file.path)))
         ]
         if not new:
             return
         with self.target.writing() as notes:
-            keys = {root: notes.workspace(root) for root in {one.workspace for one in new}}
-            for one in new:
-                notes.put(keys[one.workspace], one.file, one.note)
+            keys = {
+                root: notes.workspace(root) for root in {exported.workspace for exported in new}
+            }
+            for exported in new:
+                notes.put(keys[exported.workspace], exported.file, exported.note)
             notes.set_facts_revision([root for root in keys if root.startswith(FACT_WORKSPACE)], 0)
 
     def _count_arrived(self, batch: Sequence[ExportedNote]) -> dict[int, int]:
-        """Compare a batch with what arrived; return the target's chunk for each of the source's."""
-        found: dict[int, int] = {}
+        """Compare a batch with the target; return the chunk id there for each of the source's."""
+        chunk_ids: dict[int, int] = {}
         with self.target.reading() as reader:
-            for one in batch:
-                ours = _read_back(reader, one)
-                same = ours is not None and ours.note.chunks == one.note.chunks
-                if not same and one.workspace.startswith(FACT_WORKSPACE):
-                    continue  # shown as it is by now; whether it arrived is the facts' to say
+            for exported in batch:
+                ours = _read_back(reader, exported)
+                same = ours is not None and ours.note.chunks == exported.note.chunks
+                if not same and exported.workspace.startswith(FACT_WORKSPACE):
+                    continue  # the target has a newer version; the copy of facts reports conflicts
                 self.there.notes += 1
-                self.there.passages += len(one.chunk_ids)
+                self.there.passages += len(exported.chunk_ids)
                 if same and ours:
                     self.arrived.notes += 1
                     self.arrived.passages += len(ours.chunk_ids)
-                    found |= zip(one.chunk_ids, ours.chunk_ids, strict=True)
-        return found
+                    chunk_ids |= zip(exported.chunk_ids, ours.chunk_ids, strict=True)
+        return chunk_ids
 
     def _mark_synced(self) -> None:
-        """Carry over when each workspace was up to date, now that its notes are there."""
+        """Copy the time of the last sync of each workspace, now that its notes are copied."""
         with self.source.reading() as reader:
             workspaces = reader.notes.workspaces()
         with self.target.writing() as notes:
@@ -146,7 +150,7 @@ class IndexCopy:
     # -- vectors -----------------------------------------------------------------------------------
 
     def _open_spaces(self) -> _Pairs:
-        """Return each space of the source, the live one first, with that of the target."""
+        """Return each space of the source, the live one first, with its space in the target."""
         with self.source.reading() as reader:
             theirs = reader.spaces.all()
         with self.target.writing_spaces() as spaces:
@@ -157,17 +161,17 @@ class IndexCopy:
             if self.target.files:
                 self.target.files.move_vectors(space)
         with self.target.reading() as reader:
-            settled = {space.fingerprint: space for space in reader.spaces.all()}
-        return [(space, settled[space.fingerprint]) for space in theirs]
+            moved = {space.fingerprint: space for space in reader.spaces.all()}
+        return [(space, moved[space.fingerprint]) for space in theirs]
 
     def _put_vectors(self, theirs: Space, ours: Space, ids: dict[int, int]) -> None:
-        """Write the vectors of chunks that have none yet, and compare them all."""
+        """Write the vectors of chunks that have none yet, and compare all of them."""
         with self.source.reading() as reader:
             wanted = {
                 ids[key]: matrix for key, matrix in reader.vectors.windows(theirs, [*ids]).items()
             }
             if reader.vectors.problem:
-                raise MemwellError(reader.vectors.problem, "Copy again when it can be asked")
+                raise MemwellError(reader.vectors.problem, "Copy again when it can be reached")
         missing = wanted.keys() - self._stored(ours, wanted).keys()
         if missing:
             self.target.put_vectors(ours, [(key, wanted[key]) for key in sorted(missing)])
@@ -183,7 +187,7 @@ class IndexCopy:
             return reader.vectors.windows(space, [*chunk_ids])
 
     def _close_spaces(self, pairs: _Pairs) -> None:
-        """Carry over what is known of spaces, where the target does not know better."""
+        """Copy the state of each space, unless the target has a state of its own."""
         for theirs, ours in pairs:
             with self.target.writing_spaces() as spaces:
                 mean, deviation = theirs.unrelated_mean, theirs.unrelated_deviation
@@ -202,34 +206,34 @@ class IndexCopy:
 def copy_workspaces(
     source: WorkspaceList, target: WorkspaceList, there: Tally, arrived: Tally
 ) -> None:
-    """Copy the list of workspaces: those that the target does not list."""
+    """Copy those workspaces that the target does not list."""
     wanted = source.list_all()
     known = _roots(target)
-    for entry in wanted:
-        if entry.root not in known:
-            target.put(entry)
+    for workspace in wanted:
+        if workspace.root not in known:
+            target.put(workspace)
     there.workspaces += len(wanted)
-    arrived.workspaces += len({entry.root for entry in wanted} & _roots(target))
+    arrived.workspaces += len({workspace.root for workspace in wanted} & _roots(target))
 
 
 def _roots(registry: WorkspaceList) -> set[str]:
-    return {entry.root for entry in registry.list_all()}
+    return {workspace.root for workspace in registry.list_all()}
 
 
-def _read_back(reader: Reader, whole: ExportedNote) -> ExportedNote | None:
-    workspace = reader.notes.workspace_id(whole.workspace)
-    note_id = reader.notes.note_id(workspace or 0, whole.file.path)
+def _read_back(reader: Reader, exported: ExportedNote) -> ExportedNote | None:
+    workspace = reader.notes.workspace_id(exported.workspace)
+    note_id = reader.notes.note_id(workspace or 0, exported.file.path)
     return None if note_id is None else reader.listing.export(note_id - 1, 1)[0]
 
 
-def _is_same(whole: ExportedNote, stamp: IndexedFile | None) -> bool:
-    """Whether a note is there already."""
+def _is_same(exported: ExportedNote, stamp: IndexedFile | None) -> bool:
+    """Whether the target has a note already."""
     return (
         stamp is not None
         and SourceFile(
-            whole.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
+            exported.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
         )
-        == whole.file
+        == exported.file
     )
 
 

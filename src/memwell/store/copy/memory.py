@@ -1,8 +1,8 @@
-"""A memory, copied from files to a server or back: facts, lists of workspaces, notes and vectors.
+"""Copies a memory from files to a server or back, in four steps.
 
-1. The facts of every scope, with their history; 2. of each agent the list of workspaces, and
-3. the notes with their vectors; 4. what is there and what arrived are compared. Each step passes
-over what is there already, so that a copy that was interrupted is finished by running it again.
+1. The facts of every scope, with their events. 2. The list of workspaces of each agent. 3. The
+notes of each agent, with their vectors. 4. A comparison of both sides. Each step skips what the
+target has already: after an interruption, run the copy again to finish it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from memwell.errors import ConfigError
 from memwell.progress import Progress
 from memwell.store.copy.facts import checksum, copy_facts
 from memwell.store.copy.index import IndexCopy, Tally, copy_workspaces
-from memwell.store.locations import Location
+from memwell.store.copy.locations import Location
 
 ShowProgress = Callable[[str], AbstractContextManager[Progress]]
-"""Lends what is told of the progress of a step, by its name."""
+"""Opens the progress display of a step, by the name of the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """How much one side holds of what was to be copied."""
+    """How much of the source one side has."""
 
     facts: int
     checksum: str
@@ -35,7 +35,7 @@ class StoreCounts:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What was to be copied, what arrived, and what could not be."""
+    """What the source has, what the target has of it now, and what could not be copied."""
 
     source: str
     target: str
@@ -47,28 +47,36 @@ class CopyReport:
 
 
 def copy_memory(
-    source: Location, target: Location, shown: ShowProgress, *, into_existing: bool
+    source: Location,
+    target: Location,
+    normalise: Callable[[str], str],
+    show_progress: ShowProgress,
+    *,
+    into_existing: bool,
 ) -> CopyReport:
-    """Copy all of a memory that is not in the target yet, and compare the two."""
+    """Copy everything that the target does not have yet, and compare the two.
+
+    Facts whose texts `normalise` makes equal are the same.
+    """
     if source.name == target.name:
         raise ConfigError(f"{source.name} is both the source and the target", "Name another target")
-    with closing(source.facts), closing(target.facts), shown("facts") as progress:
-        facts = copy_facts(source, target, progress, into_existing=into_existing)
-    same = {key for key, told in facts.there.items() if facts.arrived.get(key) == told}
+    with closing(source.facts), closing(target.facts), show_progress("facts") as progress:
+        facts = copy_facts(source, target, normalise, progress, into_existing=into_existing)
+    same = {key for key, fact in facts.there.items() if facts.arrived.get(key) == fact}
     there, arrived = Tally(), Tally()
     agents = source.agents()
     for agent in agents:
         from_stores, to_stores = source.stores(agent), target.stores(agent)
         with (
-            closing(from_stores.index) as theirs_index,
-            closing(to_stores.index) as ours_index,
-            shown(f"notes of {agent}") as progress,
+            closing(from_stores.index) as source_index,
+            closing(to_stores.index) as target_index,
+            show_progress(f"notes of {agent}") as progress,
         ):
             copy_workspaces(from_stores.registry, to_stores.registry, there, arrived)
-            IndexCopy(theirs_index, ours_index, same, there, arrived, progress).run()
+            IndexCopy(source_index, target_index, same, there, arrived, progress).run()
     sides = [
-        StoreCounts(len(lines), checksum(lines), **asdict(tally))
-        for lines, tally in ((facts.there, there), (facts.arrived, arrived))
+        StoreCounts(len(side), checksum(side), **asdict(tally))
+        for side, tally in ((facts.there, there), (facts.arrived, arrived))
     ]
     return CopyReport(
         source.name,

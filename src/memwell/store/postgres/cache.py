@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from memwell.hashing import digest_of
+from memwell.files import digest_of
 from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.postgres.server import Server

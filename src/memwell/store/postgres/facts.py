@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from psycopg.errors import UniqueViolation
 
 from memwell.errors import IdTakenError, NotFoundError
-from memwell.hashing import digest_of
+from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract import override
 from memwell.store.contract.facts import Facts, FactStore
@@ -22,7 +22,7 @@ from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values
-from memwell.store.rows import FACT_COLUMNS, fact_values
+from memwell.store.rows import FACT_COLUMNS, fact_values, group_events
 
 if TYPE_CHECKING:
     pass
@@ -174,10 +174,7 @@ class PostgresFacts(Facts):
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             f" JOIN seen f ON f.id = e.fact_id WHERE e.tenant = {_TENANT} ORDER BY e.number"
         )
-        events: dict[str, list[FactEvent]] = {}
-        for row in rows:
-            events.setdefault(row[0], []).append(FactEvent(*row))
-        return events
+        return group_events(rows)
 
     # -- writing: only what is visible can be named ------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""memory.db as a file: copied while it is in use, put back.
+"""Backups of memory.db: written while it is in use, and restored.
 
-A copy holds every scope: it is for the owner of the home, who can read the file anyway. It is
-checked before it is given its name, and so is one that is put back. `verify.py` looks closer.
+A backup contains every scope. It is for the owner of the home, who can read the file anyway. A
+backup is checked before it gets its name, and again before it is restored. `verify.py` checks more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
+from memwell.files import atomic_write, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
 from memwell.store.sqlite.database import (
     Database,
@@ -26,24 +27,23 @@ from memwell.store.sqlite.database import (
 )
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
-from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
-# -- a copy ----------------------------------------------------------------------------------------
+# -- backup ----------------------------------------------------------------------------------------
 
 
 def create_backup(database: Database, target: Path, *, force: bool = False) -> BackupReport:
-    """Copy memory.db as it is at one moment, while others write; the copy is checked."""
+    """Copy memory.db as it is at one moment, while others write; check the copy."""
     if not database.path.exists():
         raise NotFoundError(
-            f"There is no {database.path} to copy", "Nothing has been remembered here yet"
+            f"There is no {database.path} to copy", "Remember a fact first: `memwell remember TEXT`"
         )
     if target.is_dir() or not target.parent.is_dir():
-        raise NotFoundError(f"{target} is no name for a file", "Name a file in a folder there is")
+        raise NotFoundError(f"{target} is not a file name", "Name a file in an existing folder")
     if _belongs_to(database.path, target):
         raise HomeError(f"{target} is the memory itself", "Name another file")
     if target.exists() and not force:
@@ -56,46 +56,42 @@ def create_backup(database: Database, target: Path, *, force: bool = False) -> B
     return BackupReport(str(target), facts, target.stat().st_size)
 
 
-@contextlib.contextmanager
-def private_file(target: Path) -> Iterator[Path]:
-    """Lend a name beside a file, to be written; then it takes the file's place, whole and 0600."""
-    with translated_errors(target):
-        number, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
-        os.close(number)
-        part = Path(name)
-        try:
-            yield part
-            _flush(part)
-            os.replace(part, target)
-            _flush(target.parent)
-        finally:
-            _remove(part)
-
-
 def _copy(source: apsw.Connection, target: Path) -> int:
-    """Write a sound copy of what a connection sees; return how many facts are in it."""
-    facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # from here on it stays so
-    with private_file(target) as part:
+    """Write a checked copy of what a connection sees; return how many facts it has."""
+    facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # starts the read transaction
+    with translated_errors(target), _database_part(target) as part:
         _fill(source, part)
         connection = apsw.Connection(str(part), vfs=_checksum_vfs())
         try:
-            # Without a log the copy is one file, and can be read where nothing can be written.
+            # Without a log the copy is one file that can be read in a read-only folder.
             connection.pragma("journal_mode", "DELETE")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
             if found != facts or find_damage(connection):
                 raise HomeError(
-                    f"The copy {target} would not be sound", "`memwell verify` says more"
+                    f"The copy {target} would be damaged",
+                    "Run `memwell verify` to see the problems",
                 )
         finally:
             connection.close()
     return int(facts)
 
 
+@contextlib.contextmanager
+def _database_part(target: Path) -> Iterator[Path]:
+    """Yield a path to write to, as `atomic_write` does; remove what SQLite leaves beside it."""
+    with atomic_write(target, durable=True) as part:
+        try:
+            yield part
+        finally:
+            for suffix in _BESIDE[1:]:
+                Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
 def _fill(source: apsw.Connection, file: Path) -> None:
     connection = apsw.Connection(str(file), vfs=_checksum_vfs())
     try:
-        # Pages that come out of a log bear no checksum yet: the file must be one that has them
-        # before the first page arrives, else it reads as damaged.
+        # Pages from a log have no checksum yet. Unless the file has checksums before the first page
+        # arrives, it reads as damaged.
         _reserve_checksums(connection)
         connection.pragma("user_version", 1)
         with connection.backup("main", source, "main") as backup:
@@ -105,14 +101,14 @@ def _fill(source: apsw.Connection, file: Path) -> None:
         connection.close()
 
 
-# -- back in its place -----------------------------------------------------------------------------
+# -- restore ---------------------------------------------------------------------------------------
 
 
 def restore(database: Database, file: Path, now: dt.datetime) -> RestoreReport:
-    """Put the facts of a backup in the place of those there are, in one transaction.
+    """Replace all facts by those of a backup, in one transaction.
 
-    Processes that have memory.db open go on, and see either what was or what is there now. What
-    was there is kept beside it, also where it is damaged.
+    Other processes that have memory.db open see either the old facts or the new ones. The old
+    file is kept beside the new one, even if it is damaged.
     """
     _refuse_unsound(database, file)
     kept = _free_name(database.path, now)
@@ -137,7 +133,7 @@ def _refuse_unsound(database: Database, file: Path) -> None:
 
 @contextlib.contextmanager
 def _stage_copy(file: Path, beside: Path) -> Iterator[Database]:
-    """Lend a copy of a backup, brought to the present schema; the backup itself is only read."""
+    """Yield a copy of a backup, migrated to the current schema; the backup itself is only read."""
     make_private_folder(beside.parent)
     number, name = tempfile.mkstemp(".part", ".restore.", beside.parent)
     os.close(number)
@@ -171,18 +167,18 @@ def _quarantine(database: Database, kept: Path) -> None:
 def _exchange(
     database: Database, staged: Database, kept: Path | None, now: dt.datetime
 ) -> tuple[int, int]:
-    """Write the staged rows over those there are; return how many facts, and the new revision.
+    """Replace the rows by the staged ones; return the number of facts and the new revision.
 
-    The revision grows, every row bears it and what vanished is listed as forgotten: so every
-    index follows.
+    Every row gets a new revision, and ids that vanished are listed as deleted, so that every index
+    syncs them.
     """
     with staged.reading() as source, database.writing() as live:
-        if kept:  # nobody else writes now, so what a reader sees is what will be replaced
+        if kept:  # nobody else writes now: a reader sees the rows that will be replaced
             with database.reading() as before:
                 _copy(before, kept)
-        # Where the former revision cannot be known, no count is as large as the time.
-        counted = [_last(source), _last(live), 0 if kept else int(now.timestamp() * 1000)]
-        revision = max(counted) + 1
+        # If the old revision is unknown, the time in milliseconds is larger than any revision.
+        revisions = [_last(source), _last(live), 0 if kept else int(now.timestamp() * 1000)]
+        revision = max(revisions) + 1
         try:
             ids = _replace_rows(source, live, revision)
         except BaseException as error:
@@ -191,7 +187,7 @@ def _exchange(
             if isinstance(error, apsw.ConstraintError):
                 raise HomeError(
                     "The facts of the backup contradict each other",
-                    "`memwell verify FILE` says where",
+                    "Run `memwell verify FILE` to see which",
                 ) from error
             raise
     return ids, revision
@@ -222,8 +218,8 @@ def _replace_rows(source: apsw.Connection, live: apsw.Connection, revision: int)
 
 
 def _tables(connection: apsw.Connection) -> list[str]:
-    asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-    rows: Any = connection.execute(asked).fetchall()
+    statement = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    rows: Any = connection.execute(statement).fetchall()
     return [name for (name,) in rows if name not in NOT_OF_A_COPY]
 
 
@@ -238,10 +234,10 @@ def _last(connection: apsw.Connection) -> int:
 
 
 def _clear_indexes(home: Path) -> None:
-    """Take the facts out of every index; the next search fills them in as they are now.
+    """Remove the facts from every index; the next search syncs them again.
 
-    Following revisions is not enough where a fact is back in a narrower scope: whoever sees the
-    wider one only is not told of it. An index that cannot be written now follows the revisions.
+    A sync by revision is not enough if a fact is back in a narrower scope: a viewer of only the
+    wider scope does not see that change. An index that cannot be written now syncs by revision.
     """
     for file in sorted(home.glob("agents/*/index.db")):
         index = SqliteIndex(file)
@@ -257,28 +253,18 @@ def _clear_indexes(home: Path) -> None:
 
 
 def _belongs_to(memory: Path, file: Path) -> bool:
-    """Whether a file is the memory, or what SQLite keeps beside it."""
+    """Whether a file is the memory, or a file that SQLite keeps beside it."""
     real = file.resolve()
     return any(real == Path(f"{memory.resolve()}{suffix}") for suffix in _BESIDE)
 
 
 def _free_name(memory: Path, now: dt.datetime) -> Path:
-    """Return a name for what was there, that nothing has yet."""
+    """Return an unused name for the file that is replaced."""
     name = f"{memory.name}.before-{now:%Y%m%d-%H%M%S}"
     kept, number = memory.with_name(name), 2
     while kept.exists():
         kept, number = memory.with_name(f"{name}-{number}"), number + 1
     return kept
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir() and os.name != "posix":
-        return
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _remove(file: Path) -> None:

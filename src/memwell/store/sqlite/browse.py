@@ -1,4 +1,4 @@
-"""What an index in SQLite holds, listed."""
+"""Lists of what index.db contains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SqliteNoteListing(NoteListing):
-    """What there is in some workspaces."""
+    """Lists notes and chunks over one connection."""
 
     def __init__(self, connection: apsw.Connection, vectors: SqliteVectors) -> None:
         self._connection = connection
@@ -41,17 +41,17 @@ class SqliteNoteListing(NoteListing):
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
-        rows = self._rows(_LANDSCAPE, roots, space=space.id, step=step)
+        rows = self._rows(_SAMPLE, roots, space=space.id, step=step)
         vectors = self._vectors.read(space, [(at, row[-1]) for at, row in enumerate(rows)])
         return [(to_map_point(rows[at][:-1]), vector) for at, vector in vectors]
 
     @override
     def export(self, after: int, limit: int) -> list[ExportedNote]:
-        rows: Any = self._connection.execute(_WHOLE, (after, limit)).fetchall()
+        rows: Any = self._connection.execute(_EXPORT, (after, limit)).fetchall()
         return [
             to_exported_note(
                 (*row, json.loads(tags), json.loads(links)),
-                self._connection.execute(_PARTS, (row[0],)).fetchall(),
+                self._connection.execute(_EXPORT_CHUNKS, (row[0],)).fetchall(),
             )
             for *row, tags, links in rows
         ]
@@ -82,7 +82,7 @@ _CHUNKS = """
     WHERE n.path = :path AND w.root = :workspace ORDER BY c.seq
 """
 
-_LANDSCAPE = """
+_SAMPLE = """
     SELECT n.path, w.root, c.start_line, c.end_line,
            coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), v.vector
     FROM visible w JOIN notes n ON n.workspace_id = w.id JOIN chunks c ON c.note_id = n.id
@@ -90,7 +90,7 @@ _LANDSCAPE = """
     WHERE v.vector != x'' AND c.id % :step = 0 ORDER BY w.root, n.path, c.seq
 """
 
-_WHOLE = """
+_EXPORT = """
     SELECT n.id, w.root, n.path, n.size, n.mtime_ns, n.read_ns, n.hash, n.recipe,
            n.title, n.names, n.date, n.meta,
            (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id),
@@ -99,7 +99,7 @@ _WHOLE = """
     WHERE n.id > ? ORDER BY n.id LIMIT ?
 """
 
-_PARTS = """
+_EXPORT_CHUNKS = """
     SELECT id, text, start_line, end_line, heading, overlap FROM chunks
     WHERE note_id = ? ORDER BY seq
 """

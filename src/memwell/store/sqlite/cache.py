@@ -1,7 +1,7 @@
-"""Vectors by text, so that no text is embedded twice: a cache in a file of its own.
+"""embeddings.db: vectors by text, so that no text is embedded twice.
 
-It outlives the index (deleted, damaged, reset) and is bounded: what was not used for longest
-goes first. Nothing depends on it; whatever is wrong with it, texts are embedded again.
+The cache survives an index that is deleted, damaged or reset. It is bounded: `trim` deletes the
+vectors that were not used for longest. If anything is wrong with it, texts are embedded again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
-from memwell.hashing import digest_of
+from memwell.files import digest_of
 from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
@@ -39,7 +39,7 @@ _TRIMMED_TO = 0.9
 
 
 class SqliteVectorCache(VectorCache):
-    """Vectors by text, for one agent."""
+    """The cache of one agent, in a file of its own."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.database = Database(path, MIGRATIONS)
@@ -95,7 +95,7 @@ class SqliteVectorCache(VectorCache):
     def trim(self) -> None:
         files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
         if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
-            return  # without counting
+            return  # small enough: the rows need not be counted
         try:
             with self.database.writing() as connection:
                 connection.execute(
@@ -115,15 +115,14 @@ class SqliteVectorCache(VectorCache):
 
     @override
     def close(self) -> None:
-        """Let go of the file."""
         self.database.close()
 
     def _start_again_after(self, error: Exception) -> bool:
-        """A damaged cache is worth nothing; a busy or full disk passes: then False."""
+        """Delete a damaged cache; return False if the error may pass (a busy or full disk)."""
         damaged = isinstance(error, CorruptIndexError | ValueError)
         if damaged:
-            aside = self.database.quarantine()
-            if aside:
-                for file in aside.parent.glob(f"{aside.name}*"):
+            renamed = self.database.quarantine()
+            if renamed:
+                for file in renamed.parent.glob(f"{renamed.name}*"):
                     file.unlink(missing_ok=True)
         return damaged

@@ -1,4 +1,4 @@
-"""Providers that failed are left alone for a while, by every process (a circuit breaker)."""
+"""Cooldowns of providers in index.db."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memwell.store.contract.vectors import Cooldowns
 
 
 class SqliteCooldowns(Cooldowns):
-    """The list of providers that are left alone."""
+    """Reads and writes cooldowns over one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

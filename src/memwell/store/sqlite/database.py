@@ -1,7 +1,7 @@
-"""One SQLite file: opened safely, shared between threads and processes, mended when broken.
+"""One SQLite file: opened safely, shared between threads and processes, renamed if damaged.
 
-Any number of readers, one writer at a time. Errors of SQLite become errors with a remedy here
-and nowhere else.
+There are any number of readers and one writer at a time. Only this module turns errors of SQLite
+into errors with a remedy.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from memwell.errors import (
     IndexDatabaseError,
     NewerIndexError,
 )
+from memwell.files import make_private_folder
 from memwell.store.contract.index import WAIT_MS
-from memwell.store.sqlite.filesystem import make_private_folder, unsafe_for_wal
+from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 
 BUSY_TIMEOUT_MS = WAIT_MS
 _LOG_TIMEOUT_MS = 1_000
-"""How long emptying the log waits for those that read it; it can be done later."""
+"""How long emptying the log waits for its readers; it can be done later."""
 
 _CHECKSUM_BYTES = 8
 _HEADER_BYTES = 100
@@ -36,7 +37,7 @@ _checksums = threading.Lock()
 
 
 class Database:
-    """A file with the index's schema, and the connections to it."""
+    """A file with a schema, and the connections to it."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Database:
         *,
         durable: bool = False,
     ) -> None:
-        """A `durable` file keeps every commit through a power cut, and nothing of what went."""
+        """A `durable` file keeps every commit through a power cut and overwrites deleted rows."""
         self.durable = durable
         self.path = path
         self.migrations = migrations
@@ -59,7 +60,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """Lend a connection that sees one unchanging state of the file."""
+        """Yield a connection that sees one unchanging state of the file."""
         self._reopen_if_replaced()
         with translated_errors(self.path):
             generation = self._generation
@@ -72,7 +73,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
-        """Lend the one connection that writes, inside a transaction that all of it joins."""
+        """Yield the one connection that writes, inside a transaction; nested calls join it."""
         if not self._writing.acquire(timeout=wait_ms / 1000):
             raise _is_busy(self.path)
         try:
@@ -86,7 +87,7 @@ class Database:
             self._writing.release()
 
     def close(self) -> None:
-        """Close every connection; the file folds its log back in."""
+        """Close every connection; SQLite then writes the log back into the file."""
         with self._writing, self._pool:
             for connection in (*self._idle, *([self._writer] if self._writer else [])):
                 with contextlib.suppress(apsw.Error):
@@ -97,7 +98,7 @@ class Database:
             self._inode = None
 
     def scrub(self) -> bool:
-        """Let nothing of what was deleted stay in the log; False while a reader still holds it."""
+        """Empty the log, so that it keeps nothing of deleted rows; False while a reader uses it."""
         with self._writing, translated_errors(self.path):
             writer = self._open_writer()
             writer.set_busy_timeout(_LOG_TIMEOUT_MS)
@@ -105,26 +106,25 @@ class Database:
             return state[0] == 0
 
     def quarantine(self) -> Path | None:
-        """Rename a damaged file out of the way and return its new name.
+        """Rename a damaged file and return its new name.
 
-        Another process may have done so already: then the file at hand is a new one, which is
-        left alone.
+        Return None if another process did so already: the file is then a new one.
         """
         with self._writing:
             damaged = self._inode
             self.close()
             if damaged is None or _inode(self.path) != damaged:
                 return None
-            aside = self.path.with_name(
+            renamed = self.path.with_name(
                 f"{self.path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
             )
             for suffix in ("-wal", "-shm", ""):
                 with contextlib.suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
-            return aside
+                    os.replace(f"{self.path}{suffix}", f"{renamed}{suffix}")
+            return renamed
 
     def _reopen_if_replaced(self) -> None:
-        """Let go of a file that was deleted or replaced since it was opened."""
+        """Close a file that was deleted or replaced since it was opened."""
         if self._inode is not None and _inode(self.path) != self._inode:
             self.close()
 
@@ -132,7 +132,7 @@ class Database:
         with self._pool:
             if self._idle:
                 return self._idle.pop()
-        if self._writer is None:  # else a reader need not wait for whoever is writing
+        if self._writer is None:  # else a reader does not wait for the writer
             self._open_for_reading()
         connection = self._connect()
         connection.pragma("query_only", True)
@@ -145,10 +145,10 @@ class Database:
             except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError):
                 if not self.path.exists():
                     raise
-                self.read_only = True  # a home that cannot be written still answers
+                self.read_only = True  # a home that cannot be written can still be searched
 
     def _release(self, connection: apsw.Connection, generation: int) -> None:
-        """Take a connection back, unless what it reads was closed or replaced meanwhile."""
+        """Put a connection back into the pool, unless the file was closed or replaced meanwhile."""
         with contextlib.suppress(apsw.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -159,7 +159,7 @@ class Database:
             connection.close()
 
     def _open_writer(self) -> apsw.Connection:
-        """Return the writing connection; the first time, bring the file to the present schema."""
+        """Return the writing connection; migrate the file when it is opened."""
         if self._writer is None:
             make_private_folder(self.path.parent)
             if not self.path.exists():
@@ -193,7 +193,7 @@ class Database:
         if version < len(self.migrations):
             if version == 0:
                 _reserve_checksums(connection)
-            _keep_a_log(connection, self.path)
+            _set_journal_mode(connection, self.path)
             self._migrate(connection)
 
     def _refuse_newer(self, version: int) -> None:
@@ -206,7 +206,7 @@ class Database:
 
     def _migrate(self, connection: apsw.Connection) -> None:
         with _transaction(connection):
-            # Another process may have taken the steps while this one waited.
+            # Another process may have migrated the file while this one waited.
             version = connection.pragma("user_version")
             for _, statements in self.migrations[version:]:
                 connection.execute(statements)
@@ -216,7 +216,7 @@ class Database:
 
 @contextlib.contextmanager
 def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Do all of it or nothing; inside another transaction, be part of that."""
+    """Commit the whole block or nothing; inside another transaction, join it."""
     if connection.in_transaction:
         yield
         return
@@ -225,7 +225,7 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # A full disk ends the transaction by itself; then there is nothing to roll back.
+        # On a full disk SQLite has rolled the transaction back already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -234,8 +234,8 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
 def _tune(connection: apsw.Connection) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("foreign_keys", True)
-    # In WAL mode NORMAL can lose the last commits to a power cut, never the file; notes stay
-    # the truth and the next sync brings the rows back.
+    # In WAL mode NORMAL can lose the last commits to a power cut, but never damages the file. The
+    # notes remain the truth, and the next sync writes the rows again.
     connection.pragma("synchronous", "NORMAL")
     connection.pragma("cache_size", -16_000)
     # Rewriting the same pages of the keyword index at every 4 MB of log costs a tenth of a sync.
@@ -243,51 +243,51 @@ def _tune(connection: apsw.Connection) -> apsw.Connection:
     return connection
 
 
-def _keep_a_log(connection: apsw.Connection, path: Path) -> None:
+def _set_journal_mode(connection: apsw.Connection, path: Path) -> None:
     """Use a write-ahead log where it is safe: readers then never wait for the writer.
 
-    SQLite does not wait here for another process that makes the same file, but fails at once.
+    SQLite does not wait here for another process that creates the same file, but fails at once.
     """
     mode = "DELETE" if unsafe_for_wal(path.parent) else "WAL"
-    last = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
             connection.pragma("journal_mode", mode)
             return
         except apsw.BusyError:
-            if time.monotonic() > last:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
 
 def _checksum_vfs() -> str | None:
-    """Load SQLite's checksum VFS once, so that a damaged page is noticed when it is read."""
+    """Load SQLite's checksum VFS once: it detects a damaged page when it is read."""
     with _checksums:
         if "cksmvfs" not in apsw.vfs_names():
             try:
                 default = apsw.vfs_names()[0]
                 loader = apsw.Connection(":memory:")
                 loader.enable_load_extension(True)
-                # What apsw.sqlite_extra.load does, without the 20 ms that its imports take.
+                # The same as apsw.sqlite_extra.load, without the 20 ms of its imports.
                 binaries = Path(str(apsw.__file__)).parent / "sqlite_extra_binaries"
                 loader.load_extension(str(next(binaries.glob("cksumvfs.*"))))
                 apsw.set_default_vfs(default)
             except (StopIteration, apsw.Error):
-                return None  # a build of APSW without it: SQLite's own checks remain
+                return None  # this build of APSW has none: only SQLite's own checks remain
     return "cksmvfs"
 
 
 def _reserve_checksums(connection: apsw.Connection) -> None:
     import ctypes
 
-    wanted = ctypes.c_int(_CHECKSUM_BYTES)
-    connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
+    size = ctypes.c_int(_CHECKSUM_BYTES)
+    connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(size))
 
 
 def _version_in_header(path: Path) -> int:
-    """Return the schema version as the file says it, without trusting the rest of the file.
+    """Return the schema version in the header of a file, without reading the rest.
 
-    A newer memwell may lay its pages out in a way that looks like damage to this one.
+    The pages of a newer memwell may look damaged to this one.
     """
     with open(path, "rb") as file:
         header = file.read(_HEADER_BYTES)
@@ -304,7 +304,7 @@ def _inode(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def translated_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite or the system says into an error that names the file and the remedy."""
+    """Turn errors of SQLite and of the system into errors that name the file and the remedy."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -326,18 +326,18 @@ def translated_errors(path: Path) -> Iterator[None]:
     except apsw.BusyError as error:
         raise _is_busy(path) from error
     except OSError as error:
-        raise HomeError(f"{path} cannot be made ({error})", "Check MEMWELL_HOME") from error
+        raise HomeError(f"{path} cannot be created ({error})", "Check MEMWELL_HOME") from error
 
 
 def _is_busy(path: Path) -> IndexDatabaseError:
     return IndexDatabaseError(
         f"{path} is being written by another process",
-        "Try again; if it stays so, see which `memwell` is still running",
+        "Try again. If it does not help, check which `memwell` processes are running",
     )
 
 
 def _is_full(path: Path) -> DiskFullError:
     return DiskFullError(
-        f"No room to write {path}",
-        "Free some disk space and run the command again; what was written before is kept",
+        f"There is no space left to write {path}",
+        "Free some disk space and run the command again; nothing that was written is lost",
     )

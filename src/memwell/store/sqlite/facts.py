@@ -1,8 +1,6 @@
-"""Facts in memory.db, as one viewer sees them.
+"""Facts in memory.db.
 
-Every statement that reads is built by `_visible`: it sees the facts of the viewer's scopes and
-no others, whatever a caller asks for. What is not visible is not there: an id of another scope
-is unknown, a text of another scope no duplicate.
+`_visible` builds every statement that reads: it sees only facts of the viewer's scopes.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
+
+from memwell.store.rows import group_events
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -26,7 +26,7 @@ from memwell.errors import (
     NewerIndexError,
     NotFoundError,
 )
-from memwell.hashing import digest_of
+from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract import override
 from memwell.store.contract.facts import FactFile, Facts, FactStore
@@ -138,12 +138,13 @@ class SqliteFactStore(FactStore):
 
 @contextmanager
 def fact_errors(path: Path) -> Iterator[None]:
-    """Tell apart what an index's errors mean for a file that cannot be built anew."""
+    """Translate the errors of an index: memory.db cannot be rebuilt."""
     try:
         yield
     except CorruptIndexError as error:
         raise HomeError(
-            f"{path}, which holds what was remembered, is damaged", "Restore it from a backup"
+            f"{path}, which contains all facts, is damaged",
+            "Restore a backup: `memwell restore FILE`",
         ) from error
     except NewerIndexError as error:
         raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error
@@ -156,13 +157,13 @@ class SqliteFacts(Facts):
         self._connection = connection
         self.viewer = viewer
 
-    # -- reading: every statement goes through here ------------------------------------------------
+    # -- reading: every statement uses `_visible` --------------------------------------------------
 
     def _visible(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement over `facts`: the rows that the viewer may see, and nothing else."""
+        """Run a statement on `facts`: the rows that the viewer may see."""
         scopes = [":".join(scope) for scope in self.viewer.scopes]
         marks = ", ".join("?" * len(scopes))
-        # Not by an index of its own: what is asked for is found by its id, text or time.
+        # No index on the scope is used: an id, a text or a time selects fewer rows.
         restricted = f"""
             WITH facts AS (
                 SELECT * FROM fact_rows WHERE scope || ':' || target IN ({marks})
@@ -191,7 +192,7 @@ class SqliteFacts(Facts):
             )
             SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e JOIN facts f
             ON f.id = e.fact_id WHERE e.fact_id IN (SELECT id FROM chain)
-            -- Of one moment, what came before what it replaced: the same in every copy.
+            -- At the same time, the newer fact first: the same order in every copy.
             ORDER BY e.at, e.fact_id DESC, e.rowid
             """,
             (fact_id,),
@@ -207,7 +208,7 @@ class SqliteFacts(Facts):
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
         return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
 
-    # -- writing: only what is visible can be named ------------------------------------------------
+    # -- writing: only visible facts can be changed ------------------------------------------------
 
     @override
     def add(self, fact: Fact, folded: str) -> None:
@@ -266,7 +267,7 @@ class SqliteFacts(Facts):
         self._connection.execute("UPDATE revisions SET last = last + 1")
         return int(self._connection.execute("SELECT last FROM revisions").get)
 
-    # -- carrying over: facts with all that happened to them ---------------------------------------
+    # -- copying: facts with their events ----------------------------------------------------------
 
     @override
     def events(self) -> dict[str, list[FactEvent]]:
@@ -274,14 +275,10 @@ class SqliteFacts(Facts):
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
             " JOIN facts f ON f.id = e.fact_id ORDER BY e.rowid"
         )
-        found: dict[str, list[FactEvent]] = {}
-        for row in rows:
-            found.setdefault(row[0], []).append(FactEvent(*row))
-        return found
+        return group_events(rows)
 
     @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
-        """Write a fact with its history as they are, in place of the visible one of that id."""
         if (fact.scope, fact.target) not in self.viewer.scopes:
             raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
         try:
@@ -297,7 +294,7 @@ class SqliteFacts(Facts):
 
 
 def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
-    """Return what a row must satisfy, as SQL, and the values in it."""
+    """Return the filter as an SQL condition, and its values."""
     found = [*_equal(which), *_in_time(which)]
     if which.ids is not None:
         found.append((f"f.id IN ({', '.join('?' * len(which.ids))})", *which.ids))

@@ -1,10 +1,8 @@
-"""The folder an index lies in: private, and whether a write-ahead log is safe there."""
+"""Whether a write-ahead log is safe in a folder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 _NETWORK = frozenset(
@@ -41,10 +39,10 @@ _SYNCED = {
 
 
 def unsafe_for_wal(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """Name the network or synced folder that `folder` is in, or None where all is well.
+    """Return the kind of network or synced folder that `folder` is in; None if it is safe.
 
-    The log needs memory shared between processes, which a network file system does not give;
-    a synchroniser copies file and log at different moments. Both damage an index.
+    The log needs memory shared between processes, which a network file system does not give. A
+    synchroniser copies file and log at different moments. Both damage an index.
     """
     return _synced(folder) or _network(folder, mounts)
 
@@ -72,32 +70,3 @@ def _network(folder: Path, mounts: Path) -> str | None:
         if len(where) >= len(best) and (real + "/").startswith(where.rstrip("/") + "/"):
             best, kind = where, fs_type
     return f"a network file system ({kind})" if kind in _NETWORK else None
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make `folder` and what is missing above it, for this user alone."""
-    if not folder.is_dir():
-        make_private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-
-
-@contextmanager
-def hold_lock(file: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock between processes; it goes with the process. False if another one has it."""
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield True
-        return
-    make_private_folder(file.parent)
-    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(lock)
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        os.close(lock)

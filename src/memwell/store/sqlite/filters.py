@@ -1,4 +1,4 @@
-"""Filters as SQL conditions on the tables ``chunks c`` and ``notes n``."""
+"""Filters as SQL conditions on ``chunks c`` and ``notes n``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
         marks = ", ".join("?" * len(filters.workspaces))
         yield f"n.workspace_id IN ({marks})", *filters.workspaces
     if filters.valid_at is not None:
-        yield f"(n.recipe != '{FACT_RECIPE}' OR {_HELD})", filters.valid_at, filters.valid_at
+        yield f"(n.recipe != '{FACT_RECIPE}' OR {_VALID})", filters.valid_at, filters.valid_at
     yield from _paths(filters)
     for tag in filters.tags:
         yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
@@ -47,5 +47,5 @@ def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
             yield "lower(n.path) NOT GLOB ?", glob
 
 
-_HELD = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
+_VALID = "(n.meta ->> 'from' <= ? AND coalesce(n.meta ->> 'until', '9999') > ?)"
 _TAGGED = "(SELECT 1 FROM tags t WHERE t.note_id = n.id AND (t.tag = ? OR t.tag GLOB ?))"

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Self
 import apsw
 
 from memwell.errors import KeywordSearchUnavailable, MemwellError
+from memwell.files import hold_lock
 from memwell.reports import Check
 from memwell.store.contract import override
 from memwell.store.contract.index import WAIT_MS, Index, IndexFiles
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.filesystem import hold_lock, unsafe_for_wal
+from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.notes import SqliteNotes
 from memwell.store.sqlite.reader import SqliteReader
 from memwell.store.vectors.backend import BackendSetting

@@ -1,8 +1,4 @@
-"""Rows of workspaces, notes and chunks. A note is always whole: one transaction writes it all.
-
-Chunks whose text and headings did not change keep their id, whatever happened around them, so
-that what later hangs on a chunk (its vectors) is not made again.
-"""
+"""Workspaces, notes and chunks in index.db."""
 
 from __future__ import annotations
 
@@ -89,9 +85,9 @@ class SqliteNotes(Notes):
 
     @override
     def facts_revision(self, root: str) -> int:
-        asked = "SELECT synced_at FROM workspaces WHERE root = ?"
-        found: Any = self.connection.execute(asked, (root,)).get
-        return int(f"{found or 0}")
+        statement = "SELECT synced_at FROM workspaces WHERE root = ?"
+        revision: Any = self.connection.execute(statement, (root,)).get
+        return int(f"{revision or 0}")
 
     @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
@@ -197,7 +193,7 @@ class SqliteNotes(Notes):
         return old_id if old_id is not None else self.connection.last_insert_rowid()
 
     def _clear(self, note_id: int) -> list[WordRow]:
-        """Make room for a new version of a note; return what its chunks were."""
+        """Make room for a new version of a note; return the words of its old chunks."""
         self.connection.execute("DELETE FROM tags WHERE note_id = ?", (note_id,))
         self.connection.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
         self.connection.execute("UPDATE chunks SET seq = -1 - seq WHERE note_id = ?", (note_id,))
@@ -206,20 +202,21 @@ class SqliteNotes(Notes):
     def _put_chunks(
         self, note_id: int, chunks: Sequence[Chunk], before: Sequence[WordRow], *, same_text: bool
     ) -> list[int]:
-        """Replace a note's chunks, keeping the id of each that is still there; return the ids.
+        """Replace a note's chunks and return the ids; unchanged chunks keep theirs.
 
-        Where only the cuts are others, the vectors of those that go stand in for the new ones'.
+        If only the chunk size changed, new chunks use the vectors of the old ones until they have
+        their own.
         """
         same, gone_ids = match_chunks(chunks, before)
         ids, kept, new = [], [], []
         for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
-            place = (seq, part.start_line, part.end_line, part.overlap)
+            position = (seq, part.start_line, part.end_line, part.overlap)
             if known is not None:
                 ids.append(known)
-                kept.append((*place, known))
+                kept.append((*position, known))
             else:
                 ids.append(self._new_chunk_id())
-                new.append((*place, ids[-1], note_id, "\n".join(part.heading), part.text))
+                new.append((*position, ids[-1], note_id, "\n".join(part.heading), part.text))
         gone = [(key,) for key in gone_ids]
         self.connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",

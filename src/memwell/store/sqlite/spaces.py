@@ -1,12 +1,12 @@
-"""Vector spaces: the vectors of one model, side by side with those of others.
+"""Vector spaces in index.db.
 
-A space is known by its fingerprint. A vector is stored as little-endian float32, or as the key by
-which LanceDB has it, keyed by space, chunk and window; a chunk that the model could not read has
-one empty window, so that it is not tried again. Exactly one space is live: it answers. Others are
-being filled, or were retired.
+The table `vectors` has a row for each space, chunk and window: the vector as little-endian float32,
+or the key of its row in LanceDB. A chunk that the model could not read has one empty window, so
+that it is not embedded again.
 
-A note that is cut anew though its text is the same (another chunk size) lends the vectors of its
-former chunks to the new ones on the same lines, until those have their own: windows below 0.
+If a note is divided into other chunks although its text is the same (another chunk size), the new
+chunks use the vectors of the old ones on the same lines until they have their own. Such windows
+have numbers below 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLUMNS = (
 
 
 class SqliteSpaces(Spaces):
-    """Reads and writes the vectors of all spaces over one connection."""
+    """Reads and writes vector spaces over one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -52,10 +52,10 @@ class SqliteSpaces(Spaces):
         )
         return [Space(*row) for row in rows]
 
-    def set_location(self, space: Space) -> str | None:
-        """Return where the vectors of a space are by now; None if it was dropped."""
-        found = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
-        return None if found is None else str(found)
+    def location(self, space: Space) -> str | None:
+        """Return where the vectors of a space are now; None if it was dropped."""
+        place = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
+        return None if place is None else str(place)
 
     @override
     def open(
@@ -109,7 +109,7 @@ class SqliteSpaces(Spaces):
         self._connection.execute("DELETE FROM spaces WHERE id = ?", (space.id,))
         self._connection.execute("DELETE FROM dead_vectors WHERE space_id = ?", (space.id,))
 
-    # -- what is in them -----------------------------------------------------------------------
+    # -- vectors -------------------------------------------------------------------------------
 
     @override
     def coverage(self, space: Space) -> tuple[int, int]:
@@ -144,13 +144,13 @@ class SqliteSpaces(Spaces):
         return [WaitingChunk(key, with_headings(str(title), *rest)) for key, title, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
         self.put_rows(
             space, ((chunk_id, encode(matrix, space.dimensions)) for chunk_id, matrix in windows)
         )
 
     def put_rows(self, space: Space, windows: Iterable[tuple[int, Sequence[Stored]]]) -> None:
-        """Store what the windows of chunks are, or where."""
+        """Store the windows of chunks: vectors, or keys of LanceDB."""
         rows = [
             (space.id, chunk_id, number, stored)
             for chunk_id, parts in windows
@@ -187,7 +187,7 @@ class SqliteSpaces(Spaces):
         )
 
     def sample(self, space: Space, most: int) -> list[tuple[int, Stored]]:
-        """Return vectors spread evenly over a space, each with its note."""
+        """Return at most `most` stored vectors, spread evenly, each with its note id."""
         rows = self._connection.execute(
             """
             WITH spread AS (
@@ -205,7 +205,7 @@ class SqliteSpaces(Spaces):
         return [*rows]
 
     def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
-        """Return the vectors of some chunks, each with its chunk."""
+        """Return the stored vectors of chunks, each with its chunk id."""
         rows = self._connection.execute(
             """
             SELECT chunk_id, vector FROM vectors
@@ -216,7 +216,7 @@ class SqliteSpaces(Spaces):
         return [*rows]
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
-        """Return the vectors that chunks have of their own, in order, empty ones too."""
+        """Return the stored vectors of chunks in order, without those of old chunks."""
         rows = self._connection.execute(
             """
             SELECT chunk_id, vector FROM vectors
@@ -228,8 +228,8 @@ class SqliteSpaces(Spaces):
         return [*rows]
 
 
-def reuse_old_vectors(connection: apsw.Connection, note_id: int, former: Sequence[int]) -> None:
-    """Let the new chunks of a note use the vectors of `former` ones on the same lines."""
+def reuse_old_vectors(connection: apsw.Connection, note_id: int, old_ids: Sequence[int]) -> None:
+    """Let the new chunks of a note use the vectors of old ones on the same lines."""
     connection.executemany(
         """
         INSERT OR IGNORE INTO vectors (space_id, chunk_id, window, vector)
@@ -242,7 +242,7 @@ def reuse_old_vectors(connection: apsw.Connection, note_id: int, former: Sequenc
                 SELECT 1 FROM vectors own WHERE own.chunk_id = new.id AND own.window >= 0
             )
         """,
-        ((chunk_id, note_id) for chunk_id in former),
+        ((chunk_id, note_id) for chunk_id in old_ids),
     )
 
 

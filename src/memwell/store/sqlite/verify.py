@@ -1,4 +1,4 @@
-"""Whether memory.db, or a copy of it, is sound: each page, and what the rows say of each other."""
+"""Checks memory.db or a backup: each page, and whether the rows fit together."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.schema import APPLICATION_ID
 
 _RESTORE = "Restore a backup: `memwell restore FILE`"
-_ANEW = "Write them anew: `memwell export`, then `memwell import` into an empty home; or restore"
-_FORGET = "Forget what is wrong (`memwell forget ID`) and tell it again, or restore a backup"
+_REWRITE = (
+    "Write the facts again: `memwell export`, then `memwell import` into an empty home; or restore"
+    " a backup"
+)
+_FORGET = "Delete the fact (`memwell forget ID`) and remember it again, or restore a backup"
 _UPGRADE = "Upgrade memwell"
 _NAMED = 5
-"""Ids that are named of those that are meant."""
+"""Ids that a message names."""
 _TIMES = ("created_at", "confirmed_at", "expires_at", "valid_from", "valid_until")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, and what to do."""
+    """A problem, and its remedy."""
 
     what: str
     remedy: str
 
 
 def verify(file: Path, fold: Callable[[str], str]) -> list[Finding]:
-    """Return what is wrong with a memory or a copy of one; `fold` makes texts comparable.
+    """Return the problems of a memory or a backup; `fold` makes texts comparable.
 
-    No text is in what is found, only ids; those of all scopes.
+    A finding contains the ids of facts of all scopes, but never a text.
     """
     if found := find_problem(file):
         return found
@@ -54,20 +57,23 @@ def verify(file: Path, fold: Callable[[str], str]) -> list[Finding]:
 
 
 def find_problem(file: Path) -> list[Finding]:
-    """Return what keeps a file from being used as a memory: another kind, a newer one, damage."""
+    """Return why a file cannot be used as a memory: another kind, a newer version, damage."""
     try:
         with open_for_verify(file) as connection:
             return find_damage(connection) or [*_orphans(connection)]
     except (CorruptIndexError, apsw.SQLError) as error:
-        # The pages of a newer one may look like damage.
+        # The pages of a newer version may look damaged.
         return _newer(_version_in_header(file)) or [Finding(str(error), _RESTORE)]
 
 
 def find_damage(connection: apsw.Connection) -> list[Finding]:
-    """Return what is wrong with a file as such: whether it is a memory at all, and its pages."""
-    asked = "SELECT count(*) FROM sqlite_schema WHERE name IN ('fact_rows', 'revisions')"
-    if connection.pragma("application_id") != APPLICATION_ID or connection.execute(asked).get != 2:
-        return [Finding("it is no memory.db", "Name a file that `memwell backup` made")]
+    """Return why a file is not a memory, or which of its pages are damaged."""
+    statement = "SELECT count(*) FROM sqlite_schema WHERE name IN ('fact_rows', 'revisions')"
+    if (
+        connection.pragma("application_id") != APPLICATION_ID
+        or connection.execute(statement).get != 2
+    ):
+        return [Finding("it is not a memory.db", "Name a file that `memwell backup` wrote")]
     if newer := _newer(connection.pragma("user_version")):
         return newer
     rows: Any = connection.execute("PRAGMA integrity_check").fetchall()
@@ -76,7 +82,7 @@ def find_damage(connection: apsw.Connection) -> list[Finding]:
 
 @contextlib.contextmanager
 def open_for_verify(file: Path) -> Iterator[apsw.Connection]:
-    """Lend one unchanging state of a file, which stays as it is."""
+    """Yield one unchanging state of a file without changing it."""
     with translated_errors(file):
         connection = _connect(file)
         try:
@@ -109,7 +115,7 @@ def _newer(version: int) -> list[Finding]:
     return [Finding(f"it was written by a newer memwell (schema {version})", _UPGRADE)]
 
 
-# -- what rows say of each other -------------------------------------------------------------------
+# -- rows that do not fit together -----------------------------------------------------------------
 
 
 def _in_rows(connection: apsw.Connection, fold: Callable[[str], str]) -> Iterator[Finding]:
@@ -123,13 +129,13 @@ def _in_rows(connection: apsw.Connection, fold: Callable[[str], str]) -> Iterato
 def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
     rows: Any = connection.execute("PRAGMA foreign_key_check").fetchall()
     for table, count in sorted(Counter(table for table, *_ in rows).items()):
-        yield Finding(f"{count} rows of {table} belong to no fact", _RESTORE)
+        yield Finding(f"{count} rows of {table} do not belong to any fact", _RESTORE)
 
 
 def _foldings(connection: apsw.Connection, fold: Callable[[str], str]) -> Iterator[Finding]:
     rows: Any = connection.execute("SELECT id, text, folded FROM fact_rows ORDER BY id")
     wrong = [fact_id for fact_id, text, folded in rows if fold(text) != folded]
-    yield from _about(wrong, "the folded text is not that of the text", _ANEW)
+    yield from _about(wrong, "the normalised text does not fit the text", _REWRITE)
 
 
 def _copies(connection: apsw.Connection) -> Iterator[Finding]:
@@ -139,7 +145,7 @@ def _copies(connection: apsw.Connection) -> Iterator[Finding]:
         GROUP BY scope, target, folded HAVING count(*) > 1
         """
     )
-    yield from _about([ids for (ids,) in rows], "the same is held true twice in a scope", _FORGET)
+    yield from _about([ids for (ids,) in rows], "the same fact is in a scope twice", _FORGET)
 
 
 def _cycles(connection: apsw.Connection) -> Iterator[Finding]:
@@ -150,12 +156,12 @@ def _cycles(connection: apsw.Connection) -> Iterator[Finding]:
     done: set[str] = set()
     for first in sorted(after):
         path: dict[str, None] = {}
-        at: str | None = first
-        while at in after and at not in done and at not in path:
-            path[at] = None
-            at = after[at]
-        if at in path:
-            cycle = [*path][[*path].index(at) :]
+        current: str | None = first
+        while current in after and current not in done and current not in path:
+            path[current] = None
+            current = after[current]
+        if current in path:
+            cycle = [*path][[*path].index(current) :]
             yield from _about(cycle, "facts supersede each other in a circle", _FORGET)
         done.update(path)
 
@@ -164,10 +170,10 @@ def _times(connection: apsw.Connection) -> Iterator[Finding]:
     for name in _TIMES:
         rows: Any = connection.execute(f"SELECT id, {name} FROM fact_rows ORDER BY id")
         wrong = [fact_id for fact_id, value in rows if value is not None and not _is_time(value)]
-        yield from _about(wrong, f"{name} is no time", _FORGET)
+        yield from _about(wrong, f"{name} is not a time", _FORGET)
     rows = connection.execute("SELECT fact_id, at FROM fact_events ORDER BY rowid")
     wrong = [fact_id for fact_id, value in rows if not _is_time(value)]
-    yield from _about([*dict.fromkeys(wrong)], "the time of an event is none", _FORGET)
+    yield from _about([*dict.fromkeys(wrong)], "the time of an event is not a time", _FORGET)
 
 
 def _is_time(value: Any) -> bool:
@@ -181,11 +187,11 @@ def _is_time(value: Any) -> bool:
 def _revisions(connection: apsw.Connection) -> Iterator[Finding]:
     counters: Any = connection.execute("SELECT last FROM revisions").fetchall()
     if len(counters) != 1:
-        yield Finding(f"there are {len(counters)} counts of revisions instead of one", _RESTORE)
+        yield Finding(f"there are {len(counters)} revision counters instead of one", _RESTORE)
         return
     rows: Any = connection.execute("SELECT id FROM fact_rows WHERE revision > ?", counters[0])
     ahead = [fact_id for (fact_id,) in rows]
-    yield from _about(ahead, "the revision is ahead of the count, so no index follows", _ANEW)
+    yield from _about(ahead, "the revision is above the counter, so no index syncs it", _REWRITE)
 
 
 def _about(ids: Sequence[str], what: str, remedy: str) -> Iterator[Finding]:

@@ -1,29 +1,28 @@
-"""Which folders an agent remembers: a small text file that outlives the index.
+"""workspaces.json: the list of an agent's workspaces.
 
-The index may be deleted at any time; this list is what it comes back from.
+The index can be deleted at any time; a sync rebuilds it from the folders on this list.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 
 from memwell.errors import HomeError
+from memwell.files import hold_lock, private_file, write_errors
 from memwell.store.contract import override
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
-from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 
 FILE_NAME = "workspaces.json"
 
 
 class WorkspaceFile(WorkspaceList):
-    """The list of workspaces of one agent."""
+    """The list of workspaces in the folder of one agent."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
@@ -50,42 +49,26 @@ class WorkspaceFile(WorkspaceList):
                 "Delete it and run `memwell index PATH` for each workspace",
             ) from error
 
-    def _save(self, entries: Sequence[Workspace]) -> None:
-        """Write the list, whole or not at all."""
-        text = json.dumps({"workspaces": [asdict(entry) for entry in entries]}, indent=2)
-        with self._translated_errors():
-            make_private_folder(self.file.parent)
-            handle, temporary = tempfile.mkstemp(dir=self.file.parent, prefix=FILE_NAME)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.file)
-
     @override
-    def put(self, entry: Workspace) -> Workspace:
-        with self._locked():
-            others = [known for known in self.list_all() if known.root != entry.root]
-            self._save(sorted([*others, entry], key=lambda known: known.root))
-        return entry
+    def put(self, workspace: Workspace) -> Workspace:
+        with self._lock():
+            others = [other for other in self.list_all() if other.root != workspace.root]
+            self._write([*others, workspace])
+        return workspace
 
     @override
     def remove(self, root: str) -> None:
-        with self._locked():
-            self._save([known for known in self.list_all() if known.root != root])
+        with self._lock():
+            self._write([workspace for workspace in self.list_all() if workspace.root != root])
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other processes from changing the list between our reading and writing it."""
-        with self._translated_errors(), hold_lock(self.file.with_suffix(".lock"), wait=True):
+    def _lock(self) -> Iterator[None]:
+        """Keep other processes from changing the list between reading and writing it."""
+        with write_errors(self.file), hold_lock(self.file.with_suffix(".lock"), wait=True):
             yield
 
-    @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise HomeError(
-                f"{self.file} cannot be written ({error})",
-                "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
-            ) from error
+    def _write(self, workspaces: Sequence[Workspace]) -> None:
+        rows = [asdict(workspace) for workspace in sorted(workspaces, key=attrgetter("root"))]
+        with private_file(self.file) as part:
+            text = json.dumps({"workspaces": rows}, indent=2)
+            part.write_text(text + "\n", encoding="utf-8")

@@ -1,8 +1,8 @@
-"""What search and filling ask of whatever keeps the vectors; what answers is the settings' to say.
+"""The contract of a vector backend; the settings choose one.
 
-The table `vectors` of index.db is the ledger: which chunk has a vector in which space, and with it
-the numbers, or where those are. Deleting a chunk deletes its rows there, and with them it is gone
-from every answer, whoever keeps the numbers.
+The table `vectors` of index.db is the ledger: it says which chunk has a vector in which space, and
+has the vector itself or the key of its row in the backend. Deleting a chunk deletes its rows in the
+ledger. No search finds the chunk from then on, whatever the backend still has.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 
 Stored: TypeAlias = bytes | int
-"""A row's vector: little-endian float32, or the key by which another store has it."""
+"""The vector of a row in the ledger: little-endian float32, or the key of a row in LanceDB."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendSetting:
-    """How the nearest vectors are found, as the settings say."""
+    """The vector backend, as the settings name it."""
 
     name: str = SCAN
     address: str = ""
-    """With lancedb: a folder or an s3:// address; empty is a folder beside the index."""
+    """For lancedb: a folder or an s3:// address; empty means a folder beside the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Which chunks may be found: filters on their notes, and words they must or must not hold."""
+    """The chunks that a search may find: by filters, and by required and excluded words."""
 
     filters: Filters
     chunks: Sequence[int] | None = None
@@ -57,26 +57,26 @@ class Allowed:
 
 
 class VectorBackend(Protocol):
-    """Keeps the vectors of spaces; `connection` is the state of the ledger that a search sees."""
+    """Stores the vectors of spaces; `connection` is the state of the ledger that a search sees."""
 
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
-        """Store the vectors of chunks; False if the space is kept elsewhere by now."""
+        """Store the vectors of chunks; return False if the space was moved to another backend."""
 
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
-        """Return the chunks nearest to a query, best first; each is as near as its best window."""
+        """Return the chunks nearest to a query, best first; the best window of a chunk counts."""
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
-        """Return the numbers of rows of the ledger, each with what came with it."""
+        """Return the vectors of rows of the ledger, each with the number that came with the row."""
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
-        """Make searches quick again, and let go of what was deleted."""
+        """Make searches fast again and delete the vectors of deleted chunks."""
 
     def drop(self, space: Space) -> None:
-        """Let go of all that is kept of a space; its rows in the ledger are not touched."""
+        """Delete what the backend has of a space, but not its rows in the ledger."""
 
 
-def sort_matches(match: Match) -> tuple[float, int]:
-    """Sort matches: the best first, of equals the older chunk."""
+def match_order(match: Match) -> tuple[float, int]:
+    """Return the sort key of a match: best first, among equals the older chunk."""
     return -match.score, match.chunk_id

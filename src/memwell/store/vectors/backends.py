@@ -1,4 +1,4 @@
-"""Who keeps the vectors of each space, and bringing them to where the settings want them."""
+"""The backends of one index: finds the one that has a space, and moves spaces between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDS = {SQL: ("sqlite_vec", "sqlite-vec"), LANCEDB: ("lancedb", "lance")}
 
 
 class VectorBackends:
-    """What keeps the vectors of one index; each is made when it is first needed."""
+    """The backends of one index, each created at its first use."""
 
     def __init__(self, database: Database, backend: BackendSetting) -> None:
         module, extra = _NEEDS.get(backend.name, ("", ""))
@@ -35,7 +35,7 @@ class VectorBackends:
 
     @cached_property
     def table(self) -> VectorBackend:
-        """What finds vectors that are in index.db."""
+        """The backend that searches vectors in index.db."""
         if self._backend.name == SQL:
             from memwell.store.vectors.sqlite_vec import SqliteVecBackend
 
@@ -46,17 +46,17 @@ class VectorBackends:
 
     @cached_property
     def lance(self) -> LanceBackend:
-        """What finds those that LanceDB has, wherever that keeps them."""
+        """The backend that searches vectors in LanceDB, in a folder or on S3."""
         from memwell.store.vectors.lance import LanceBackend
 
         return LanceBackend(self._database)
 
     def backend_for(self, space: Space) -> VectorBackend:
-        """Return what keeps the vectors of a space: where they are, not where they should be."""
+        """Return the backend that has the vectors of a space now, whatever the settings say."""
         return self.lance if space.location else self.table
 
     def move_vectors(self, space: Space) -> None:
-        """Bring the vectors of a space to where the settings want them."""
+        """Move the vectors of a space to the backend that the settings name."""
         if self._backend.name == LANCEDB:
             self.lance.import_from(space, self._backend.address)
             self.table.drop(space)
@@ -64,28 +64,28 @@ class VectorBackends:
             self.lance.export_to(space)
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over."""
+        """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
         rows = [*windows]
-        while (at := self._backend_named(space.fingerprint)) and not self.backend_for(at).put(
-            at, rows
-        ):
-            pass  # its vectors moved meanwhile
+        while current := self._find_space(space.fingerprint):
+            if self.backend_for(current).put(current, rows):
+                return
+            # else another process moved the space meanwhile
 
     def compact(self, fingerprint: str, *, even_if_little_changed: bool) -> None:
-        """Make searches of a space quick again where enough has changed since the last time."""
-        if space := self._backend_named(fingerprint):
+        """Make searches of a space fast again, if enough has changed since the last time."""
+        if space := self._find_space(fingerprint):
             self.backend_for(space).compact(space, even_if_little_changed=even_if_little_changed)
 
     def drop(self, space: Space) -> None:
-        """Delete what is kept of the vectors of a space besides the ledger."""
-        if at := self._backend_named(space.fingerprint):
-            self.backend_for(at).drop(at)
+        """Delete what the backend has of a space, but not its rows in the ledger."""
+        if current := self._find_space(space.fingerprint):
+            self.backend_for(current).drop(current)
 
     def external(self) -> list[Space]:
-        """Return the spaces whose vectors are not, or not only, in index.db."""
+        """Return the spaces that have vectors outside index.db: a snapshot or a LanceDB table."""
         return [space for space in self._all() if space.snapshot or space.location]
 
-    def _backend_named(self, fingerprint: str) -> Space | None:
+    def _find_space(self, fingerprint: str) -> Space | None:
         return next((space for space in self._all() if space.fingerprint == fingerprint), None)
 
     def _all(self) -> list[Space]:

@@ -1,10 +1,10 @@
-"""Vectors that LanceDB keeps, in a folder or on S3; the ledger stays in index.db.
+"""Vectors in LanceDB, in a folder or on S3; the ledger stays in index.db.
 
-A row there has a key, by which the ledger names it, the note and the workspace, by which it is
-filtered, and the numbers. It is written before the ledger names it, and one that the ledger does
-not name is never found: a crash leaves rows that nobody sees. No row is ever deleted: compaction
-copies what is named to a new table and drops the old one, so that what was forgotten is in no file
-any more. Each index has a folder of its own at the address, and sweeps it.
+A row in LanceDB has the vector, a key that the ledger refers to, and the note and workspace for
+filters. It is written before the ledger refers to it, and a search ignores rows that the ledger
+does not refer to: after a crash such rows are harmless. No row is ever deleted. Compaction copies
+the rows in use to a new table and drops the old one, so that no file contains deleted vectors. Each
+index has a folder of its own at the address, and deletes unused tables there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,20 @@ from typing import TYPE_CHECKING, TypeVar
 import apsw
 
 from memwell.errors import VectorSearchUnavailable
+from memwell.files import hold_lock, make_private_folder
+from memwell.store.contract import override
 from memwell.store.contract.query import Filters, Match
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.filesystem import hold_lock, make_private_folder
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors.backend import Allowed, Stored, sort_matches
+from memwell.store.vectors.backend import (
+    Allowed,
+    Stored,
+    VectorBackend,
+    match_order,
+)
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:
@@ -39,17 +45,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOLDER, OWN = "lance", "lance-id"
-"""Beside the index: where tables are if no address is named, and the index's name at one."""
+"""Beside the index: the folder of tables if no address is set, and the index's name at one."""
 _MOST_LISTED = 10_000
-"""Ids that a filter is given; a longer list takes longer to read than what it saves."""
+"""Ids in a filter at most; a longer list costs more than it saves."""
 _STALE_ROWS, _STALE_SHARE = 500, 0.02
-"""Dead rows from which on a table without them is worth its while."""
+"""From so many unused rows on a new table is worth its cost."""
 _LEFT_SECONDS = 3600
 _BLOCK = 20_000
 
 
-class LanceBackend:
-    """Keeps vectors in LanceDB."""
+class LanceBackend(VectorBackend):
+    """Stores vectors in LanceDB."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -57,8 +63,8 @@ class LanceBackend:
 
     # -- writing -------------------------------------------------------------------------------
 
+    @override
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
-        """Store the vectors of chunks; False if the space is kept elsewhere by now."""
         vectors = {chunk: encode(matrix, space.dimensions) for chunk, matrix in windows}
         rows: list[Row] = []
         named: list[tuple[int, list[Stored]]] = []
@@ -75,7 +81,7 @@ class LanceBackend:
                 self.tables.add(space.location, rows)
         with self.database.writing() as connection:
             spaces = SqliteSpaces(connection)
-            if spaces.set_location(space) != space.location:
+            if spaces.location(space) != space.location:
                 return False
             spaces.put_rows(space, named)
             return True
@@ -91,15 +97,13 @@ class LanceBackend:
             )
             return [*rows]
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
+    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
-        """Return the chunks nearest to a query, best first; each is as near as its best window.
-
-        The ledger says which rows count: further ones are asked for until enough do.
-        """
+        """Ask for more and more rows until the ledger refers to enough of them."""
         where = _pushed_down(connection, space, among)
         if where is None:
             return []
@@ -112,25 +116,27 @@ class LanceBackend:
             if len(rows) < asked:
                 break
         found = [Match(chunk, score) for chunk, score in best.items()]
-        return sorted(found, key=sort_matches)[:limit]
+        return sorted(found, key=match_order)[:limit]
 
+    @override
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
-        """Return the numbers of rows of the ledger, each with what came with it."""
         keys = [key for _, key in rows if isinstance(key, int)]
         found = self._query(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
         return [(of, found[key]) for of, key in rows if isinstance(key, int) and key in found]
 
     def _query(self, space: Space, ask: Callable[[str], T]) -> T:
-        """Ask the table of a space; the next one, where a compaction dropped it meanwhile."""
+        """Query the table of a space, or the new one if a compaction dropped it meanwhile."""
         with self._unless_moved(space):
             return ask(space.location)
         if place := self._place(space):
             return ask(place)
-        raise VectorSearchUnavailable("The vectors went back into the index meanwhile", "Ask again")
+        raise VectorSearchUnavailable(
+            "The vectors were moved back into the index meanwhile", "Search again"
+        )
 
     @contextmanager
     def _unless_moved(self, space: Space) -> Iterator[None]:
-        """Let a failure pass where the table was dropped because another took its place."""
+        """Ignore a failure if the table was dropped because another one replaced it."""
         try:
             yield
         except VectorSearchUnavailable:
@@ -139,12 +145,12 @@ class LanceBackend:
 
     def _place(self, space: Space) -> str:
         with self.database.reading() as connection:
-            return SqliteSpaces(connection).set_location(space) or ""
+            return SqliteSpaces(connection).location(space) or ""
 
     # -- compaction ----------------------------------------------------------------------------
 
+    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
-        """Let go of what was deleted, make one file of many, keep the index up to date."""
         with self.database.reading() as connection:
             dead = len(_dead(connection, space))
         root, _ = parse_address(space.location)
@@ -157,7 +163,7 @@ class LanceBackend:
         self._sweep(root)
 
     def _sweep(self, root: Root) -> None:
-        """Drop tables that killed processes left behind; a young one may be in the making."""
+        """Drop the tables of killed processes; a young one may still be written."""
         names = self.tables.names(root)
         with self.database.reading() as connection:
             used = {
@@ -169,20 +175,20 @@ class LanceBackend:
             if int(name.split("-")[1]) < time.time() - _LEFT_SECONDS:
                 self.tables.drop(root.place(name))
 
+    @override
     def drop(self, space: Space) -> None:
-        """Drop the table of a space."""
         self.tables.drop(space.location)
 
     # -- moving --------------------------------------------------------------------------------
 
     def import_from(self, space: Space, address: str) -> None:
-        """Keep the vectors of a space at an address from now on, wherever they were."""
+        """Move the vectors of a space to an address, wherever they are."""
         root = Root.at(address or str(self.database.path.with_name(FOLDER)), self._own_name())
         if parse_address(space.location)[0] != root or not self.tables.exists(space.location):
             self._move(space, root)
 
     def _own_name(self) -> str:
-        """Return what this index is called at an address: a name that no other one has."""
+        """Return the name of this index at an address; no other index has it."""
         file = self.database.path.with_name(OWN)
         make_private_folder(file.parent)
         with hold_lock(file.with_suffix(".lock"), wait=True):
@@ -192,7 +198,7 @@ class LanceBackend:
             return file.read_text(encoding="utf-8")
 
     def _move(self, space: Space, root: Root) -> None:
-        """Let a new table take the place of whatever has the vectors; one of the two goes."""
+        """Replace the table or rows of a space by a new table; delete the one that is not used."""
         new, adopted = root.new_place(space.id), False
         self.tables.create(new, space.dimensions)
         try:
@@ -203,16 +209,16 @@ class LanceBackend:
                 self.tables.drop(leftover)
 
     def _replace(self, space: Space, new: str) -> bool:
-        """Copy what the ledger names to a new table, and name that; False if another was quicker.
+        """Copy the rows in use to a new table and switch to it; False if another was faster.
 
-        What comes while it is copied is copied last, in the transaction that makes the change.
+        Rows that are added meanwhile are copied last, in the transaction that switches.
         """
         with self.database.reading() as connection:
             dead = _dead(connection, space)
             copied = self._copy(connection, space, new, frozenset())
         self.tables.ensure_index(new)
         with self.database.writing() as connection:
-            if SqliteSpaces(connection).set_location(space) != space.location:
+            if SqliteSpaces(connection).location(space) != space.location:
                 return False
             copied |= self._copy(connection, space, new, copied)
             _adopt(connection, space, new, copied, dead)
@@ -224,7 +230,7 @@ class LanceBackend:
         """Copy rows of a space to a table; return their keys."""
         copied: set[int] = set()
         rows = (
-            self._kept_keys(connection, space) if space.location else _in_table(connection, space)
+            self._rows_in_use(connection, space) if space.location else _in_table(connection, space)
         )
         wanted = (row for row in rows if row[0] not in without)
         while block := [*islice(wanted, _BLOCK)]:
@@ -232,35 +238,35 @@ class LanceBackend:
             copied |= {row[0] for row in block}
         return copied
 
-    def _kept_keys(self, connection: apsw.Connection, space: Space) -> Iterator[Row]:
-        """Yield the rows of a table that the ledger names; none if the table is gone."""
+    def _rows_in_use(self, connection: apsw.Connection, space: Space) -> Iterator[Row]:
+        """Yield the rows of a table that the ledger refers to; none if the table does not exist."""
         if self.tables.exists(space.location):
             named = _keys(connection, space)
             for block in self.tables.every(space.location):
                 yield from (row for row in block if row[0] in named)
 
     def export_to(self, space: Space) -> None:
-        """Put the numbers of a space back into index.db."""
+        """Move the vectors of a space back into index.db."""
         with self.database.writing() as connection:
-            if SqliteSpaces(connection).set_location(space) != space.location:
+            if SqliteSpaces(connection).location(space) != space.location:
                 return
             connection.executemany(
                 "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
-                ((key, vector) for key, _, _, vector in self._kept_keys(connection, space)),
+                ((key, vector) for key, _, _, vector in self._rows_in_use(connection, space)),
             )
             _adopt(connection, space, "", (), _dead(connection, space))
         self.tables.drop(space.location)
 
 
 def _new_key() -> int:
-    return 1 << 62 | secrets.randbits(62)  # above every id of a row: those are keys, too
+    return 1 << 62 | secrets.randbits(62)  # above every row id: row ids are keys, too
 
 
 # -- the ledger ------------------------------------------------------------------------------------
 
 
 def _in_table(connection: apsw.Connection, space: Space) -> Iterator[Row]:
-    """Yield the rows of a space whose numbers are in index.db; their ids become their keys."""
+    """Yield the rows of a space whose vectors are in index.db; their ids become their keys."""
     rows = connection.execute(
         """
         SELECT v.id, c.note_id, n.workspace_id, v.vector FROM vectors v
@@ -291,7 +297,7 @@ def _adopt(
     copied: Collection[int],
     dead: Sequence[int],
 ) -> None:
-    """Let the ledger name what a table has; a chunk whose vector was lost waits again."""
+    """Let the ledger refer to a table; a chunk whose vector was lost is embedded again."""
     if place and not space.location:
         connection.execute(
             "UPDATE vectors SET vector = id WHERE space_id = ? AND vector != x''", (space.id,)
@@ -312,7 +318,7 @@ def _adopt(
 def _best(
     connection: apsw.Connection, space: Space, rows: Sequence[tuple[int, float]], among: Allowed
 ) -> dict[int, float]:
-    """Return the chunks that the ledger names, and a query allows, of rows that were found."""
+    """Return the chunks of rows that the ledger refers to and the query allows."""
     scores = dict(rows)
     condition, values = among.sql()
     named = connection.execute(
@@ -332,9 +338,9 @@ def _best(
 
 
 def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> str | None:
-    """Return what LanceDB can tell of the rows that are allowed; None if there are none.
+    """Return the allowed rows as a filter of LanceDB; None if no row is allowed.
 
-    Lists that are too long are left to the ledger, which knows all of it.
+    Lists that are too long are left out: the ledger checks every row anyway.
     """
     lists: list[tuple[str, Sequence[int]]] = []
     filters = among.filters
@@ -355,7 +361,7 @@ def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> s
 
 
 def _notes(connection: apsw.Connection, filters: Filters) -> tuple[str, list[int]]:
-    """Return the notes that filters let through, or where those are fewer, the others."""
+    """Return the notes that filters allow, or the others if those are fewer."""
     condition, values = filter_sql(filters)
     allowed: list[int] = []
     others: list[int] = []

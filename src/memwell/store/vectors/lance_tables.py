@@ -1,4 +1,4 @@
-"""Tables of LanceDB: where they are, what is asked of them, and what goes wrong with them."""
+"""Tables of LanceDB: their addresses, reading and writing, and their errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from memwell.errors import ConfigError, VectorSearchUnavailable
-from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.files import make_private_folder
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Array
@@ -24,18 +23,18 @@ Row: TypeAlias = tuple[int, int, int, bytes]
 """Key, note, workspace, vector."""
 
 INDEXED = 50_000
-"""Rows from which on an index of their neighbourhoods pays; fewer are all compared."""
+"""From so many rows on an IVF index pays; below, all rows are compared."""
 _PROBES = 20
-"""Neighbourhoods that are looked at; where a filter leaves too little in them, more are."""
+"""Partitions of the index that a search reads; more, if a filter leaves too few rows in them."""
 _MANY_FILES, _TOO_MANY_FILES, _MUCH = 32, 200, 0.2
-"""Each writing leaves a file: they become one where much came since, or in any case."""
+"""Each write leaves a file. They are merged if much was added since, or if there are too many."""
 _KEPT = dt.timedelta(hours=1)
-"""Former states of a table, for those who still read them."""
+"""How long old versions of a table are kept for their readers."""
 _AT_ONCE = 5_000
-"""Rows asked for at a time."""
+"""Rows that one query returns."""
 _ATTEMPTS = 8
 _LEFT_ALONE = 30.0
-"""Seconds for which an address that did not answer is not asked again."""
+"""Seconds for which an address that did not answer is not called again."""
 _PATIENCE = {
     "connect_timeout": "3s",
     "timeout": "30s",
@@ -55,7 +54,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The folder that holds the tables of one index; of S3 also how it is reached."""
+    """The folder of the tables of one index; for S3 also the options to reach it."""
 
     path: str
     options: str = ""
@@ -63,13 +62,13 @@ class Root:
 
     @classmethod
     def at(cls, address: str, own: str) -> Root:
-        """Return the folder `own` at an address that the settings name."""
+        """Return the folder `own` at an address of the settings."""
         path, _, options = address.partition("?")
         if path.startswith("s3://") and len(path) > len("s3://"):
             return cls(f"{path.rstrip('/')}/{own}", options)
         if "://" in address:
             raise ConfigError(
-                f'vectors.lance_uri = "{address}" is neither a folder nor an address of S3',
+                f'vectors.lance_uri = "{address}" is neither a folder nor an S3 address',
                 "Set it to a folder, or to s3://BUCKET/FOLDER",
             )
         return cls(f"{Path(address).expanduser().absolute().as_posix()}/{own}")
@@ -80,11 +79,11 @@ class Root:
         return self.path.startswith("s3://")
 
     def place(self, name: str) -> str:
-        """Return the place of a table, as the ledger has it."""
+        """Return the address of a table, as the ledger has it."""
         return f"{self.path}/{name}" + (f"?{self.options}" if self.options else "")
 
     def new_place(self, space_id: int) -> str:
-        """Return the place of a table that is not there yet; its name says when it was made."""
+        """Return the address of a new table; its name contains the time."""
         return self.place(f"{space_id}-{int(time.time())}-{secrets.token_hex(4)}")
 
 
@@ -96,7 +95,7 @@ def parse_address(place: str) -> tuple[Root, str]:
 
 
 class Tables:
-    """The tables that this process has open."""
+    """The open tables of this process."""
 
     def __init__(self) -> None:
         self._databases: dict[Root, Any] = {}
@@ -106,12 +105,12 @@ class Tables:
     # -- tables --------------------------------------------------------------------------------
 
     def create(self, place: str, dimensions: int) -> None:
-        """Make an empty table."""
+        """Create an empty table."""
         schema = _schema(dimensions)
         self._try(place, lambda database, name: database.create_table(name, schema=schema))
 
     def exists(self, place: str) -> bool:
-        """Whether a table is there."""
+        """Whether a table exists."""
         root, name = parse_address(place)
         return name in self.names(root)
 
@@ -120,7 +119,7 @@ class Tables:
         return self._try(root.place(""), lambda database, _: _all_names(database))
 
     def drop(self, place: str) -> None:
-        """Delete a table with its files, if it is there."""
+        """Delete a table with its files, if it exists."""
         self._tables.pop(place, None)
         self._try(place, lambda database, name: database.drop_table(name, ignore_missing=True))
 
@@ -132,12 +131,13 @@ class Tables:
         self._try(place, lambda *_: table.add(_arrow(rows, table.schema)))
 
     def fetch(self, place: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """Return the vectors of some rows by their keys."""
+        """Return the vectors of rows, by key."""
         found: dict[int, bytes] = {}
         for start in range(0, len(keys), _AT_ONCE):
-            some = ", ".join(map(str, keys[start : start + _AT_ONCE]))
-            asked = self._open(place).search().where(f"key IN ({some})").limit(_AT_ONCE).to_arrow
-            found |= {key: vector for key, _, _, vector in self._try(place, partial(_found, asked))}
+            batch = ", ".join(map(str, keys[start : start + _AT_ONCE]))
+            query = self._open(place).search().where(f"key IN ({batch})").limit(_AT_ONCE)
+            rows = _rows(self._try(place, lambda *_, query=query: query.to_arrow()))
+            found |= {key: vector for key, _, _, vector in rows}
         return found
 
     def every(self, place: str) -> Iterator[list[Row]]:
@@ -147,8 +147,8 @@ class Tables:
             yield _rows(batch)
 
     def nearest(self, query: Array, where: str, limit: int, place: str) -> list[tuple[int, float]]:
-        """Return keys and cosines of the rows nearest to a query, of those that a filter leaves."""
-        asked = (
+        """Return keys and cosines of the rows nearest to a query, among those a filter allows."""
+        search = (
             self._open(place)
             .search(query, vector_column_name="vector")
             .distance_type("dot")
@@ -158,8 +158,8 @@ class Tables:
             .limit(limit)
         )
         if where:
-            asked = asked.where(where, prefilter=True)
-        found = self._try(place, lambda *_: asked.to_arrow())
+            search = search.where(where, prefilter=True)
+        found = self._try(place, lambda *_: search.to_arrow())
         distances = zip(found["key"].to_pylist(), found["_distance"].to_pylist(), strict=True)
         return [(key, 1.0 - distance) for key, distance in distances]
 
@@ -167,20 +167,20 @@ class Tables:
         """Return how many rows there are."""
         return int(self._try(place, lambda *_: self._open(place).count_rows()))
 
-    # -- keeping them quick --------------------------------------------------------------------
+    # -- maintenance ---------------------------------------------------------------------------
 
     def tidy(self, place: str) -> None:
-        """Make one file of many, and bring the index of neighbourhoods up to date."""
+        """Merge files, and create the IVF index of a large table."""
         table = self._open(place)
         stats = self._try(place, lambda *_: table.stats())
         files, rows = stats["fragment_stats"], stats["num_rows"]
-        count, came = files["num_fragments"], rows - files["lengths"]["max"]
-        if count > _TOO_MANY_FILES or (count > _MANY_FILES and came > _MUCH * rows):
+        count, added = files["num_fragments"], rows - files["lengths"]["max"]
+        if count > _TOO_MANY_FILES or (count > _MANY_FILES and added > _MUCH * rows):
             self._try(place, lambda *_: table.optimize(cleanup_older_than=_KEPT))
         self.ensure_index(place)
 
     def ensure_index(self, place: str) -> None:
-        """Index a table that has become large."""
+        """Create the IVF index of a table that has become large."""
         from lancedb.index import IvfFlat
 
         table = self._open(place)
@@ -188,7 +188,7 @@ class Tables:
             flat = IvfFlat(distance_type="dot")
             self._try(place, lambda *_: table.create_index("vector", config=flat))
 
-    # -- what goes wrong -----------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------
 
     def _open(self, place: str) -> Any:
         if place not in self._tables:
@@ -196,7 +196,7 @@ class Tables:
         return self._tables[place]
 
     def _try(self, place: str, work: Callable[[Any, str], T]) -> T:
-        """Do something at a place; again where another writer was quicker."""
+        """Run an operation on a table; try again if another writer was faster."""
         root, name = parse_address(place)
         for attempt in range(_ATTEMPTS):
             try:
@@ -209,7 +209,7 @@ class Tables:
         raise AssertionError
 
     def _database(self, root: Root) -> Any:
-        """Connect once; where that fails, not again for a while."""
+        """Connect once; after a failure, do not try again for a while."""
         if root in self._databases:
             return self._databases[root]
         at, failure = self._failed.get(root, (0.0, None))
@@ -244,8 +244,8 @@ def _connect(root: Root) -> Any:
 
 
 def _unavailable(place: str, error: Exception) -> VectorSearchUnavailable:
-    said = str(error)
-    reason = next((told for sign, told in _REASONS.items() if sign in said), said[:200])
+    message = str(error)
+    reason = next((text for part, text in _REASONS.items() if part in message), message[:200])
     return VectorSearchUnavailable(
         f"LanceDB cannot use {place}: {reason}",
         "Check vectors.lance_uri, and for S3 its endpoint and AWS_ACCESS_KEY_ID,"
@@ -279,12 +279,8 @@ def _arrow(rows: Sequence[Row], schema: Any) -> Any:
     return pa.table([*(pa.array(column, pa.int64()) for column in ids), lists], schema=schema)
 
 
-def _found(ask: Callable[[], Any], *_: Any) -> list[Row]:
-    return _rows(ask())
-
-
 def _rows(found: Any) -> list[Row]:
-    """Return what LanceDB found as rows."""
+    """Convert a result of LanceDB to rows."""
     import numpy as np
 
     vectors = found["vector"]

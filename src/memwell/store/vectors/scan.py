@@ -1,7 +1,7 @@
-"""The meaning leg: the chunks of a space that are nearest to a query, by cosine.
+"""Vector search by a scan: the chunks of a space that are nearest to a query, by cosine.
 
-A space is a snapshot (a file, scanned fast), the rows that came since, and without the rows that
-went. Filters act before ranking, so that k come back when k exist.
+A search scans the snapshot file of the space without the rows that were deleted since, and the rows
+that were added since. Filters apply before ranking, so that k chunks are found if k exist.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
+from memwell.store.contract import override
 from memwell.store.contract.query import Match
 from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors import snapshot
-from memwell.store.vectors.backend import Allowed, Stored, sort_matches
+from memwell.store.vectors.backend import Allowed, Stored, VectorBackend, match_order
 from memwell.store.vectors.snapshot import Row, Snapshot
 
 if TYPE_CHECKING:
@@ -34,23 +35,23 @@ if TYPE_CHECKING:
 _LEFT_SECONDS = 3600
 _STALE_ROWS = 500
 _STALE_SHARE = 0.02
-"""Rows since the last snapshot from which on a new one is worth its while."""
+"""From so many changed rows on a new snapshot is worth its cost."""
 _SAMPLE = 10_000
-"""Vectors that the principal axes are taken from."""
+"""Vectors that the principal axes are computed from."""
 _SORTED = 500
-"""Scores up to which sorting all is quicker than looking for the best first."""
+"""Up to so many scores sorting all is faster than partitioning first."""
 
 
 class Snapshots:
-    """The snapshot files beside an index, each mapped once a process."""
+    """The snapshot files beside an index, each mapped into memory once per process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._mapped: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
 
-    def of(self, space: Space) -> Snapshot | None:
-        """Return the snapshot of a space, if it has one that is whole."""
+    def get(self, space: Space) -> Snapshot | None:
+        """Return the snapshot of a space; None if it has none, or a damaged one."""
         if space.snapshot is None:
             return None
         with self._lock:
@@ -70,61 +71,61 @@ class Snapshots:
             (self.folder / name).unlink(missing_ok=True)
 
     def sweep(self, used: set[str]) -> None:
-        """Delete what processes that were killed left behind; a young file may be in the making."""
+        """Delete the files of killed processes; a young file may still be written."""
         for file in self.folder.glob("vectors-*"):
             with suppress(FileNotFoundError):
                 if file.name not in used and file.stat().st_mtime < time.time() - _LEFT_SECONDS:
                     file.unlink()
 
 
-class TableVectors:
-    """Vectors whose numbers are in the table itself, however the nearest are found."""
+class TableVectors(VectorBackend):
+    """Vectors that are in the ledger itself, however the nearest ones are found."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    @override
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
-        """Store the vectors of chunks; False if the space is kept elsewhere by now."""
         with self.database.writing() as connection:
             spaces = SqliteSpaces(connection)
-            if spaces.set_location(space):
+            if spaces.location(space):
                 return False
             spaces.put(space, windows)
             return True
 
+    @override
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
-        """Return the rows as they are: the numbers are in them."""
         return [(key, vector) for key, vector in rows if isinstance(vector, bytes)]
 
 
 class ScanBackend(TableVectors):
-    """Vectors that are found by a scan of a snapshot in memory."""
+    """Finds vectors by a scan of a snapshot in memory."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.snapshots = Snapshots(database.path.parent)
 
+    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
-        """Return the chunks nearest to a query, best first; each is as near as its best window."""
-        base = self.snapshots.of(space)
+        base = self.snapshots.get(space)
         allowed = _RowFilter(connection, among)
         if base is None or not len(base.ids):
-            return _recent(connection, space, 0, query, allowed, limit)
+            return _nearest_since(connection, space, 0, query, allowed, limit)
         keep = allowed.keep(base.chunks, base.notes)
-        if not _anything_since(connection, space, base):
-            return _older(base, query, keep, limit)
+        if not _has_changed(connection, space, base):
+            return _nearest_in_snapshot(base, query, keep, limit)
         dead = _dead_rows(connection, space, base)
         if len(dead):
             keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
             keep[dead] = False
-        older = _older(base, query, keep, limit)
-        newer = _recent(connection, space, base.last_id, query, allowed, limit)
-        return sorted([*older, *newer], key=sort_matches)[:limit]
+        older = _nearest_in_snapshot(base, query, keep, limit)
+        newer = _nearest_since(connection, space, base.last_id, query, allowed, limit)
+        return sorted([*older, *newer], key=match_order)[:limit]
 
+    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
-        """Write a new snapshot of a space where enough has changed since the last one."""
         with self.database.reading() as connection:
             if not (even_if_little_changed or is_scattered(connection, self.snapshots, space)):
                 return
@@ -135,23 +136,25 @@ class ScanBackend(TableVectors):
         self.snapshots.delete(written.instead_of if adopted else written.name)
         self.snapshots.sweep(used)
 
+    @override
     def drop(self, space: Space) -> None:
-        """Delete the snapshot of a space."""
         self.snapshots.delete(space.snapshot)
 
 
-def _older(base: Snapshot, query: Array, keep: Array | None, limit: int) -> list[Match]:
+def _nearest_in_snapshot(
+    base: Snapshot, query: Array, keep: Array | None, limit: int
+) -> list[Match]:
     """Return the best chunks of a snapshot."""
     scores, rows = base.scores(query, limit, keep)
     found = _best(scores, base.chunks, rows, limit)
-    if len(found) < limit and limit < len(base.ids):  # many windows are of the same few chunks
+    if len(found) < limit and limit < len(base.ids):  # many windows belong to the same few chunks
         scores, rows = base.scores(query, len(base.ids), keep)
         found = _best(scores, base.chunks, rows, limit)
     return found
 
 
-def _anything_since(connection: apsw.Connection, space: Space, base: Snapshot) -> bool:
-    """Whether rows came or went since a snapshot was written."""
+def _has_changed(connection: apsw.Connection, space: Space, base: Snapshot) -> bool:
+    """Whether rows were added or deleted since a snapshot was written."""
     found = connection.execute(
         """
         SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ?1 AND id > ?2
@@ -180,15 +183,15 @@ def first_vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Array]:
 
 
 def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[Match]:
-    """Return the `limit` best chunks; of a chunk's windows only the best counts.
+    """Return the `limit` best chunks; the best window of a chunk counts.
 
-    The scores are those of the `rows` of `chunks`, None being all.
+    The scores belong to the `rows` of `chunks`; None means all rows.
     """
     chunks, wanted = chunks if rows is None else chunks[rows], limit
     while True:
         wanted, of, found = 2 * wanted + 16, chunks, scores
         if len(scores) > max(wanted, _SORTED):
-            # All that are as good as the last one wanted: of equals the older chunk comes first.
+            # All rows as good as the last one wanted: among equals the older chunk comes first.
             top = np.flatnonzero(scores >= np.partition(scores, -wanted)[-wanted])
             of, found = chunks[top], scores[top]
         order = np.lexsort((of, -found))
@@ -201,7 +204,7 @@ def _best(scores: Array, chunks: Array, rows: Array | None, limit: int) -> list[
             return [Match(chunk, score) for chunk, score in best.items()]
 
 
-def _recent(
+def _nearest_since(
     connection: apsw.Connection,
     space: Space,
     after: int,
@@ -209,7 +212,7 @@ def _recent(
     allowed: _RowFilter,
     limit: int,
 ) -> list[Match]:
-    """Return the best chunks of the rows that came after the snapshot."""
+    """Return the best chunks among the rows that were added after the snapshot."""
     rows = [*_rows(connection, space, after)]
     if not rows:
         return []
@@ -247,7 +250,7 @@ def _dead_rows(connection: apsw.Connection, space: Space, base: Snapshot) -> Arr
 
 
 class _RowFilter:
-    """Which rows a query may look at."""
+    """The rows that a query allows."""
 
     def __init__(self, connection: apsw.Connection, among: Allowed) -> None:
         self._among = among
@@ -258,7 +261,7 @@ class _RowFilter:
             self._notes = np.array([key for (key,) in rows], dtype=np.int64)
 
     def keep(self, chunks: Array, notes: Array) -> Array | None:
-        """Return which of some rows are allowed; None is all of them."""
+        """Return a mask of the allowed rows; None means all of them."""
         masks = []
         if self._notes is not None:
             masks.append(_members(notes, self._notes))
@@ -270,41 +273,41 @@ class _RowFilter:
 
 
 def _members(values: Array, of: Array) -> Array:
-    """Return which of the values are members of a set, all being ids (small, from 1)."""
+    """Return a mask of the values that are in a set of ids (small, from 1)."""
     if not len(values) or not len(of):
         return np.zeros(len(values), dtype=bool)
     table = np.zeros(int(max(values.max(), of.max())) + 1, dtype=bool)
     table[of] = True
-    found: Array = table[values]
-    return found
+    mask: Array = table[values]
+    return mask
 
 
 # -- snapshots -------------------------------------------------------------------------------------
 
 
 def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space) -> bool:
-    """Whether so much changed since the last snapshot that a new one is worth its while."""
-    base = snapshots.of(space)
+    """Whether so much changed since the last snapshot that a new one is worth its cost."""
+    base = snapshots.get(space)
     if base is None and space.snapshot:  # damaged, or of an older format
         return True
-    came = connection.execute(
+    added = connection.execute(
         "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? AND id > ?",
         (space.id, base.last_id if base else 0),
     ).get
-    went = connection.execute(
+    deleted = connection.execute(
         "SELECT count(*) FROM dead_vectors WHERE space_id = ?", (space.id,)
     ).get
-    return bool(came + went > max(_STALE_ROWS, _STALE_SHARE * (len(base.ids) if base else 0)))
+    return bool(added + deleted > max(_STALE_ROWS, _STALE_SHARE * (len(base.ids) if base else 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSnapshot:
-    """A snapshot that was written, and what it was written from."""
+    """A snapshot that was written, and the one it replaces."""
 
     name: str
     instead_of: str | None
     without: tuple[int, ...]
-    """Dead vectors that it does not hold."""
+    """Deleted vectors that it does not contain."""
 
 
 def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> WrittenSnapshot:
@@ -323,7 +326,7 @@ def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> W
 
 
 def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
-    """Return one in `step` vectors of a space: notes that say like things came together."""
+    """Return one in `step` vectors of a space: similar notes often have ids side by side."""
     rows = connection.execute(
         """
         SELECT vector FROM vectors INDEXED BY vectors_by_space
@@ -335,7 +338,7 @@ def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
 
 
 def adopt_snapshot(connection: apsw.Connection, space: Space, written: WrittenSnapshot) -> bool:
-    """Let searches use a snapshot, unless another process's came first."""
+    """Let searches use a snapshot; return False if another process replaced the old one first."""
     connection.execute(
         "UPDATE spaces SET snapshot = ? WHERE id = ? AND snapshot IS ?",
         (written.name, space.id, written.instead_of),

@@ -1,12 +1,11 @@
 """A compact copy of a space's vectors in a file that is mapped into memory and scanned.
 
-Many vectors are turned so that their principal axes come first: the first third of the numbers
-then says most of what there is to say about a vector. A first pass over that third keeps the rows
-that may be among the nearest, and only those are compared in full: exact cosines, a small part of
-the reading. What the rest of the numbers can change depends on how the vectors lie, and is measured
-when the file is written; of vectors without any structure all are compared. What is in a file never
-changes; rows that came or went since it was written are the reader's to add or take away
-(vectors.py).
+If there are many vectors, they are rotated so that their principal axes come first: the first third
+of the numbers then describes most of a vector. A first pass over that third keeps the rows that may
+be among the nearest, and only those are compared in full. The cosines are exact, and only a small
+part of the file is read. How much the other two thirds can change a cosine depends on the vectors;
+it is measured when the file is written. If the vectors have no structure, all are compared. A file
+never changes; scan.py adds the rows that were added since, and leaves out those that were deleted.
 
     header    one line of JSON, padded
     ids       int64   n        rows of the table `vectors`, ascending
@@ -37,20 +36,20 @@ Row: TypeAlias = tuple[int, int, int, bytes]
 """Id, chunk, note, vector."""
 
 FEW = 4_096
-"""Vectors up to which all are compared as they are: a tenth of a millisecond."""
+"""Up to so many vectors all are compared in full: that takes a tenth of a millisecond."""
 _MAGIC = "memwell vectors 2"
 _HEADER = 4096
 _BLOCK = 16_384
 _DEPTHS = (10, 100)
 _FOUND = 0.999
-"""Of the nearest, the share that the first pass is to keep."""
+"""The share of the nearest rows that the first pass must keep."""
 _ASKED, _AMONG = 128, 40_000
 _MARGIN = 1.25
-"""A question lies further from its answers than a passage from its neighbours."""
+"""A query is further from its answers than a passage is from its neighbours."""
 _COLUMNS = 16
-"""For each one wanted."""
+"""Columns for each row wanted."""
 _WORTHWHILE = 0.2
-"""Picking more than this share of the rows takes longer than going through all of them."""
+"""Picking more than this share of the rows is slower than reading all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +63,23 @@ class Snapshot:
     lead: Array
     rest: Array
     slack: float = 0.0
-    """How far behind one of the nearest may be after the first pass, for a query whose rest is
-    of length 1."""
+    """How far one of the nearest may be behind after the first pass, if the other two thirds of
+    the query have the length 1."""
 
     @property
     def dimensions(self) -> int:
-        """How long a vector is."""
+        """The number of dimensions of a vector."""
         return int(self.lead.shape[1] + self.rest.shape[1])
 
     @property
     def last_id(self) -> int:
-        """The newest row in it."""
+        """The id of the newest row."""
         return int(self.ids[-1]) if len(self.ids) else 0
 
     def scores(self, query: Array, wanted: int, keep: Array | None) -> tuple[Array, Array | None]:
-        """Return cosines, the `wanted` nearest of the rows to keep among them, and of which rows.
+        """Return cosines and the rows they belong to; None means all rows, in order.
 
-        No rows means all of them, in order.
+        The `wanted` nearest of the rows in `keep` are among them.
         """
         turned = self.axes @ query if len(self.axes) else query
         head, tail = turned[: self.lead.shape[1]], turned[self.lead.shape[1] :]
@@ -99,8 +98,8 @@ class Snapshot:
                 first, rows = first[near], near if rows is None else rows[near]
         return first + (self.rest if rows is None else self.rest.take(rows, axis=0)) @ tail, rows
 
-    def measured_slack(self) -> float:
-        """Find out how far behind the nearest fall, by asking for the neighbours of some rows."""
+    def measure_slack(self) -> float:
+        """Measure how far the nearest fall behind, by searching the neighbours of some rows."""
         if not self.rest.size:
             return 0.0
         count = min(_AMONG, len(self.ids))
@@ -118,10 +117,11 @@ class Snapshot:
 
 
 def _near(first: Array, wanted: int, slack: float) -> Array:
-    """Return where the first pass is at most `slack` behind the last one wanted.
+    """Return the rows whose first pass is at most `slack` behind the last one wanted.
 
-    That one is looked for among the best of some columns, to which the rows are dealt like cards:
-    sorting those is quick, and what shares a column with a better one only lets a few more in.
+    The rows are dealt to columns like cards, and the last one wanted is looked for among the best
+    of each column. Sorting those is fast. If two good rows share a column, the result only has a
+    few rows more.
     """
     columns = min(_COLUMNS * wanted, len(first))
     best = first[: len(first) // columns * columns].reshape(-1, columns).max(axis=0)
@@ -131,7 +131,7 @@ def _near(first: Array, wanted: int, slack: float) -> Array:
 
 
 def principal_axes(sample: Array) -> Array:
-    """Return the axes along which vectors lie, the longest first."""
+    """Return the principal axes of vectors, the longest first."""
     axes: Array = np.linalg.eigh(sample.T @ sample).eigenvectors.T[::-1]
     return axes
 
@@ -139,10 +139,7 @@ def principal_axes(sample: Array) -> Array:
 def write(
     file: Path, rows: Iterable[Row], count: int, dimensions: int, axes: Array | None = None
 ) -> None:
-    """Write the rows, which come in the order of their ids, whole or not at all.
-
-    With `axes` they are turned to lie along these.
-    """
+    """Write the rows, in the order of their ids, whole or not at all; rotate them to `axes`."""
     leading = dimensions if axes is None else dimensions // 3
     header = {"format": _MAGIC, "rows": count, "dimensions": dimensions, "leading": leading}
     unfinished = file.with_suffix(".unfinished")
@@ -152,7 +149,7 @@ def write(
             out.truncate(_size(count, dimensions, leading))
             into = _mapped(unfinished, count, dimensions, leading, "r+")
             _fill(into, rows, axes)
-            header["slack"] = into.measured_slack()
+            header["slack"] = into.measure_slack()
             out.write(json.dumps(header).encode().ljust(_HEADER))
             out.flush()
             os.fsync(out.fileno())  # the index must not outlive what it refers to
@@ -178,7 +175,7 @@ def _fill(into: Snapshot, rows: Iterable[Row], axes: Array | None) -> None:
 
 
 def load(file: Path) -> Snapshot | None:
-    """Map a file into memory; None if it is not there, or not what it should be."""
+    """Map a file into memory; return None if it is missing or damaged."""
     try:
         with open(file, "rb") as handle:
             header = json.loads(handle.read(_HEADER))
@@ -191,7 +188,7 @@ def load(file: Path) -> Snapshot | None:
 
 
 def _layout(count: int, dimensions: int, leading: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the kind and the shape of each array, in the order of the file."""
+    """Return the type and the shape of each array, in the order of the file."""
     turned = dimensions if leading < dimensions else 0
     return {
         "ids": ("<i8", (count,)),

@@ -1,6 +1,6 @@
-"""The meaning leg in plain SQL, by sqlite-vec's functions: no copy beside the index, and slower.
+"""Vector search in plain SQL, by the functions of sqlite-vec: slower, but without a snapshot file.
 
-The same answers as the scan in vectors.py; for those who would rather have one file and SQL.
+It finds the same chunks as the scan in scan.py.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from memwell.store.contract import override
 from memwell.store.contract.query import Match
 from memwell.store.contract.values import Space
 from memwell.store.vectors.backend import Allowed
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class SqliteVecBackend(TableVectors):
-    """Vectors that are found by one statement; there is nothing to compact or to drop."""
+    """Finds vectors by one SQL statement. It has no copy that could be compacted or dropped."""
 
+    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
-        """Return the chunks nearest to a query, best first; each is as near as its best window."""
         _load_functions(connection)
         condition, values = among.sql()
         rows = connection.execute(
@@ -38,11 +39,13 @@ class SqliteVecBackend(TableVectors):
         )
         return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
 
+    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
-        """Do nothing: there is no copy."""
+        pass
 
+    @override
     def drop(self, space: Space) -> None:
-        """Do nothing: there is no copy."""
+        pass
 
 
 def _load_functions(connection: apsw.Connection) -> None:

@@ -49,8 +49,9 @@ def copy_command(
     Exit status: 0 the target has everything, 1 something differs.
     """
     from memwell import config
+    from memwell.facts.comparison import normalised
+    from memwell.store.copy.locations import open_location
     from memwell.store.copy.memory import copy_memory
-    from memwell.store.locations import open_location
     from memwell.store.vectors.backend import BackendSetting
     from memwell.surfaces.cli.progress import progress_bar
 
@@ -60,6 +61,7 @@ def copy_command(
     report = copy_memory(
         open_location(source, tenant, home, backend, is_there=True),
         open_location(target, tenant, home, backend, is_there=False),
+        normalised,
         progress_bar,
         into_existing=into_existing,
     )

@@ -49,7 +49,7 @@ def export_command(
     Superseded facts are exported, too. FILE is overwritten, and only you can read it.
     """
     from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
-    from memwell.store.sqlite.backup import private_file
+    from memwell.files import private_file
 
     with open_memory(workspace, agent, user=user, session=session) as memory:
         facts = export_facts(memory.facts)

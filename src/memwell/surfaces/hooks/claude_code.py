@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from memwell.errors import MemwellError
+from memwell.files import atomic_write
 
 _RECALL, _CAPTURE = ("recall", 5), ("capture", 15)
 """The commands, and the seconds after which Claude Code kills them."""
@@ -73,12 +72,9 @@ def _write(file: Path, settings: Mapping[str, Any]) -> None:
     file = file.resolve()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
-        os.chmod(temporary, mode)
-        os.replace(temporary, file)
+        with atomic_write(file, keep_permissions=True) as part:
+            text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise MemwellError(
             f"{file} cannot be written ({error})", "Check its permissions"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hashlib import blake2s
 from pathlib import Path
 
-from memwell.store.sqlite.filesystem import hold_lock
+from memwell.files import hold_lock
 from memwell.surfaces.hooks.transcript import Position
 
 _MOST_SESSIONS = 500

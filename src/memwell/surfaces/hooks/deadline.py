@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.files import make_private_folder
 
 LOG_NAME = "log"
 _MOST_LOG_BYTES = 64 * 1024

@@ -11,8 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memwell.errors import HomeError, MemwellError, NotFoundError
-from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import hold_lock
+from memwell.files import hold_lock, private_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memwell.errors import ConfigError
+from memwell.files import atomic_write
 
 _NAME = "memwell"
 _PATH_VARIABLES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
@@ -81,7 +81,8 @@ def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         if old:
             shutil.copy2(file, file.with_name(f"{file.name}.bak"))
-        _write_atomically(file, _json(new))
+        with atomic_write(file, keep_permissions=True) as part:
+            part.write_text(_json(new), encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{file} was not changed ({error})", "Add the block above to it by hand"
@@ -109,18 +110,6 @@ def _command() -> str:
         return _NAME
     installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
     return installed or absolute_path(sys.argv[0])
-
-
-def _write_atomically(file: Path, text: str) -> None:
-    """Write a temporary file, then rename it."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        with suppress(FileNotFoundError):
-            shutil.copymode(file, temporary)
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -12,8 +12,7 @@ from fastapi.responses import FileResponse
 from pydantic import Field
 
 from memwell.errors import NotFoundError
-from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import make_private_folder
+from memwell.files import make_private_folder, private_file
 from memwell.surfaces.http.errors import FAILURES
 from memwell.surfaces.http.viewer import viewer_of
 from memwell.surfaces.openai.paging import PageRequest, page

@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from memwell.config.fields import Value
+from memwell.files import make_private_folder, private_file
 from memwell.memory import Memory
-from memwell.store.sqlite.backup import private_file
-from memwell.store.sqlite.filesystem import make_private_folder
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
 from memwell.surfaces.openai.schemas import LastError, VectorStoreFileRecord

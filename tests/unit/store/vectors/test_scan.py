@@ -290,9 +290,9 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
     filled.index = again
     query = unit(filled.rng, 1)[0]
     assert filled.nearest(query, 10) == filled.expected(query, 10)
-    assert snapshots_of(again).of(filled.space) is None
+    assert snapshots_of(again).get(filled.space) is None
     again.compact("f")
-    assert snapshots_of(again).of(filled.space) is not None
+    assert snapshots_of(again).get(filled.space) is not None
     assert not file.exists()
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 

@@ -1,6 +1,7 @@
-"""A whole memory, of all its agents, users and sessions: the files of a home, or a tenant's rows.
+"""Where a whole memory is stored: the files of a home folder, or the rows of a tenant.
 
-For its owner, who can read all of it anyway: here alone scopes are listed that nobody named.
+Only for the owner, who can read everything anyway: nothing else lists the scopes of all users,
+agents and sessions.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ _ANY_AGENT = "main"
 
 @dataclass(frozen=True, slots=True)
 class AllScopes(Viewer):
-    """Who sees the scopes that are named, whoever they are of."""
+    """A viewer who sees the given scopes, of any user, agent or session."""
 
     every: tuple[tuple[str, str], ...] = ()
 
     @property
     def scopes(self) -> tuple[tuple[str, str], ...]:
-        """The scopes that are visible, each with whose it is."""
+        """The visible scopes, each with its target."""
         return self.every
 
 
 class Location(Protocol):
-    """Where a whole memory is kept."""
+    """Where a whole memory is stored."""
 
     name: str
     """The folder or server, as messages name it; never with a password."""
     facts: FactStore
 
     def scopes(self) -> Scopes:
-        """Return every scope that a fact is of, with whose it is."""
+        """Return every scope that has a fact, with its target."""
 
     def agents(self) -> list[str]:
-        """Return the agents that have notes, or a list of workspaces."""
+        """Return the agents that have an index or a list of workspaces."""
 
     def stores(self, agent: str) -> Stores:
-        """Return what an agent's memory is kept in."""
+        """Return the stores of an agent."""
 
 
 class SqliteLocation(Location):
-    """The files of a home."""
+    """The files of a home folder."""
 
     def __init__(self, folder: Path, backend: BackendSetting) -> None:
         self.name = str(folder)
@@ -61,7 +62,7 @@ class SqliteLocation(Location):
         self.facts = SqliteFactStore(folder / "memory.db")
 
     def scopes(self) -> Scopes:
-        """Return every scope that a fact is of, with whose it is."""
+        """Return every scope that has a fact, with its target."""
         if not self.facts.exists:
             return frozenset()
         with self.facts.file.reading() as connection:
@@ -73,7 +74,7 @@ class SqliteLocation(Location):
         return sorted(folder.name for folder in self._folder.glob("agents/*/"))
 
     def stores(self, agent: str) -> Stores:
-        """Return what an agent's memory is kept in."""
+        """Return the stores of an agent."""
         return open_sqlite(self._folder, agent, self._backend)
 
 
@@ -81,7 +82,7 @@ class PostgresLocation(Location):
     """The rows of a tenant on a PostgreSQL server."""
 
     def __init__(self, url: str, tenant: str, home: Path) -> None:
-        """The home is where files of agents would lie that are none of the store's."""
+        """The home has the files of agents that are not on the server."""
         self._url, self._tenant, self._home = url, tenant, home
         self.facts = self.stores(_ANY_AGENT).facts
         from memwell.store.postgres.server import Server
@@ -90,9 +91,9 @@ class PostgresLocation(Location):
         self.name = self._server.location
 
     def scopes(self) -> Scopes:
-        """Return every scope that a fact is of, with whose it is."""
-        asked = "SELECT DISTINCT scope, target FROM facts WHERE tenant = %(tenant)s"
-        return frozenset(self._rows(asked))
+        """Return every scope that has a fact, with its target."""
+        statement = "SELECT DISTINCT scope, target FROM facts WHERE tenant = %(tenant)s"
+        return frozenset(self._rows(statement))
 
     def agents(self) -> list[str]:
         """Return the agents that have an index or a list of workspaces."""
@@ -105,7 +106,7 @@ class PostgresLocation(Location):
         )
 
     def stores(self, agent: str) -> Stores:
-        """Return what an agent's memory is kept in."""
+        """Return the stores of an agent."""
         return open_postgres(self._url, self._tenant, self._home, agent)
 
     def _rows(self, statement: str) -> list[Any]:
@@ -122,20 +123,20 @@ class PostgresLocation(Location):
 def open_location(
     address: str, tenant: str, home: Path, backend: BackendSetting, *, is_there: bool
 ) -> Location:
-    """Return the memory at a folder or an address; `is_there` if there must be one already."""
+    """Return the memory in a folder or at an address; with `is_there` it must exist already."""
     if address.startswith(SCHEMES):
         return PostgresLocation(address, tenant, home)
     if "://" in address:
         scheme = address.split("://")[0]
         raise ConfigError(
-            f"{scheme}:// is not an address of a memory",
+            f"{scheme}:// is not the address of a memory",
             "Name a folder, or an address like postgresql://USER@HOST:5432/DATABASE",
         )
     folder = Path(address).expanduser().resolve()
     if folder.exists() and not folder.is_dir():
-        raise HomeError(f"{folder} is a file", "Name the folder of a home")
+        raise HomeError(f"{folder} is a file", "Name a home folder")
     if is_there and not any((folder / name).exists() for name in ("memory.db", "agents")):
         raise NotFoundError(
-            f"There is no memory in {folder}", "Name a home: the folder that memory.db is in"
+            f"There is no memory in {folder}", "Name the home folder: it contains memory.db"
         )
     return SqliteLocation(folder, backend)

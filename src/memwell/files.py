@@ -1,0 +1,126 @@
+"""Files written whole or not at all, private folders, locks between processes, digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from memwell.errors import HomeError
+
+
+@contextmanager
+def atomic_write(
+    file: Path, *, keep_permissions: bool = False, durable: bool = False
+) -> Iterator[Path]:
+    """Yield a path to write to; it takes the place of `file` if the block ends without an error.
+
+    Only this user can read the file, unless it shall keep the permissions it had; then a new one
+    gets those that the system gives to new files. A `durable` file survives a power cut.
+    """
+    part = file.with_name(f".{file.name}.{secrets.token_hex(6)}.part")
+    mode = 0o666 if keep_permissions else 0o600
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    try:
+        if keep_permissions and file.exists():
+            part.chmod(file.stat().st_mode & 0o777)
+        yield part
+        if durable:
+            _flush(part)
+        os.replace(part, file)
+        if durable and os.name == "posix":  # elsewhere a folder cannot be opened
+            _flush(file.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def private_file(file: Path) -> Iterator[Path]:
+    """Yield a path to write to, as `atomic_write` does, durably; raise `HomeError` on failure."""
+    with write_errors(file), atomic_write(file, durable=True) as part:
+        yield part
+
+
+@contextmanager
+def write_errors(file: Path) -> Iterator[None]:
+    """Turn an error of the system into one that names the file and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise HomeError(
+            f"{file} cannot be written ({error})",
+            "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
+        ) from error
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create `folder` and the missing folders above it, for this user alone."""
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def hold_lock(file: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock between processes; yield False if another process has it and `wait` is not set.
+
+    The system releases the lock when the process ends, however it ends.
+    """
+    make_private_folder(file.parent)
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield True
+        return
+    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(lock)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(lock)
+
+
+# -- state files: small JSON files that are useful but not needed ----------------------------------
+
+
+def read_state(file: Path) -> dict[str, Any]:
+    """Return the object in a state file; an empty one if the file is missing or damaged."""
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def write_state(file: Path, state: Mapping[str, Any]) -> None:
+    """Write a state file; if that fails, leave it as it was."""
+    with suppress(OSError):
+        make_private_folder(file.parent)
+        with atomic_write(file) as part:
+            part.write_text(json.dumps(state), encoding="utf-8")
+
+
+# -- digests of texts ------------------------------------------------------------------------------
+
+
+def digest_of(text: str) -> bytes:
+    """Return the 16-byte BLAKE2b digest of a text: it identifies a text without storing it."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
