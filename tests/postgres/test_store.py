@@ -242,7 +242,7 @@ def test_a_password_is_never_shown(home: Path, host: str) -> None:
 
 def test_a_workspace_cannot_say_where_a_memory_is_kept(workspace: Path, write: Write) -> None:
     write("memwell.toml", '[store]\nurl = "postgresql://elsewhere/x"\n')
-    with pytest.raises(ConfigError, match="holds for all workspaces"):
+    with pytest.raises(ConfigError, match="applies to all workspaces"):
         load(workspace)
 
 
@@ -251,7 +251,7 @@ def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_
 ) -> None:
     code = (
         "import sys, memwell\n"
-        "with memwell.Memory(sys.argv[1]) as memory: memory.search('x'); memory.remember('A dog.')\n"
+        "with memwell.Memory(sys.argv[1]) as memory: memory.search('x'); memory.remember('The dog is named Rex.')\n"
         "assert not {m for m in sys.modules if m.startswith('psycopg')}\n"
         "sys.modules['psycopg'] = None\n"
         "try: memwell.Memory(sys.argv[1], settings={'store.url': 'postgresql://x/y'})\n"
