@@ -566,7 +566,7 @@ def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     run("forget", fact_id, cwd=workspace)
     done = run_json("import", "facts.jsonl", cwd=workspace)
     assert (done["added"], done["refused"], done["left_out"]) == (1, [], {})
-    assert run("import", "-", cwd=workspace, stdin="{\n").stderr == "line 1: it is no JSON\n"
+    assert run("import", "-", cwd=workspace, stdin="{\n").stderr == "line 1: it is not JSON\n"
     assert run("export", cwd=workspace).stdout == shown
     run("remember", "Der Hund heißt Rex.", cwd=workspace)
     assert run("restore", "a.backup", cwd=workspace).stdout.startswith("1 facts restored from")
