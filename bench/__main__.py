@@ -1,4 +1,7 @@
-"""`python -m bench [NAME ...]`: run the benchmarks, print a table, write bench/out/results.json."""
+"""`python -m bench [NAME ...]`: run the benchmarks, print a table, write bench/out/results.json.
+
+`python -m bench same-answers OLD NEW` compares two checkouts instead.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from bench import (
     queries,
     ranking,
     results,
+    same_answers,
     scale,
     server,
     start,
@@ -59,11 +63,15 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "own-indexes": own_indexes.run,
 }
 """Only when named: they take many minutes."""
+COMMANDS: Mapping[str, Callable[[list[str]], int]] = {"same-answers": same_answers.main}
+"""They take arguments of their own and measure nothing."""
 _FILE = Path(__file__).resolve().parent / "out" / "results.json"
 
 
 def main(names: list[str]) -> int:
-    """Run the benchmarks named, or all; return the exit status."""
+    """Run the benchmarks named, or all, or a command; return the exit status."""
+    if names and names[0] in COMMANDS:
+        return COMMANDS[names[0]](names[1:])
     known = {**BENCHMARKS, **ON_DEMAND}
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -360,7 +360,7 @@ def _storable_text(new_fact: NewFact) -> str:
             "Keep the text as a note instead",
         )
     if reason := rejection_reason(text):
-        raise RefusedError(f"Not remembered: {reason}", "Write the fact as a full sentence")
+        raise RefusedError(f"Not remembered: {reason}", "Write a sentence of at least three words")
     found = find_secrets(text) if new_fact.secrets != ALLOW else []
     if found and new_fact.secrets == REFUSE:
         kinds = ", ".join(sorted({secret.kind for secret in found}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from typing import Any
 
 import apsw
@@ -10,14 +11,37 @@ import apsw
 from memwell.store.words.normalise import TOKENIZER, indexed_text
 
 
-def open_tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
-    """Return the tokenizer, which belongs to the connection."""
-    name, *arguments = shlex.split(TOKENIZER)
-    return connection.fts5_tokenizer(name, arguments)
+class Fts5Tokenizer:
+    """Splits text into tokens; it belongs to a connection of SQLite."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        name, *arguments = shlex.split(TOKENIZER)
+        self._tokenizer = connection.fts5_tokenizer(name, arguments)
+
+    def query_tokens(self, text: str) -> list[tuple[str, str]]:
+        """Return each token of a query's text as it is indexed, beside the letters it came from."""
+        data = indexed_text(text).encode("utf-8", "replace")
+        found: Any = self._tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
+        return [(token, data[start:end].decode()) for start, end, token in found]
+
+    def column_tokens(self, text: str) -> list[str]:
+        """Return the tokens that FTS5 indexes for the text of a column (see `WordRow`)."""
+        data = text.encode("utf-8", "replace")
+        found: Any = self._tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None)
+        return [token for _, _, token in found]
 
 
-def tokenize_query(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[tuple[str, str]]:
-    """Return each token of a query's text as it is indexed, beside the letters it came from."""
-    data = indexed_text(text).encode("utf-8", "replace")
-    found: Any = tokenizer(data, apsw.FTS5_TOKENIZE_QUERY, None)
-    return [(token, data[start:end].decode()) for start, end, token in found]
+class _Local(threading.local):
+    """A tokenizer for each thread, with a connection that it belongs to."""
+
+    def __init__(self) -> None:
+        self.connection = apsw.Connection(":memory:")
+        self.tokenizer = Fts5Tokenizer(self.connection)
+
+
+_local = _Local()
+
+
+def thread_tokenizer() -> Fts5Tokenizer:
+    """Return the tokenizer of this thread, for a store without a connection of SQLite."""
+    return _local.tokenizer

@@ -230,13 +230,17 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("memory_store", {"text": "thanks!"}, "Write the fact as a full sentence"),
+        ("memory_store", {"text": "thanks!"}, "Write a sentence of at least three words"),
         (
             "memory_store",
             {"text": "The key is sk-abcdefghijklmnopqrstuvwxyz123456."},
-            "Leave it out",
+            "Leave the secret out",
         ),
-        ("memory_supersede", {"id": "fact:none", "text": "It rains."}, "There is no fact 'none'"),
+        (
+            "memory_supersede",
+            {"id": "fact:none", "text": "It rains here."},
+            "There is no fact 'none'",
+        ),
         ("memory_forget", {"ids": ["fact:none"]}, "There is no fact 'none'"),
         ("memory_get", {"path": "MEMORY.md", "from_line": 99}, "Ask for lines between 1 and 7"),
         ("memory_search", {"query": "cat", "k": 0}, "greater than or equal to 1"),
@@ -284,7 +288,7 @@ def test_no_argument_changes_who_is_looking_or_where(
     for tool, arguments in harmless.items():
         answer = text(call_tool(annas, tool, **arguments, **injected))
         assert not [word for word in ("cellar", "gold", "elsewhere") if word in answer], answer
-    stored = answer_of(annas, "memory_store", text="Anna paints.", **injected)["citation"]
+    stored = answer_of(annas, "memory_store", text="Anna paints boats.", **injected)["citation"]
     fact = annas.facts.get(stored.removeprefix("fact:"))
     assert (fact.scope, fact.target) == ("user", "anna")
     with Memory(user="ben", agent="other", session="s2") as bens:

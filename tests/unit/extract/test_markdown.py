@@ -16,7 +16,7 @@ PASSAGES = REPOSITORY / "tests" / "support" / "data" / "passages.txt"
 
 @dataclass
 class Passage:
-    """A text, and the facts (kind and text) that a person would keep of it."""
+    """A text, and the facts (kind and text) that a person would extract from it."""
 
     name: str
     text: str = ""
@@ -41,7 +41,7 @@ def passages() -> list[Passage]:
 
 
 def folded(text: str) -> str:
-    """Without case, space and punctuation."""
+    """Return a text without case, space and punctuation."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 

@@ -22,7 +22,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def holding(home: Path, text: bytes = b"quokka") -> list[str]:
-    """The files of the home that hold a text."""
+    """Return the files of the home that contain a text."""
     files = [file for file in home.rglob("*") if file.is_file()]
     return sorted(file.name for file in files if text in file.read_bytes())
 
@@ -41,7 +41,7 @@ def test_every_agents_files_are_scrubbed(home: Path, embedded: None) -> None:
             assert memory.search("zebrafinch", kind="fact").hits == ()
 
 
-def test_vectors_in_the_cache_go_too(home: Path, embedded: None) -> None:
+def test_vectors_in_the_cache_are_erased_too(home: Path, embedded: None) -> None:
     with Memory() as memory:
         fact = memory.remember(SECRET).fact
         memory.remember("The door is green.")
@@ -58,7 +58,7 @@ def cached(home: Path) -> int:
     return int(str(found))
 
 
-def test_what_a_reader_holds_is_pending_and_the_next_open_finishes(
+def test_an_erasure_that_a_reader_blocks_is_pending_until_the_next_open(
     home: Path, embedded: None
 ) -> None:
     with Memory() as memory:
@@ -69,9 +69,7 @@ def test_what_a_reader_holds_is_pending_and_the_next_open_finishes(
     reader.execute("SELECT count(*) FROM chunks").fetchall()
     with Memory() as memory:
         assert memory.forget(fact.id).pending
-        assert (
-            memory.search("zebrafinch", kind="fact").hits == ()
-        )  # it answers no more all the same
+        assert memory.search("zebrafinch", kind="fact").hits == ()  # a search no longer finds it
         assert holding(home) != []
         reader.close()
     with Memory() as memory:
@@ -79,7 +77,7 @@ def test_what_a_reader_holds_is_pending_and_the_next_open_finishes(
         assert holding(home) == []
 
 
-def test_what_a_crash_interrupts_is_finished(home: Path, embedded: None) -> None:
+def test_an_erasure_that_a_crash_interrupts_is_finished(home: Path, embedded: None) -> None:
     with Memory() as memory:
         fact = memory.remember(SECRET).fact
         memory.search("zebrafinch")
@@ -91,7 +89,7 @@ def test_what_a_crash_interrupts_is_finished(home: Path, embedded: None) -> None
         assert memory.facts.store.pending_erasures() == {}
 
 
-def test_damaged_files_that_were_set_aside_go(home: Path, workspace: Path) -> None:
+def test_quarantined_files_are_erased(home: Path, workspace: Path) -> None:
     with Memory() as memory:
         fact = memory.remember(SECRET).fact
         memory.search("zebrafinch")
@@ -105,7 +103,9 @@ def test_damaged_files_that_were_set_aside_go(home: Path, workspace: Path) -> No
         assert holding(home) == []
 
 
-def test_backups_that_hold_it_are_named_wherever_they_are(home: Path, tmp_path: Path) -> None:
+def test_backups_that_contain_the_fact_are_named_wherever_they_are(
+    home: Path, tmp_path: Path
+) -> None:
     before, after, gone = (tmp_path / f"{name}.backup" for name in ("before", "after", "gone"))
     with Memory() as memory:
         memory.remember("The door is green.")
@@ -118,7 +118,7 @@ def test_backups_that_hold_it_are_named_wherever_they_are(home: Path, tmp_path: 
         assert finish_erasures(memory.facts.store)
 
 
-def test_forgetting_by_query_shows_what_is_meant_and_asks(home: Path, workspace: Path) -> None:
+def test_forgetting_by_query_shows_the_facts_and_asks(home: Path, workspace: Path) -> None:
     with Memory() as memory:
         old = memory.remember("The hamster is called Pip.").fact
         memory.supersede(old.id, "The hamster is called Bolt.")

@@ -71,7 +71,7 @@ def mode(file: Path) -> int:
 
 
 def damage(file: Path, *statements: str) -> None:
-    """Change a file so that only what it says is wrong; its checksums fit."""
+    """Change the content of a file, but keep its checksums valid."""
     connection = apsw.Connection(str(file), vfs=_checksum_vfs())
     for statement in statements:
         connection.execute(statement)
@@ -96,7 +96,9 @@ def test_export_import_export_is_the_same_file(
     assert verify(other.file.path, normalised) == []
 
 
-def test_an_export_holds_what_the_viewer_sees_and_its_history(store: SqliteFactStore) -> None:
+def test_an_export_contains_the_facts_that_the_viewer_sees_and_their_history(
+    store: SqliteFactStore,
+) -> None:
     old, new, ben = filled(store)
     found = {fact["id"]: fact for fact in export_facts(keeper(store))}
     assert ben not in found
@@ -106,7 +108,7 @@ def test_an_export_holds_what_the_viewer_sees_and_its_history(store: SqliteFactS
     assert "newt" not in text_of(store)
 
 
-def test_markdown_is_for_reading(store: SqliteFactStore) -> None:
+def test_an_export_to_markdown(store: SqliteFactStore) -> None:
     old, new, _ = filled(store)
     text = to_markdown(export_facts(keeper(store)))
     assert "\n## decision\n\n- Standup is at 14:15." in text
@@ -186,7 +188,7 @@ def test_a_malformed_line_is_named_and_stops_nothing(
     assert TOKEN not in str(report)
 
 
-def test_what_is_no_json_or_lacks_something_is_named(store: SqliteFactStore) -> None:
+def test_a_line_that_is_not_json_or_lacks_a_field_is_named(store: SqliteFactStore) -> None:
     lines = [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"kind": "fact", "id": "x"}']
     report = import_jsonl(b"\xef\xbb\xbf" + b"\r\n".join(lines), keeper(store))
     assert [one.line for one in report.refused] == [1, 2, 3, 4, 5]
@@ -194,9 +196,7 @@ def test_what_is_no_json_or_lacks_something_is_named(store: SqliteFactStore) -> 
     assert not store.file.path.exists()
 
 
-def test_secrets_are_taken_when_they_are_trusted(
-    store: SqliteFactStore, other: SqliteFactStore
-) -> None:
+def test_secrets_are_imported_with_trust(store: SqliteFactStore, other: SqliteFactStore) -> None:
     keeper(store).remember(NewFact(f"The token is {TOKEN}", secrets="allow"))
     content = text_of(store).encode()
     assert import_jsonl(content, keeper(other)).added == 0
@@ -218,7 +218,7 @@ def test_facts_of_other_scopes_are_counted_and_not_shown(
     assert "Standup" not in text_of(other, ANNA)
 
 
-def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: SqliteFactStore) -> None:
+def test_an_id_of_another_scope_is_neither_overwritten_nor_revealed(store: SqliteFactStore) -> None:
     _, _, ben = filled(store)
     line = text_of(store, BEN).strip().split("\n")
     stolen = changed(next(one for one in line if ben in one), scope="user", target="anna")
@@ -227,7 +227,7 @@ def test_an_id_of_another_scope_is_neither_taken_nor_told_of(store: SqliteFactSt
     assert keeper(store, BEN).get(ben).text == "Ben keeps a newt."
 
 
-def test_the_one_that_was_confirmed_last_stays(
+def test_the_version_that_was_confirmed_last_stays(
     store: SqliteFactStore, other: SqliteFactStore
 ) -> None:
     fact = keeper(store).remember(NewFact("The cat is grey.")).fact
@@ -241,7 +241,7 @@ def test_the_one_that_was_confirmed_last_stays(
     assert text_of(other) == after
     keeper(store, now=NOW + dt.timedelta(days=2)).supersede(fact.id, NewFact("The cat is white."))
     report = import_jsonl(text_of(store).encode(), keeper(other))
-    assert (report.added, report.updated) == (1, 1)  # superseding is news, if no confirmation
+    assert (report.added, report.updated) == (1, 1)  # superseding counts as a change
     assert text_of(other) == text_of(store)
 
 
@@ -267,7 +267,7 @@ def test_a_copy_a_cycle_and_a_narrower_scope_are_refused(
     assert verify(other.file.path, normalised) == []
 
 
-def test_what_was_forgotten_can_be_taken_in_again_and_is_found(memory: Memory) -> None:
+def test_a_forgotten_fact_can_be_imported_again_and_is_found(memory: Memory) -> None:
     fact = memory.remember("The hamster is called Pip.").fact
     content = to_jsonl(export_facts(memory.facts)).encode()
     assert memory.search("hamster", mode="words").hits
@@ -338,7 +338,7 @@ def test_a_backup_taken_while_others_remember_restores_and_verifies(
 def test_a_backup_of_what_is_still_in_the_log_reads_as_sound(
     store: SqliteFactStore, tmp_path: Path
 ) -> None:
-    """Pages out of the log had no checksums, and the copy of 5,000 facts read as damaged."""
+    """Pages from the log had no checksums, so that a copy of 5,000 facts seemed damaged."""
     keeper(store).remember(NewFact("The cat is grey."))
     line = json.loads(text_of(store))
     many = (json.dumps({**line, "id": f"n{n}", "text": f"Fact {n} of many"}) for n in range(5000))
@@ -379,7 +379,7 @@ def test_after_restoring_a_search_shows_exactly_what_was_restored(
     assert "The hamster runs." in found()
 
 
-def test_what_was_promoted_since_is_hidden_again(tmp_path: Path, workspace: Path) -> None:
+def test_a_fact_promoted_since_the_backup_is_hidden_again(tmp_path: Path, workspace: Path) -> None:
     with Memory(user="anna") as anna, Memory(user="ben") as ben:
         fact = anna.remember("The parrot is called Quixote.", scope="user").fact
         database = anna.facts.store.require_file()
@@ -429,7 +429,9 @@ def test_files_are_private_and_nothing_else_stays(store: SqliteFactStore, tmp_pa
     assert verify(Path(done.kept), normalised) == []
 
 
-def test_what_is_no_backup_is_refused_and_all_stays(store: SqliteFactStore, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_backup_is_refused_and_nothing_changes(
+    store: SqliteFactStore, tmp_path: Path
+) -> None:
     filled(store)
     before = text_of(store)
     good = tmp_path / "good.backup"
@@ -516,7 +518,7 @@ def test_a_backup_whose_facts_contradict_each_other_is_refused(
         (["DROP TABLE fact_events"], "its tables are not those of a memory"),
     ],
 )
-def test_verify_finds_what_was_damaged(
+def test_verify_finds_damage(
     store: SqliteFactStore, workspace: Path, statements: list[str], what: str
 ) -> None:
     old, new, _ = filled(store)
@@ -528,7 +530,7 @@ def test_verify_finds_what_was_damaged(
     said = run("verify", cwd=workspace)
     assert said.returncode == 1
     expected = {what.replace("OLD", old).replace("NEW", new)}
-    if "circle" in what:  # told at different times of one clock, either may sort first
+    if "circle" in what:  # their times are equal, so either may be first
         expected.add(f"in a circle: {old}, {new}")
     assert any(one in said.stdout for one in expected), said.stdout
     assert "Standup" not in said.stdout

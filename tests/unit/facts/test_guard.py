@@ -161,7 +161,7 @@ def test_secrets_are_found_and_look_alikes_are_not() -> None:
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_nothing_but_the_secret_goes(name: str) -> None:
+def test_only_the_secret_is_redacted(name: str) -> None:
     text = SECRETS[name]
     (secret,) = find_secrets(text)
     assert redact(text) == f"{text[: secret.start]}[redacted {secret.kind}]{text[secret.end :]}"
@@ -235,7 +235,7 @@ def test_a_private_key_that_was_cut_off_ends_where_its_lines_end() -> None:
 
 
 @pytest.mark.parametrize("length", [13, 14, 15, 16, 19])
-def test_a_card_with_one_digit_wrong_is_none(length: int) -> None:
+def test_a_card_number_with_one_wrong_digit_is_not_a_secret(length: int) -> None:
     prefix = {14: "36", 15: "34"}.get(length, "4")
     number = card(prefix, length)
     assert [secret.kind for secret in find_secrets(f"card {number}")] == ["card number"]
@@ -260,7 +260,7 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(st.one_of(st.text(), FRAGMENTS)).map("".join))
-def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None:
+def test_any_text_can_be_checked_and_is_clean_once_redacted(text: str) -> None:
     found = find_secrets(text)
     assert all(0 <= secret.start < secret.end <= len(text) for secret in found)
     clean = redact(text)
@@ -285,7 +285,7 @@ def test_any_text_can_be_looked_at_and_is_clean_once_redacted(text: str) -> None
         "/a",
     ],
 )
-def test_a_long_text_of_half_a_shape_is_no_secret(piece: str) -> None:
+def test_a_long_text_of_half_a_shape_is_not_a_secret(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     assert not find_secrets(text)
 

@@ -67,7 +67,7 @@ def test_confidence_halves_after_three_quarters(name: str) -> None:
     assert confidence(0.8, BEGUN, end, stale) == 0.8 / 2
 
 
-def test_what_is_permanent_neither_ends_nor_fades() -> None:
+def test_a_permanent_fact_neither_expires_nor_loses_confidence() -> None:
     end = expiry_time("permanent", BEGUN)
     later = BEGUN.replace(year=9999)
     assert end is None
@@ -144,7 +144,7 @@ def test_a_time_without_a_zone_is_refused(name: str) -> None:
         expiry_time("permanent", NAIVE)
 
 
-def test_a_class_that_is_not_there_names_those_that_are() -> None:
+def test_an_unknown_decay_class_names_the_known_ones() -> None:
     with pytest.raises(
         MemwellError, match=r"'eternal' is not a decay class.*permanent, stable, active"
     ):
@@ -165,14 +165,14 @@ def test_a_class_that_is_not_there_names_those_that_are() -> None:
         ("never", None),
     ],
 )
-def test_lifetimes_of_ones_own(text: str, lasts: dt.timedelta | None) -> None:
+def test_configured_lifetimes(text: str, lasts: dt.timedelta | None) -> None:
     table = parse_lifetimes([f"active={text}"])
     assert table == {**LIFETIMES, "active": Lifetime(lasts, renewed_by_reading=True)}
     assert expiry_time("active", BEGUN, table) == (None if lasts is None else BEGUN + lasts)
     assert lifetime("active").lasts == dt.timedelta(days=14), "the table itself is as it was"
 
 
-def test_what_is_permanent_can_be_given_an_end() -> None:
+def test_a_permanent_class_can_be_given_a_lifetime() -> None:
     table = parse_lifetimes(["permanent=365d"])
     assert expiry_time("permanent", BEGUN, table) == BEGUN + dt.timedelta(days=365)
 
@@ -181,7 +181,7 @@ def test_what_is_permanent_can_be_given_an_end() -> None:
     "text",
     ["90", "d", "-1d", "0h", "0.0d", "1y", "ninety days", "1e9d", "١d", "nan d", "0.000000001s"],
 )
-def test_what_is_no_length_of_time_is_named_with_the_remedy(text: str) -> None:
+def test_an_invalid_length_of_time_is_named_with_the_remedy(text: str) -> None:
     with pytest.raises(MemwellError) as error:
         parse_lifetimes([f"session={text}"])
     assert "'session'" in error.value.what
@@ -189,7 +189,7 @@ def test_what_is_no_length_of_time_is_named_with_the_remedy(text: str) -> None:
     assert '"90d"' in error.value.remedy
 
 
-def test_longer_than_a_calendar_goes() -> None:
+def test_a_lifetime_that_is_too_long_is_refused() -> None:
     with pytest.raises(MemwellError, match=r"too long.*never"):
         parse_lifetimes(["session=999999999w"])
     table = parse_lifetimes(["session=99999999d"])

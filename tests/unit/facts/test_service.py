@@ -87,7 +87,7 @@ def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: SqliteFa
         keeper(store).remember(NewFact("x is y", scope="planet"))
 
 
-def test_no_two_facts_of_a_scope_come_to_say_the_same(store: SqliteFactStore) -> None:
+def test_no_two_facts_of_a_scope_have_the_same_text(store: SqliteFactStore) -> None:
     cat = keeper(store).remember(NewFact("The cat is grey.", scope="user")).fact
     dog = keeper(store).remember(NewFact("The dog is brown.", scope="user")).fact
     mine = keeper(store).remember(NewFact("The cat is grey.", scope="session")).fact
@@ -97,7 +97,7 @@ def test_no_two_facts_of_a_scope_come_to_say_the_same(store: SqliteFactStore) ->
     with pytest.raises(MemwellError, match=twin):
         keeper(store).promote(mine.id, "user")
     black = keeper(store).supersede(cat.id, NewFact("The cat is black.")).fact
-    again = keeper(store).supersede(black.id, NewFact("The cat is grey."))  # it is so again
+    again = keeper(store).supersede(black.id, NewFact("The cat is grey."))  # valid again
     assert (again.outcome, again.fact.id != cat.id) == ("superseded", True)
     assert sorted(texts(keeper(store).find(FactFilter(scope="user")))) == [
         "The cat is grey.",
@@ -105,7 +105,7 @@ def test_no_two_facts_of_a_scope_come_to_say_the_same(store: SqliteFactStore) ->
     ]
 
 
-def test_junk_and_secrets_are_refused_with_the_reason(store: SqliteFactStore) -> None:
+def test_short_texts_and_secrets_are_refused_with_the_reason(store: SqliteFactStore) -> None:
     for text in ("", "   ", "hello!", f"{RECALL_BEGIN} [1] the cat is grey {RECALL_END}"):
         with pytest.raises(RefusedError, match="Not remembered"):
             keeper(store).remember(NewFact(text))
@@ -120,12 +120,14 @@ def test_junk_and_secrets_are_refused_with_the_reason(store: SqliteFactStore) ->
 
 @pytest.mark.parametrize("name", ["importance", "confidence"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_share_that_is_none_is_named(store: SqliteFactStore, name: str, value: float) -> None:
+def test_a_number_that_is_not_between_0_and_1_is_named(
+    store: SqliteFactStore, name: str, value: float
+) -> None:
     with pytest.raises(MemwellError, match=f"{name} = {value}"):
         keeper(store).remember(NewFact("the cat is grey", **{name: value}))  # type: ignore[arg-type]
 
 
-def test_a_time_that_is_none_is_named_and_others_are_kept_in_utc(store: SqliteFactStore) -> None:
+def test_an_invalid_time_is_named_and_others_are_stored_in_utc(store: SqliteFactStore) -> None:
     for wrong in ("soon", "2026-13-01", ""):
         telling = NewFact("The plan is set.", valid_from=wrong or "tomorrow")
         with pytest.raises(MemwellError, match=r"valid_from = .* is not a time"):
@@ -145,7 +147,7 @@ def test_a_large_fact_and_broken_unicode(store: SqliteFactStore) -> None:
 
 
 @given(st.text())
-def test_folding_is_the_same_for_what_differs_in_case_and_space_only(text: str) -> None:
+def test_normalised_texts_ignore_case_and_space(text: str) -> None:
     assert normalised(normalised(text)) == normalised(text)
     assert normalised(f"  {text} ") == normalised(text)
 
@@ -153,7 +155,7 @@ def test_folding_is_the_same_for_what_differs_in_case_and_space_only(text: str) 
 # -- superseding, expiring, forgetting -------------------------------------------------------------
 
 
-def test_what_was_superseded_is_no_longer_held_true_but_was(store: SqliteFactStore) -> None:
+def test_a_superseded_fact_was_valid_until_then(store: SqliteFactStore) -> None:
     old = keeper(store).remember(NewFact("Standup is at 9:30.")).fact
     later = NOW + dt.timedelta(days=7)
     done = keeper(store, now=later).supersede(old.id, NewFact("Standup is at 14:15."))
@@ -168,7 +170,7 @@ def test_what_was_superseded_is_no_longer_held_true_but_was(store: SqliteFactSto
     with pytest.raises(MemwellError, match="is already superseded"):
         now.supersede(old.id, NewFact("Standup is at noon."))
     back = now.supersede(done.fact.id, NewFact("Standup is at 9:30."))
-    assert back.fact.id != old.id  # no cycle: what is held true again is told anew
+    assert back.fact.id != old.id  # no cycle: a fact that is valid again gets a new id
 
 
 def test_an_expired_fact_stops_answering_at_the_very_moment(store: SqliteFactStore) -> None:
@@ -218,7 +220,7 @@ def test_forgetting_scrubs_every_file_of_the_home(
         assert memory.search("quokka", kind="fact").hits == ()
 
 
-def test_reading_renews_what_its_class_says_and_age_costs_confidence(
+def test_reading_renews_some_classes_and_age_costs_confidence(
     store: SqliteFactStore,
 ) -> None:
     fact = keeper(store).remember(NewFact("The sprint ends Friday.", decay_class="active")).fact
@@ -232,7 +234,7 @@ def test_reading_renews_what_its_class_says_and_age_costs_confidence(
     assert keeper(store).get(point.id).expires_at == point.expires_at
 
 
-def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
+def test_a_nearly_equal_text_reinforces_unless_a_number_or_a_not_differs(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
@@ -248,10 +250,10 @@ def test_what_is_nearly_the_same_reinforces_unless_a_number_or_a_not_differs(
         assert memory.remember("I prefer spaces over tabs.").outcome == "added"
 
 
-# -- scopes that hold ------------------------------------------------------------------------------
+# -- scopes ----------------------------------------------------------------------------------------
 
 
-def test_no_verb_reaches_a_fact_of_another_scope(store: SqliteFactStore) -> None:
+def test_no_operation_reaches_a_fact_of_another_scope(store: SqliteFactStore) -> None:
     mine = keeper(store).remember(NewFact("Anna is allergic to nuts.", scope="user")).fact
     hostile = keeper(store, BEN)
     assert hostile.find(FactFilter(superseded=True)) == []
@@ -280,7 +282,7 @@ def test_no_verb_reaches_a_fact_of_another_scope(store: SqliteFactStore) -> None
 def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
     source = Path(facts_module.__file__).read_text()
     reading = re.findall(r"FROM (\w+)", source.replace("DELETE FROM", ""))
-    # In `_visible` the rows themselves; elsewhere what it lends, tags, events and counters.
+    # `_visible` reads the rows; all others read through it, or read tags, events and counters.
     assert reading.count("fact_rows") == 1
     assert {*reading} <= {
         "fact_rows",
@@ -295,7 +297,7 @@ def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
     }
 
 
-# -- found by a search -----------------------------------------------------------------------------
+# -- search ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -331,11 +333,11 @@ def test_a_search_sees_the_viewers_facts_and_no_others(memory: Memory, notes: Pa
             assert all("Quixote" not in hit.text for hit in hidden.hits)
             typed = viewer.search("quixotte", mode="words")
             assert not typed.hits
-            assert typed.suggestions == ()  # not even its words are known
+            assert typed.suggestions == ()  # its words are not in the vocabulary
         assert memory.search("Zorro", kind="fact").hits == ()
 
 
-def test_the_index_follows_every_change(memory: Memory, notes: Path) -> None:
+def test_the_index_is_synced_after_every_change(memory: Memory, notes: Path) -> None:
     memory.index(notes)
     old = memory.remember("The hamster is called Pip.").fact
     assert memory.search("hamster", kind="fact").hits
@@ -346,13 +348,13 @@ def test_the_index_follows_every_change(memory: Memory, notes: Path) -> None:
     assert memory.forget(new.id).count == 1
     assert memory.search("hamster", kind="fact").hits == ()
     memory.remember("The hamster is gone.", decay_class="checkpoint")
-    memory.reset()  # the index comes back by itself
+    memory.reset()  # the next search rebuilds the index
     assert [hit.text for hit in memory.search("hamster", kind="fact").hits] == [
         "The hamster is gone."
     ]
 
 
-def test_what_was_superseded_is_found_only_when_asked_for(memory: Memory, notes: Path) -> None:
+def test_a_superseded_fact_is_found_only_on_request(memory: Memory, notes: Path) -> None:
     memory.index(notes)
     old = memory.remember("The hamster is called Pip.", valid_from="2026-01-01").fact
     new = memory.supersede(old.id, "The hamster is called Bolt.").fact
@@ -391,7 +393,7 @@ def test_a_search_of_some_notes_alone(memory: Memory, notes: Path) -> None:
     assert memory.search("called", paths=[]).hits == ()
 
 
-def test_a_session_is_not_told_again_what_it_was_told(
+def test_a_session_does_not_recall_a_passage_twice(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory(session="s1") as memory:
@@ -414,7 +416,7 @@ def test_a_session_is_not_told_again_what_it_was_told(
         assert "Pip" in memory.recall("what is the hamster called").block
 
 
-def test_lifetimes_of_ones_own(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_lifetimes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMWELL_FACTS_LIFETIMES", "checkpoint=30m, stable=never")
     fact = memory.remember("Step 3 of 5 is done.", decay_class="checkpoint").fact
     created, expires = (
@@ -444,13 +446,13 @@ def test_recall_is_a_block_with_citations_within_a_budget(memory: Memory, notes:
     (notes / "long.md").write_text("\n".join(["Nothing of interest."] * 300 + ["The heron eats."]))
     memory.remember("The heron is grey.")
     told = memory.recall("what does the heron eat", budget=200)
-    assert "The heron eats." in told.block  # of a long passage the lines that matched
+    assert "The heron eats." in told.block  # the matching lines of a long passage
     assert "The heron is grey." in told.block
     with pytest.raises(MemwellError, match="budget = 0 is too small"):
         memory.recall("hamster", budget=0)
 
 
-# -- what may happen -------------------------------------------------------------------------------
+# -- crashes and damage ----------------------------------------------------------------------------
 
 
 _CALLS = 125

@@ -65,7 +65,7 @@ def test_any_text_is_a_note(text: str) -> None:
     assert parsed.title
 
 
-def test_front_matter_becomes_metadata_and_is_no_text() -> None:
+def test_front_matter_becomes_metadata_and_not_text() -> None:
     parsed = note(
         "---\ntitle: Tea\ntags: [drinks, home]\naliases: [chai, cha]\ndate: 2026-02-10\nrating: 5\n---\n# Heading\n\nbody #hot\n"
     )
@@ -94,7 +94,7 @@ def test_broken_front_matter_is_read_line_by_line_and_reported() -> None:
     assert parsed.chunks[0].text == "body\n"
 
 
-def test_two_rules_around_text_are_no_front_matter() -> None:
+def test_two_rules_around_text_are_not_front_matter() -> None:
     parsed = note("---\njust a sentence\n---\nbody\n")
     assert parsed.chunks[0].text.startswith("---\njust a sentence")
 

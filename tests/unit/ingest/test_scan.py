@@ -24,7 +24,7 @@ def test_takes_every_note_beneath_a_folder_and_nothing_else(workspace: Path, wri
     assert found(workspace) == ["H.MD", "a.md", "b.markdown", "c/d.mdx", "c/e.txt", "c/f/g.rst"]
 
 
-def test_by_convention_only_what_agents_keep_and_what_is_configured(
+def test_without_paths_only_conventional_and_configured_files_are_notes(
     workspace: Path, write: Write
 ) -> None:
     for name in (
@@ -60,7 +60,7 @@ def test_ignore_files_are_honoured(workspace: Path, write: Write) -> None:
     assert found(workspace) == ["keep.tmp.md", "ok.md", "sub/top.md"]
 
 
-def test_a_name_outweighs_gitignore_but_not_our_own(workspace: Path, write: Write) -> None:
+def test_a_name_overrides_gitignore_but_not_memwellignore(workspace: Path, write: Write) -> None:
     write(".gitignore", "memory/\ndocs/secret.md\n")
     write(".memwellignore", "memory/private*\nUSER.md\n")
     for name in ("USER.md", "memory/a.md", "memory/private.md", "docs/open.md", "docs/secret.md"):
@@ -78,7 +78,7 @@ def test_a_glob_out_of_the_workspace_is_refused(workspace: Path, tmp_path: Path)
     assert "is outside the workspace" in str(result.problems[0])
 
 
-def test_the_repositorys_ignore_file_above_the_workspace_counts(tmp_path: Path) -> None:
+def test_the_ignore_file_of_the_repository_above_the_workspace_applies(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("private.md\n")
     notes = tmp_path / "notes"
@@ -118,7 +118,7 @@ def test_a_link_to_a_file_that_is_not_taken_itself_is(workspace: Path, write: Wr
     assert found(workspace, conventional=True, include=()) == ["MEMORY.md"]
 
 
-def test_odd_things_with_a_notes_name_are_left(workspace: Path, write: Write) -> None:
+def test_special_files_with_the_name_of_a_note_are_skipped(workspace: Path, write: Write) -> None:
     write("folder.md/inside.md", "x")
     os.mkfifo(workspace / "pipe.md")
     assert found(workspace) == ["folder.md/inside.md"]

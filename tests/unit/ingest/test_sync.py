@@ -43,7 +43,7 @@ def test_an_edit_rewrites_only_the_chunks_that_changed(
     assert memory.search('"three and a half"').hits
 
 
-def test_a_touched_file_is_looked_at_and_found_the_same(
+def test_a_touched_file_is_read_and_found_unchanged(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     file = write("a.md", "same\n")
@@ -57,7 +57,7 @@ def test_a_change_within_the_same_size_and_mtime_is_noticed(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     file = write("a.md", "cats\n")
-    stamp = int(time.time()) * 1_000_000_000  # as a file system that counts seconds dates it
+    stamp = int(time.time()) * 1_000_000_000  # as on a file system with whole seconds
     os.utime(file, ns=(stamp, stamp))
     memory.index(workspace)
     write("a.md", "dogs\n")
@@ -66,7 +66,7 @@ def test_a_change_within_the_same_size_and_mtime_is_noticed(
     assert paths(memory, "dogs") == ["a.md"]
 
 
-def test_a_move_costs_nothing_again(
+def test_a_moved_note_is_not_written_again(
     memory: Memory, home: Path, workspace: Path, write: Write
 ) -> None:
     write("old/name.md", "# Title\n\nunusual words\n\n# Second\n\nmore\n")
@@ -110,7 +110,7 @@ def test_deleted_notes_vanish_from_the_next_search(
     assert paths(memory, "apple", k=100) == ["299.md"]
 
 
-def test_a_search_takes_small_changes_in_and_names_large_ones(
+def test_a_search_syncs_small_changes_and_reports_large_ones(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     write("a.md", "apple\n")
@@ -127,7 +127,7 @@ def test_a_search_takes_small_changes_in_and_names_large_ones(
     assert result.freshness.pending == 60
 
 
-def test_a_search_does_not_look_for_changes_when_told_not_to(
+def test_a_search_does_not_look_for_changes_if_configured_so(
     memory: Memory, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.md", "apple\n")
@@ -163,7 +163,7 @@ def test_a_deleted_index_comes_back_by_itself(
         assert paths(another, "apple") == ["a.md"]
 
 
-def test_a_search_in_a_workspace_nobody_indexed_yet(workspace: Path, write: Write) -> None:
+def test_a_search_in_a_workspace_that_is_not_indexed_yet(workspace: Path, write: Write) -> None:
     write("MEMORY.md", "The door code is 4711.\n")
     (workspace / "inner").mkdir()
     with Memory(workspace=workspace / "inner") as memory:
@@ -181,7 +181,7 @@ def test_a_search_is_about_the_workspace_at_hand_else_about_all(tmp_path: Path) 
         assert [hit.workspace for hit in memory.search("apple").hits] == [str(tmp_path / "two")]
 
 
-def test_a_named_workspace_that_is_none_is_refused(workspace: Path, write: Write) -> None:
+def test_a_named_workspace_that_does_not_exist_is_refused(workspace: Path, write: Write) -> None:
     write("a.md", "apple\n")
     with Memory(workspace=workspace) as memory, pytest.raises(NotFoundError, match="memwell index"):
         memory.search("apple")
@@ -189,7 +189,7 @@ def test_a_named_workspace_that_is_none_is_refused(workspace: Path, write: Write
         assert not memory.search("apple").hits
 
 
-def test_a_folder_taken_whole_holds_what_looks_like_a_workspace_inside_it(
+def test_a_folder_indexed_whole_includes_workspaces_inside_it(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     write("a.md", "an apple\n")
@@ -200,7 +200,7 @@ def test_a_folder_taken_whole_holds_what_looks_like_a_workspace_inside_it(
         assert len(inner.status().workspaces) == 1
 
 
-def test_what_is_configured_outside_of_the_workspace_is_named(
+def test_a_configured_path_outside_the_workspace_is_named(
     workspace: Path, write: Write, tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -208,7 +208,7 @@ def test_what_is_configured_outside_of_the_workspace_is_named(
     write("memwell.toml", '[scan]\nextra = ["../elsewhere"]\n')
     with Memory(workspace=workspace) as memory:
         (report,) = memory.index()
-    assert "lies outside of the workspace" in str(report.problems[0])
+    assert "is outside the workspace" in str(report.problems[0])
 
 
 def test_a_workspace_can_name_its_agent(workspace: Path, write: Write) -> None:
@@ -242,7 +242,7 @@ def test_single_files_and_folders_join_the_workspace_around_them(
     assert len(memory.status().workspaces) == 1
 
 
-def test_a_folder_around_known_workspaces_takes_them_in(
+def test_a_folder_around_known_workspaces_replaces_them(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     write("inner/a.md", "apple\n")

@@ -69,7 +69,7 @@ def test_folders_that_appear_are_watched_and_ignored_ones_are_not(
     assert not [folder for folder in scan(Selection(workspace)).folders if "node_modules" in folder]
 
 
-def test_editors_that_replace_the_file_are_followed(
+def test_editors_that_replace_the_file_are_noticed(
     looking: Memory, workspace: Path, write: Write
 ) -> None:
     with watched(workspace):
@@ -91,7 +91,7 @@ def test_a_workspace_that_is_deleted_and_comes_back(
         wait_until(lambda: paths(looking, "fig") == ["later.md"])
 
 
-def test_without_notifications_it_polls_and_says_so(
+def test_without_notifications_the_watcher_polls_and_says_so(
     looking: Memory, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def exhausted(*_: object, **__: object) -> Iterator[set[tuple[int, str]]]:

@@ -86,7 +86,7 @@ def test_the_mode_chooses_the_legs(chained: Chain, notes: Path) -> None:
         assert [leg.name for leg in memory.search("cat", mode="words").legs] == ["words"]
         assert provider.queries == 0
         assert [leg.name for leg in memory.search("cat", mode="meaning").legs] == ["meaning"]
-        with pytest.raises(MemwellError, match="no mode"):
+        with pytest.raises(MemwellError, match="is not a mode"):
             memory.search("cat", mode="telepathy")
 
 

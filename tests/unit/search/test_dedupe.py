@@ -51,7 +51,7 @@ def test_clusters_by_hand() -> None:
     assert cluster(5, alike, 5, 0.0) == [[0, 1, 2, 3, 4]]
 
 
-def test_copies_give_way_to_what_is_new() -> None:
+def test_copies_move_down_behind_new_texts() -> None:
     texts, relevances = [text for text, _ in ROUTER], [relevance for _, relevance in ROUTER]
     assert order(relevances, texts, 3, 0.7) == [0, 3, 4]
     assert order(relevances, texts, 3, 1.0) == [0, 1, 2]
@@ -62,7 +62,7 @@ def test_copies_give_way_to_what_is_new() -> None:
     st.integers(1, 12),
     st.floats(0.01, 1),
 )
-def test_it_chooses_each_once_and_fewer_begin_more(
+def test_mmr_chooses_each_once_and_a_larger_k_begins_with_the_same(
     hits: list[tuple[float, str]], k: int, balance: float
 ) -> None:
     relevances, texts = [one for one, _ in hits], [text for _, text in hits]
@@ -128,7 +128,7 @@ def test_clusters_through_the_pipeline(
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan"])
-def test_a_balance_that_is_none_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_balance_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMWELL_SEARCH_MMR_LAMBDA", value)
     with pytest.raises(ConfigError, match=r"search\.mmr_lambda"):
         config.load(None)

@@ -68,7 +68,7 @@ def test_the_weight_of_words_by_hand() -> None:
 
 @pytest.mark.parametrize("method", FUSIONS)
 def test_a_third_leg_fuses_the_same_way(method: str) -> None:
-    """What all three have first stays first; a leg that only repeats another changes no order."""
+    """The first of all three legs stays first; a leg that repeats another changes no order."""
     by_words, by_meaning = {1: 8.0, 2: 2.0, 3: 1.0}, {1: 0.7, 2: 0.3, 3: 0.2}
     third = Evidence("notes", by_meaning, [1, 2, 3])
     found = fuse([words(by_words), meaning(by_meaning), third], Fusion(method))
@@ -93,13 +93,13 @@ def test_weighted_by_hand() -> None:
     assert fused(parts[2]) == pytest.approx(0.7 * 0.6 + 0.3 * 1 / 2)
 
 
-def test_a_silent_legs_weight_is_given_to_the_leg_that_spoke() -> None:
+def test_the_weight_of_a_leg_without_results_goes_to_the_other() -> None:
     parts = fuse([words({1: 3.0})], Fusion("weighted"))
     assert fused(parts[1]) == pytest.approx((0.7 + 0.3) * 3 / 4)
     assert fused(fuse([words({1: 3.0})], Fusion("rrf"))[1]) == pytest.approx(1.0)
 
 
-def test_a_short_passage_borrows_from_those_beside_it() -> None:
+def test_a_short_passage_gets_credit_for_its_neighbours() -> None:
     alone = Evidence(WORDS, {1: 2.0, 2: 2.0, 3: 0.0}, [1, 2])
     helped = Evidence(WORDS, {1: 2.0, 2: 2.0, 3: 0.0}, [1, 2], neighbour_credit={2: 1.5})
     before, after = (fuse([leg], Fusion()) for leg in (alone, helped))
@@ -109,7 +109,7 @@ def test_a_short_passage_borrows_from_those_beside_it() -> None:
 
 @pytest.mark.parametrize("fusion", METHODS, ids=lambda one: f"{one.method} {one.normaliser}")
 @given(by_words=SCORES, by_meaning=SCORES)
-def test_the_parts_of_a_trace_add_up_and_the_order_is_the_legs_where_one_is_silent(
+def test_the_parts_of_a_trace_add_up_and_one_leg_alone_keeps_its_order(
     fusion: Fusion, by_words: dict[int, float], by_meaning: dict[int, float]
 ) -> None:
     parts = fuse([words(by_words), meaning(by_meaning)], fusion)
@@ -124,7 +124,7 @@ def test_the_parts_of_a_trace_add_up_and_the_order_is_the_legs_where_one_is_sile
 
 
 @given(by_words=SCORES, by_meaning=SCORES, scale=st.floats(0.1, 10), shift=st.floats(-5, 5))
-def test_standard_does_not_care_for_the_scale_of_a_leg(
+def test_standard_does_not_depend_on_the_scale_of_a_leg(
     by_words: dict[int, float], by_meaning: dict[int, float], scale: float, shift: float
 ) -> None:
     moved = {chunk: score * scale + shift for chunk, score in by_meaning.items()}
@@ -146,12 +146,12 @@ def test_relevance_by_hand() -> None:
     assert relevance(None, 1.0) == pytest.approx(1 / (1 + math.exp(-(3.7 - 1.8))))
 
 
-def test_what_words_bring_where_meaning_is_silent_is_not_dropped() -> None:
+def test_keyword_hits_without_a_cosine_are_not_dropped() -> None:
     assert relevance(None, 0.0) > config.load(None, {}).search.min_score
 
 
 @given(above=st.none() | st.floats(-1e6, 1e6), covered=st.none() | st.floats(-1e6, 1e6))
-def test_relevance_is_a_share_and_grows_with_what_is_said(
+def test_relevance_is_between_0_and_1_and_grows_with_each_score(
     above: float | None, covered: float | None
 ) -> None:
     assert 0 <= relevance(above, covered) <= 1
@@ -189,7 +189,7 @@ def test_a_search_explains_itself(memory: Memory, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", FUSIONS)
-def test_more_hits_begin_with_the_fewer_and_a_threshold_only_removes(
+def test_more_hits_begin_with_the_same_hits_and_a_threshold_only_removes(
     memory: Memory, method: str
 ) -> None:
     def found(**options: float) -> list[int]:
@@ -204,7 +204,7 @@ def test_more_hits_begin_with_the_fewer_and_a_threshold_only_removes(
         assert kept == [number for number in everything if number in kept]
 
 
-def test_the_same_text_comes_once_and_says_where_else_it_stands(
+def test_the_same_text_comes_once_and_lists_its_other_locations(
     memory: Memory, workspace: Path, write: Write
 ) -> None:
     write("logs/a.md", "Configured the Omada router.\n")
@@ -216,7 +216,7 @@ def test_the_same_text_comes_once_and_says_where_else_it_stands(
 
 
 def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) -> None:
-    """More than SQLite takes as parameters; and the first are always the same."""
+    """More hits than SQLite allows parameters; the first hits are always the same."""
     sections = "\n\n".join(
         f"# Part {number}\n\nthe cat " + "purrs " * number for number in range(1, 300)
     )
@@ -238,9 +238,7 @@ def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) ->
         ("search.normaliser", "none"),
     ],
 )
-def test_settings_that_make_no_sense_are_named(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_settings_are_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(config.setting_named(name).variable, value)
     with pytest.raises(ConfigError, match=name):
         config.load(None)
@@ -253,6 +251,6 @@ def test_weights_that_are_all_zero_are_refused(monkeypatch: pytest.MonkeyPatch) 
         config.load(None)
 
 
-def test_a_fusion_that_is_none_is_named(memory: Memory) -> None:
+def test_an_invalid_fusion_is_named(memory: Memory) -> None:
     with pytest.raises(MemwellError, match="'magic' is not a fusion"):
         memory.search("cat", fusion="magic")

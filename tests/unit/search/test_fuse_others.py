@@ -23,14 +23,14 @@ def test_sigmoid_has_its_midpoint_at_two_and_takes_either_sign() -> None:
     assert sigmoid(-0.5) == pytest.approx(1 / (1 + math.exp(2 - 0.5)))
 
 
-def test_sigmoid_tells_strong_from_weak() -> None:
+def test_sigmoid_separates_strong_from_weak_scores() -> None:
     assert sigmoid(-6) > sigmoid(-2)
     assert sigmoid(-6) > 0.9
     assert sigmoid(-0.5) < 0.3
 
 
 @pytest.mark.parametrize("rank", [math.nan, math.inf, -math.inf])
-def test_what_is_not_a_number_scores_nothing(rank: float) -> None:
+def test_nan_and_infinity_score_0(rank: float) -> None:
     assert sigmoid(rank) == 0
     assert saturation(rank) == 0
 

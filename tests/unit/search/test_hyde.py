@@ -284,7 +284,7 @@ def test_eval_compares_plain_searches_with_both_ways_of_hyde(
     assert hyde["metrics"]["add"]["mrr@10"] >= hyde["metrics"]["plain"]["mrr@10"]
     assert evaluated(".", cwd=labelled)["calls"] == 0, "answers are kept"
     shown = run("eval", ".", "--hyde", cwd=labelled).stdout.splitlines()
-    at = shown.index(f"by hypothetical answers of {provider}:a-model (2 of 2 queries have one)")
+    at = shown.index(f"with hypothetical answers of {provider}:a-model (2 of 2 queries have one)")
     assert [line.split()[0] for line in shown[at + 2 :]] == ["plain", "add", "replace"]
 
 
@@ -314,9 +314,9 @@ def test_eval_says_what_hyde_lacks(labelled: Path, server: Server, setting: Set)
         return done.returncode, " ".join(done.stderr.split())
 
     status, said = told("--compare", "search.mode=words")
-    assert (status, "leave out --compare" in said) == (2, True)
+    assert (status, "cannot be combined with --compare" in said) == (2, True)
     status, said = told("--compare", "search.hyde_enabled=true")
-    assert (status, "changes no figure" in said) == (2, True)
+    assert (status, "does not change any figure" in said) == (2, True)
     status, said = told("--mode", "words")
     assert (status, "HyDE searches by embedding" in said) == (3, True)
     setting(llm_default="")

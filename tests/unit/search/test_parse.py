@@ -43,7 +43,7 @@ from tests.conftest import EXAMPLES, Write, paths
         ('"unclosed phrase', WordQuery(any_of=(Word("unclosed"), Word("phrase")))),
     ],
 )
-def test_what_people_type_is_read_as_they_mean_it(text: str, query: WordQuery) -> None:
+def test_queries_are_parsed_as_people_mean_them(text: str, query: WordQuery) -> None:
     assert parse(text).query == query
 
 
@@ -62,7 +62,7 @@ def test_filters_are_taken_out_of_the_words() -> None:
     )
 
 
-def test_a_date_that_is_none_is_searched_as_words_with_a_notice() -> None:
+def test_an_invalid_date_is_searched_as_words_with_a_notice() -> None:
     parsed = parse("after:party")
     assert parsed.query.any_of == (Word("after party"),)
     assert "after:party is not a date" in parsed.notices[0]
@@ -122,7 +122,7 @@ def test_filter_only_queries_list_the_newest_first(pets: Memory) -> None:
     assert paths(pets, "path:memory") == ["memory/2026-02-05.md", "memory/2026-01-05.md"]
 
 
-def test_filters_act_before_ranking_so_that_k_come_back(
+def test_filters_apply_before_ranking_so_that_k_hits_come_back(
     memory: Memory, workspace: object, write: Write
 ) -> None:
     for number in range(300):
@@ -134,7 +134,7 @@ def test_filters_act_before_ranking_so_that_k_come_back(
     assert len(paths(memory, "apple path:few", k=50)) == 7
 
 
-def test_did_you_mean(pets: Memory) -> None:
+def test_a_misspelt_word_gets_a_suggestion(pets: Memory) -> None:
     assert memory_suggests(pets, "barsk") == ("barks",)
     assert memory_suggests(pets, "Slepps") == ("Sleeps",)
     assert memory_suggests(pets, "qqqqqqq") == ()

@@ -36,7 +36,7 @@ def days(start: str, end: str) -> Period:
     return Period(dt.date.fromisoformat(start) if start else None, last)
 
 
-# -- what a query speaks of ------------------------------------------------------------------------
+# -- periods in queries ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def days(start: str, end: str) -> Period:
         ("between June 2025 and August 2025", days("2025-06-01", "2025-08-31")),
     ],
 )
-def test_dates_are_read_whatever_the_day(text: str, period: Period) -> None:
+def test_absolute_dates_do_not_depend_on_today(text: str, period: Period) -> None:
     assert find_period(text, None) == period
     assert find_period(text, TODAY) == period
 
@@ -81,7 +81,7 @@ def test_dates_are_read_whatever_the_day(text: str, period: Period) -> None:
         ("since March", days("2025-03-01", "")),
     ],
 )
-def test_what_depends_on_today_is_read_where_it_is_known(text: str, period: Period) -> None:
+def test_relative_dates_need_today(text: str, period: Period) -> None:
     assert find_period(text, TODAY) == period
     assert find_period(text, None) is None
 
@@ -89,11 +89,11 @@ def test_what_depends_on_today_is_read_where_it_is_known(text: str, period: Peri
 @pytest.mark.parametrize(
     "text", ["may I ask", "march forward", "June 31 2025", "port 2025", "the last straw", "weekly"]
 )
-def test_words_that_are_no_time(text: str) -> None:
+def test_words_that_are_not_a_time(text: str) -> None:
     assert find_period(text, TODAY) is None
 
 
-def test_an_event_has_no_date_of_its_own() -> None:
+def test_an_event_is_found_by_its_description() -> None:
     assert find_period("what did we use before the move?", TODAY) == Event("before", "the move")
     assert find_period("what changed since we moved, roughly", TODAY) == Event("since", "we moved")
     assert Event("before", "").period(TODAY) == Period(None, TODAY, certain=False)
@@ -109,7 +109,7 @@ def test_any_text_is_read(text: str, today: dt.date) -> None:
             assert spoken.start < spoken.end
 
 
-# -- what age leaves -------------------------------------------------------------------------------
+# -- decay -----------------------------------------------------------------------------------------
 
 
 def shares(decay: Decay, *passages: tuple[float, str | None]) -> list[float]:
@@ -126,7 +126,7 @@ def test_plain_decay_by_hand() -> None:
 def test_relative_decay_by_hand() -> None:
     decay = Decay(RELATIVE, TODAY, half_life=30, least=0.75)
     assert shares(decay, (0.9, "2025-10-01"), (0.8, "2025-10-31")) == [0.875, 1.0]
-    # The newer does not answer about as well: nothing to be older than.
+    # The newer note is much less relevant, so age is not counted from it.
     assert shares(decay, (0.9, "2024-02-10"), (0.4, "2026-02-10")) == [1.0, 1.0]
     assert shares(decay, (0.9, None), (0.9, "not a date")) == [1.0, 1.0]
 
@@ -155,7 +155,7 @@ def test_a_period_decides_instead_of_age() -> None:
     st.floats(0.1, 1000),
     st.floats(0, 1),
 )
-def test_older_never_keeps_more(
+def test_an_older_note_never_keeps_more_of_its_score(
     method: str, passages: list[tuple[float, dt.date]], half_life: float, least: float
 ) -> None:
     decay = Decay(method, TODAY, half_life, least)
@@ -166,12 +166,12 @@ def test_older_never_keeps_more(
     assert all(one[1] <= other[1] for one, other in pairwise(by_age))
 
 
-# -- through a search ------------------------------------------------------------------------------
+# -- whole searches --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """The notes that come with memwell, found by words and meaning."""
+    """The example notes, with keyword and vector search."""
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
     memory = Memory(workspace=REPOSITORY / "examples" / "notes")
     memory.index()
@@ -222,7 +222,7 @@ def test_a_time_in_the_query_is_preferred(memory: Memory, workspace: Path, write
     assert last.kept == LIKELY_OUTSIDE
 
 
-def test_the_time_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_time_can_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.today({}) == dt.date.today()
     assert config.today({"MEMWELL_NOW": "2026-02-10"}) == TODAY
     assert config.today({"MEMWELL_NOW": "2026-02-10T23:59"}) == TODAY
@@ -240,9 +240,7 @@ def test_the_time_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("DECAY", "sometimes"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_named(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_value_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"MEMWELL_SEARCH_{name}", value)
     with pytest.raises(ConfigError, match=rf"search\.{name.lower()}.*{value}"):
         config.load(None)

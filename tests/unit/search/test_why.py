@@ -16,7 +16,7 @@ from tests.support.cli import run
 
 @pytest.fixture
 def pets(memory: Memory, workspace: Path, write: Write) -> Memory:
-    """A few notes on pets among many on nothing of the kind."""
+    """A few notes on pets among many on other subjects."""
     write("cat.md", "# Cat\n\nThe cat Miso sleeps by the heater.\n")
     write("copy.md", "The cat Miso sleeps by the heater.\n")
     write("memory/2024-01-01.md", "The cat had kittens by the heater.\n")
@@ -53,7 +53,7 @@ def test_a_note_among_the_hits_has_a_place_and_a_trace(pets: Memory) -> None:
         ("the cat Miso sleeps", "copy.md", "collapsed", "cat.md:1, is nearly the same"),
     ],
 )
-def test_where_a_note_was_lost(
+def test_why_names_the_step_that_dropped_a_note(
     pets: Memory, query: str, path: str, verdict: str, reason: str
 ) -> None:
     found = pets.why(query, path)
@@ -62,14 +62,14 @@ def test_where_a_note_was_lost(
     assert reason in found.reason
 
 
-def test_what_is_too_far_back_says_how_many_to_ask_for(pets: Memory) -> None:
+def test_an_outranked_note_gets_the_k_that_shows_it(pets: Memory) -> None:
     found = pets.why("cat heater", "other7.md", k=2)
     assert found.verdict == "outranked"
     place = int(found.remedy.rpartition(" ")[2])
     assert pets.why("cat heater", "other7.md", k=place).found
 
 
-def test_what_is_below_the_threshold_says_which_would_do(
+def test_a_note_below_the_threshold_gets_the_min_score_that_shows_it(
     pets: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_SEARCH_MIN_SCORE", "0.9")
@@ -81,7 +81,7 @@ def test_what_is_below_the_threshold_says_which_would_do(
     }
 
 
-def test_a_file_that_is_not_taken(pets: Memory, workspace: Path) -> None:
+def test_a_file_that_is_not_a_note(pets: Memory, workspace: Path) -> None:
     (workspace / "picture.png").write_bytes(b"cat")
     found = pets.why("cat", "picture.png")
     assert "the file exists, but is not a note of this workspace" in found.reason
@@ -99,7 +99,7 @@ def test_why_on_the_command_line(pets: Memory, workspace: Path) -> None:
 # -- context ---------------------------------------------------------------------------------------
 
 
-def test_a_hit_with_what_stands_around_it(
+def test_a_hit_with_context(
     memory: Memory, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_CHUNK_SIZE", "40")
@@ -117,7 +117,7 @@ def test_a_hit_with_what_stands_around_it(
     assert near.start_line < plain.start_line <= plain.end_line < near.end_line
     assert plain.text.strip() in near.text
     text = (workspace / "long.md").read_text().split("# Other")[0]
-    assert whole.text.strip() == text.strip()  # no overlap is told twice
+    assert whole.text.strip() == text.strip()  # the overlap is not repeated
     with pytest.raises(MemwellError, match="'page' is not a context"):
         memory.search("zebrafinch", context="page")
 
@@ -136,11 +136,11 @@ def test_hits_that_follow_one_another_in_a_section_are_shown_as_one() -> None:
 # -- quotes ----------------------------------------------------------------------------------------
 
 
-def test_a_phrase_that_nothing_holds_is_searched_as_words(pets: Memory) -> None:
+def test_a_phrase_that_no_note_contains_is_searched_as_words(pets: Memory) -> None:
     result = pets.search('where is the cat "sleeping miso"')
     assert result.hits[0].path == "cat.md"
     assert result.notices == (
         'No passage contains "sleeping miso" word for word; searched for the single words',
     )
-    assert pets.search('"sleeping miso"').hits == ()  # a phrase that stands alone is meant as it is
+    assert pets.search('"sleeping miso"').hits == ()  # a phrase alone stays a phrase
     assert pets.search('where "cat Miso"').notices == ()

@@ -8,15 +8,11 @@ neighbours.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
-import apsw
-
-from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
+from memwell.store.fts5_tokenizer import thread_tokenizer
 from memwell.store.words.normalise import WordRow
 from memwell.store.words.ranking import COLUMN_WEIGHTS
 
@@ -38,32 +34,21 @@ class Posting:
     places: list[int]
 
 
-class _ThreadTokenizer(threading.local):
-    """A tokenizer for each thread: it belongs to a connection."""
-
-    def __init__(self) -> None:
-        self.connection = apsw.Connection(":memory:")
-        self.tokenizer = open_tokenizer(self.connection)
-
-
-_local = _ThreadTokenizer()
-
-
 def tokenize(text: str) -> list[tuple[str, str]]:
     """Return each token of a query's text, beside the letters it came from."""
-    tokens = tokenize_query(_local.tokenizer, text)
+    tokens = thread_tokenizer().query_tokens(text)
     return [(_shorten(token), surface) for token, surface in tokens]
 
 
 def postings_of(row: WordRow) -> Iterator[Posting]:
     """Yield the tokens of a chunk, each once."""
+    tokenizer = thread_tokenizer()
     chunk_id, *columns = row.columns()
     places: dict[str, list[int]] = {}
     length = 0
     for column, text in enumerate(columns):
-        data = str(text).encode("utf-8", "replace")
-        tokens: Any = _local.tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None)
-        for number, (_, _, token) in enumerate(tokens):
+        tokens = tokenizer.column_tokens(str(text))
+        for number, token in enumerate(tokens):
             places.setdefault(_shorten(token), []).append((column << COLUMN_BITS) + number)
         length += len(tokens)
     weights = [*COLUMN_WEIGHTS.values()]

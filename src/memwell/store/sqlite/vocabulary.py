@@ -8,7 +8,7 @@ import apsw
 
 from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
-from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
+from memwell.store.fts5_tokenizer import Fts5Tokenizer
 from memwell.store.sqlite.fts import match_text
 from memwell.store.words.tree import Condition
 
@@ -35,12 +35,12 @@ class SqliteVocabulary(Vocabulary):
         return int(self._connection.execute("SELECT count(*) FROM chunks").get)
 
     @cached_property
-    def _tokenizer(self) -> apsw.FTS5Tokenizer:
-        return open_tokenizer(self._connection)
+    def _tokenizer(self) -> Fts5Tokenizer:
+        return Fts5Tokenizer(self._connection)
 
     @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        return tokenize_query(self._tokenizer, text)
+        return self._tokenizer.query_tokens(text)
 
     @override
     def document_frequency(self, token: str) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import apsw
 import pytest
 
 from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
-from memwell.store.fts5_tokenizer import open_tokenizer, tokenize_query
+from memwell.store.fts5_tokenizer import thread_tokenizer
 from memwell.store.postgres.postings import condition_sql, number_terms
 from memwell.store.sqlite.fts import match_text
 from memwell.store.words.query import (
@@ -23,11 +22,8 @@ class EveryWord:
 
     total = 10
 
-    def __init__(self) -> None:
-        self._connection = apsw.Connection(":memory:")
-
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        return tokenize_query(open_tokenizer(self._connection), text)
+        return thread_tokenizer().query_tokens(text)
 
     def document_frequency(self, token: str) -> int:
         return 3
