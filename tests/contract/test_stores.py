@@ -590,7 +590,7 @@ def test_facts_expire_are_pruned_and_followed_by_the_index(stores: Stores) -> No
     with stores.index.reading() as reader:
         known = reader.notes.fact_workspaces()
         assert scope_workspace("global", "") in known
-        former = known[scope_workspace("global", "", former=True)]
+        former = known[scope_workspace("global", "", superseded=True)]
     now = [key for root, key in known.items() if key != former]
     assert indexed.found("door", Filters(workspaces=tuple(now))) == [new.id]
     assert indexed.found("door", Filters(workspaces=(former,))) == [lasting.id]

@@ -255,7 +255,7 @@ class Searcher:
         scopes = self._scope.viewer.scopes
         roots = [scope_workspace(*scope) for scope in scopes]
         if target.superseded or valid_at:
-            roots += [scope_workspace(*scope, former=True) for scope in scopes]
+            roots += [scope_workspace(*scope, superseded=True) for scope in scopes]
         facts = tuple(known[root] for root in roots if root in known)
         chosen = facts if target.kind == FACT else (*(notes or ()), *facts)
         if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:

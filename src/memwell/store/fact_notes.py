@@ -1,9 +1,9 @@
-"""Facts in the index, beside the notes: found by the same search.
+"""Facts in the index, beside the notes, so that the same search finds them.
 
-Each scope is a workspace of its own, so that whoever may not see a scope does not search it: the
-ids of the workspaces are in every statement. What was superseded is in another one, searched only
-where it is asked for; what has expired is in none. A fact is a note of one passage. memory.db is
-the truth: the index follows its revisions.
+A fact is a note of one chunk. Each scope is a workspace of its own, and every statement names the
+workspaces that it searches: a viewer never searches a scope that they must not see. Superseded
+facts are in another workspace, which is searched only on request. Expired facts are not in the
+index. The fact store is the truth: the index syncs to its revisions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from memwell.store.contract.values import (
 )
 
 
-def scope_workspace(scope: str, target: str, *, former: bool = False) -> str:
-    """Return what the workspace of a scope is called; `former` is what is no longer held true."""
-    return f"{FACT_WORKSPACE}{SUPERSEDED_PREFIX if former else ''}{scope}:{target}"
+def scope_workspace(scope: str, target: str, *, superseded: bool = False) -> str:
+    """Return the name of the workspace that has the facts of a scope, or its superseded facts."""
+    return f"{FACT_WORKSPACE}{SUPERSEDED_PREFIX if superseded else ''}{scope}:{target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None
     with index.writing() as notes:
         for scope in viewer.scopes:
             notes.workspace(scope_workspace(*scope))
-        shown = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
-        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], shown)
-        for fact in shown:
+        visible = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
+        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], visible)
+        for fact in visible:
             _put(notes, fact)
         notes.set_facts_revision([scope_workspace(*scope) for scope in viewer.scopes], last)
 
@@ -78,7 +78,7 @@ def _synced_revision(notes: Notes, viewer: Viewer) -> int:
 
 
 def remove_facts(index: Index, ids: Sequence[str]) -> None:
-    """Take facts out of an index, whoever may see them."""
+    """Remove facts from an index, of every scope."""
     with index.writing() as notes:
         _remove(notes, ids, [])
 
@@ -86,19 +86,19 @@ def remove_facts(index: Index, ids: Sequence[str]) -> None:
 def _put(notes: Notes, fact: Fact) -> None:
     lines = fact.text.count("\n") + 1
     chunk = Chunk(fact.text, 1, lines)
-    held = {"from": fact.valid_from or fact.created_at}
-    held |= {"until": fact.valid_until} if fact.valid_until else {}
-    note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), held, (chunk,))
+    validity = {"from": fact.valid_from or fact.created_at}
+    validity |= {"until": fact.valid_until} if fact.valid_until else {}
+    note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), validity, (chunk,))
     file = SourceFile(fact.id, len(fact.text), 0, 0, "", FACT_RECIPE)
-    notes.put(notes.workspace(_root(fact)), file, note)
+    notes.put(notes.workspace(_workspace(fact)), file, note)
 
 
-def _root(fact: Fact) -> str:
-    return scope_workspace(fact.scope, fact.target, former=fact.superseded_by is not None)
+def _workspace(fact: Fact) -> str:
+    return scope_workspace(fact.scope, fact.target, superseded=fact.superseded_by is not None)
 
 
-def _remove(notes: Notes, ids: Sequence[str], shown: Sequence[Fact]) -> None:
-    """Take facts out that are gone, but not what is about to be written over."""
-    stays = {(fact.id, _root(fact)) for fact in shown}
+def _remove(notes: Notes, ids: Sequence[str], visible: Sequence[Fact]) -> None:
+    """Delete the notes of facts, except those that are written again."""
+    kept = {(fact.id, _workspace(fact)) for fact in visible}
     rows = notes.find_facts(ids)
-    notes.delete([key for key, path, root in rows if (path, root) not in stays])
+    notes.delete([key for key, path, root in rows if (path, root) not in kept])

@@ -264,7 +264,7 @@ class Reader(Protocol):
 
 
 class IndexFiles(Protocol):
-    """What only an index in files needs: a server does the same by itself."""
+    """The maintenance that only an index in files needs: a server does it by itself."""
 
     def move_vectors(self, space: Space) -> None:
         """Move the vectors of a space to the backend that the settings name."""

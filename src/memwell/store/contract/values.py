@@ -34,7 +34,7 @@ LONGEST_COOLDOWN_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """What the index knows of a note's file: a sync compares it without reading the file."""
+    """A note's file as the index knows it: a sync compares it without reading the file."""
 
     note_id: int
     size: int

@@ -35,7 +35,7 @@ class StoreCounts:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What the source has, what the target has of it now, and what could not be copied."""
+    """The result of a copy: what each side has, and what could not be copied."""
 
     source: str
     target: str
