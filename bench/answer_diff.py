@@ -13,11 +13,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-WORDING = frozenset({
-    "description", "detail", "details", "instructions", "kept_why", "meaning", "message", "note",
-    "notes", "notices", "reason", "refused", "remedy", "summary", "failures",
-    "warnings",
-})  # fmt: skip
+WORDING = frozenset(
+    {
+        "description",
+        "detail",
+        "details",
+        "instructions",
+        "kept_why",
+        "meaning",
+        "message",
+        "note",
+        "notes",
+        "notices",
+        "reason",
+        "refused",
+        "remedy",
+        "summary",
+        "failures",
+        "warnings",
+    }
+)
 """Keys whose texts are for people. Numbers and objects below them are compared as usual."""
 BESIDE_A_REMEDY = frozenset({"what"})
 """Wording only in an object that also has a remedy; elsewhere it names a kind of event."""
