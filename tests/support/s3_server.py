@@ -97,7 +97,7 @@ def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
 
 def objects(address: str) -> list[str]:
     """Return what the server holds in the bucket."""
-    from pyarrow import fs  # type: ignore[import-untyped]
+    from pyarrow import fs
 
     server = fs.S3FileSystem(
         access_key=KEY,

@@ -257,6 +257,7 @@ main()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_was_written_survives_kill_and_ctrl_c(
     how: signal.Signals, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ from memwell.errors import (
 from memwell.model import Leg, SearchResult
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import REPOSITORY, Write
+from tests.support.cli import run
 from tests.support.embedders import Faulty
 from tests.support.states import index_file
 
@@ -445,6 +446,7 @@ with Memory(embedders={{"new": lambda: new, "old": lambda: Faulty("old")}}) as m
 """
 
 
+@pytest.mark.process
 def test_a_model_change_goes_on_after_kill_and_searches_always_answer(
     workspace: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,15 +542,8 @@ def test_keys_appear_nowhere(
         ["config", "--json"],
         ["spaces"],
     ):
-        run = subprocess.run(
-            [sys.executable, "-m", "memwell", *command],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        said += run.stdout + run.stderr
+        done = run(*command, cwd=tmp_path, env=environment)
+        said += done.stdout + done.stderr
     assert "openai" in said
     assert '"***"' in said
     monkeypatch.setattr("memwell.embed.batch.RetryPolicy.attempts", 1, raising=False)

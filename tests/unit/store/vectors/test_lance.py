@@ -240,6 +240,7 @@ def test_without_the_package_the_remedy_is_said(
         assert [hit.path for hit in without.search("cat").hits] == ["cats.md"]
 
 
+@pytest.mark.process
 def test_what_was_written_survives_a_kill(
     provider: Faulty, workspace: Path, write: Write, home: Path
 ) -> None:
@@ -394,6 +395,7 @@ def three_writers(kept: Filled, address: str) -> None:
     assert kept.nearest(query, total) == kept.expected(query, total)
 
 
+@pytest.mark.process
 def test_three_writers_at_once_lose_nothing(kept: Filled) -> None:
     three_writers(kept, "")
 
@@ -423,6 +425,7 @@ def remote(on_s3: str, tmp_path: Path) -> Iterator[Filled]:
     made.index.close()
 
 
+@pytest.mark.server
 def test_on_s3_vectors_are_found_filtered_and_forgotten(remote: Filled, server: str) -> None:
     gone = remote.add(20, windows=2)
     rare = remote.add(6, tag="rare")
@@ -443,6 +446,7 @@ def test_on_s3_vectors_are_found_filtered_and_forgotten(remote: Filled, server: 
     assert lance_tables.parse_address(before)[1] not in left
 
 
+@pytest.mark.server
 def test_on_s3_a_memory_answers(
     on_s3: str, provider: Faulty, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +460,7 @@ def test_on_s3_a_memory_answers(
         assert meaning(memory, "called Tom")
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [("AWS_SECRET_ACCESS_KEY", "the key is refused"), ("bucket", "the bucket does not exist")],
@@ -470,5 +475,6 @@ def test_on_s3_what_is_wrong_is_said(
         Filled(tmp_path, backend=BackendSetting(LANCEDB, address))
 
 
+@pytest.mark.server
 def test_on_s3_three_writers_at_once_lose_nothing(remote: Filled, on_s3: str) -> None:
     three_writers(remote, on_s3)
