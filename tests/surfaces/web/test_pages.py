@@ -94,9 +94,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, shared_address: str) -> Iterator[Open]:
+def open_page(
+    browser: Browser, shared_address: str, request: pytest.FixtureRequest
+) -> Iterator[Open]:
     """Open a view, of the shared server by default; messages of the browser fail the test."""
     contexts, complaints = [], []
+    if "address" in request.fixturenames:
+        request.getfixturevalue("address")  # so that its server ends after the pages are closed
 
     def opening(path: str, at: str = shared_address, **options: object) -> Page:
         contexts.append(browser.new_context(base_url=at, **options))  # type: ignore[arg-type]
