@@ -1,9 +1,11 @@
-"""Options that commands share, opening the memory, and printing JSON."""
+"""Options that commands share, opening the memory, and printing the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,32 +82,81 @@ def overrides() -> dict[str, Value]:
     return dict(context.find_root().obj or {}) if context else {}
 
 
-@contextmanager
-def open_memory(
+def new_memory(
     workspace: str | None,
     agent: str | None,
     *,
     everywhere: bool = False,
-    user: str = "",
-    session: str = "",
     settings: Mapping[str, Value] | None = None,
-) -> Iterator[Memory]:
-    """Open the memory of a workspace, by default of the one around the current folder."""
+    **options: Any,
+) -> Memory:
+    """Return the memory of a workspace, by default of the one around the current folder."""
     from memwell.memory import Memory
 
-    with Memory(
+    return Memory(
         workspace=workspace,
         fallback_workspace=None if everywhere or workspace else Path.cwd(),
         agent=agent,
-        user=user,
-        session=session,
         settings={**overrides(), **(settings or {})},
-    ) as memory:
+        **options,
+    )
+
+
+@contextmanager
+def open_memory(*arguments: Any, **options: Any) -> Iterator[Memory]:
+    """Open a memory as `new_memory` returns it, and print its notices in the end."""
+    with new_memory(*arguments, **options) as memory:
         try:
             yield memory
         finally:
             for notice in memory.notices:
                 click.echo(notice, err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a command."""
+
+    value: Any
+    """The value that ``--json`` prints."""
+    text: str | Callable[[], object]
+    """The result for people, or a function that prints it."""
+    status: int = 0
+    """The exit status."""
+
+
+def prints_answer(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Add ``--json`` to a command, and print the answer that it returns."""
+
+    @wraps(command)
+    def run(*, as_json: bool, **options: Any) -> None:
+        answer = command(**options)
+        if as_json:
+            print_json(answer.value)
+        elif callable(answer.text):
+            answer.text()
+        elif answer.text:
+            click.echo(answer.text)
+        click.get_current_context().exit(answer.status)
+
+    return json_option(run)
+
+
+def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Open the memory for a command, and print the answer when the memory is closed again.
+
+    The command gets ``--workspace``, ``--agent`` and ``--json``. If it also has ``--user``,
+    ``--session`` or ``--all``, they choose the memory, too.
+    """
+
+    @wraps(command)
+    def run(**options: Any) -> Answer:
+        names = ("workspace", "agent", "user", "session", "everywhere")
+        target = {name: options.pop(name) for name in names if name in options}
+        with open_memory(**target) as memory:
+            return command(memory, **options)
+
+    return workspace_options(prints_answer(run))
 
 
 def print_json(value: Any) -> None:

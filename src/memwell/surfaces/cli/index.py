@@ -40,10 +40,7 @@ def index_command(
             with progress_bar("embedding") as progress:
                 filled = memory.fill(progress)
     if as_json:
-        from dataclasses import asdict
-
-        vectors = asdict(filled) if filled else None
-        print_json({"reports": [asdict(report) for report in reports], "vectors": vectors})
+        print_json({"reports": reports, "vectors": filled})
     elif filled:
         _print_filled(filled)
 
