@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,62 +18,65 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def json_option(command: F) -> F:
-    """``--json``: machine-readable output."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")(
-        command
-    )
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def workspace_options(command: F) -> F:
-    """``--workspace`` and ``--agent``: the folder and the agent of the memory."""
-    command = click.option("--agent", help="The agent of the memory; default the setting `agent`.")(
-        command
-    )
-    return click.option(
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")
+agent_option = click.option("--agent", help="The agent of the memory; default the setting `agent`.")
+workspace_options = combine(
+    click.option(
         "--workspace",
         "-w",
         metavar="PATH",
         help="The workspace; default the one around this folder.",
-    )(command)
-
-
-def viewer_options(command: F) -> F:
-    """``--user`` and ``--session``: facts of theirs are visible besides the shared ones."""
-    for option in (
-        click.option("--user", default="", help="Also use the facts of this user."),
-        click.option("--session", default="", help="Also use the facts of this session."),
-    ):
-        command = option(command)
-    return command
-
-
-def history_options(command: F) -> F:
-    """``--include-superseded`` and ``--as-of``: facts that are no longer valid."""
-    command = click.option(
-        "--as-of", help="Only facts that were valid at this time, such as 2026-02-10."
-    )(command)
-    return click.option(
+    ),
+    agent_option,
+)
+user_option = click.option("--user", default="", help="Also use the facts of this user.")
+viewer_options = combine(
+    click.option("--session", default="", help="Also use the facts of this session."),
+    user_option,
+)
+"""Facts of that user or session are visible besides the shared ones."""
+history_options = combine(
+    click.option(
         "--include-superseded", is_flag=True, help="Also facts that are superseded or expired."
-    )(command)
-
-
-def now_option(command: F) -> F:
-    """``--now``: replaces the clock, so that examples print the same every day."""
-    return click.option(
-        "--now",
-        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
-        help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
-    )(command)
-
-
-def mode_option(command: F) -> F:
-    """``--mode``: keyword search, vector search or both."""
-    return click.option(
-        "--mode",
-        type=click.Choice(["hybrid", "words", "meaning"]),
-        help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
-    )(command)
+    ),
+    click.option("--as-of", help="Only facts that were valid at this time, such as 2026-02-10."),
+)
+everywhere_option = click.option(
+    "--all", "everywhere", is_flag=True, help="Search all workspaces of the agent."
+)
+now_option = click.option(
+    "--now",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+    help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
+)
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "words", "meaning"]),
+    help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
+)
+cutoff_option = click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many of the results count.",
+)
+scope_option = partial(
+    click.option, "--scope", type=click.Choice(["global", "user", "agent", "session"])
+)
+"""``--scope`` of a new fact; each command explains its default."""
 
 
 def overrides() -> dict[str, Value]:

@@ -11,6 +11,7 @@ import click
 
 from memwell.errors import MemwellError
 from memwell.surfaces.cli.common import (
+    cutoff_option,
     json_option,
     mode_option,
     open_memory,
@@ -39,14 +40,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="How many of the results count.",
-)
+@cutoff_option
 @click.option(
     "--compare",
     metavar="NAME=VALUE[,...]",

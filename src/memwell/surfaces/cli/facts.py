@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import Answer, history_options, viewer_options, with_memory
+from memwell.surfaces.cli.common import (
+    Answer,
+    combine,
+    history_options,
+    scope_option,
+    viewer_options,
+    with_memory,
+)
 from memwell.surfaces.cli.search import NO_HITS
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from memwell.memory import Memory
     from memwell.model import Fact
 
-_DETAILS = (
+_details = combine(
     click.option("--category", default="fact", help="preference, fact, decision, entity, rule ..."),
     click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once."),
     click.option("--importance", type=float, default=0.5, help="0 to 1."),
@@ -44,19 +51,9 @@ def _with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
     return viewer_options(with_memory(command))
 
 
-def _details(command: Any) -> Any:
-    for option in reversed(_DETAILS):
-        command = option(command)
-    return command
-
-
 @click.command("remember")
 @click.argument("text")
-@click.option(
-    "--scope",
-    type=click.Choice(["global", "user", "agent", "session"]),
-    help="Who can see it; default the narrowest scope that is named.",
-)
+@scope_option(help="Who can see it; default the narrowest scope that is named.")
 @_details
 @_with_memory
 def remember_command(memory: Memory, text: str, **details: Any) -> Answer:

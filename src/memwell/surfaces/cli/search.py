@@ -11,6 +11,7 @@ import click
 
 from memwell.surfaces.cli.common import (
     Answer,
+    everywhere_option,
     history_options,
     mode_option,
     now_option,
@@ -31,7 +32,7 @@ NO_HITS = 1
 @click.option("-k", "k", type=int, help="Maximum number of hits.")
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
-@click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@everywhere_option
 @mode_option
 @click.option(
     "--fusion",

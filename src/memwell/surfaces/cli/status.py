@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import Answer, open_memory, with_memory
+from memwell.surfaces.cli.common import Answer, agent_option, open_memory, with_memory
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -67,7 +67,7 @@ def _print_checks(checks: Sequence[Check]) -> None:
 @click.command("reset")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--workspace", "-w", metavar="PATH", help="Forget this workspace only.")
-@click.option("--agent", help="The agent of the memory; default the setting `agent`.")
+@agent_option
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
     """Delete the index, or forget a workspace. Notes stay; `memwell index` rebuilds the index."""
     with open_memory(None, agent, everywhere=True) as memory:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
+from memwell.surfaces.cli.common import (
+    cutoff_option,
+    json_option,
+    open_memory,
+    print_json,
+    workspace_options,
+)
 from memwell.surfaces.cli.eval import search_all
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -23,14 +29,7 @@ NOTHING_BETTER = 1
 
 @click.command("tune")
 @click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="How many of the results count.",
-)
+@cutoff_option
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @workspace_options
 @json_option

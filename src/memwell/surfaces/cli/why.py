@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import Answer, mode_option, now_option, with_memory
+from memwell.surfaces.cli.common import (
+    Answer,
+    everywhere_option,
+    mode_option,
+    now_option,
+    with_memory,
+)
 from memwell.surfaces.cli.search import NO_HITS, print_trace
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("query")
 @click.argument("path")
 @click.option("-k", "k", type=int, help="Maximum number of hits of the search.")
-@click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@everywhere_option
 @mode_option
 @now_option
 @with_memory
