@@ -161,6 +161,18 @@ def _wake_background(request: Request, result: Any) -> Any:
 # -- facts -----------------------------------------------------------------------------------------
 
 
+class FactsRequest(BaseModel):
+    """Which facts to list."""
+
+    category: str | None = None
+    tag: str | None = None
+    scope: str | None = None
+    source: str | None = None
+    include_superseded: bool = False
+    as_of: str | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST_FACTS)] = 1000
+
+
 class FactsResponse(BaseModel):
     """Facts, the newest first."""
 
@@ -196,26 +208,12 @@ class PruneResponse(BaseModel):
 
 
 @router.get("/facts", response_model=FactsResponse)
-def facts(
-    memory: ViewerMemory,
-    category: str | None = None,
-    tag: str | None = None,
-    scope: str | None = None,
-    source: str | None = None,
-    include_superseded: bool = False,
-    as_of: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=MOST_FACTS)] = 1000,
-) -> Any:
+def facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> Any:
     """List facts, the newest first."""
-    which = FactFilter(
-        category=category,
-        tag=tag,
-        scope=scope,
-        source=source,
-        superseded=include_superseded,
-        as_of=as_of,
-    )
-    return {"facts": to_jsonable(memory.facts.find(which, limit))}
+    wanted = dict(request)
+    limit, superseded = wanted.pop("limit"), wanted.pop("include_superseded")
+    filter = FactFilter(superseded=superseded, **wanted)
+    return {"facts": to_jsonable(memory.facts.find(filter, limit))}
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
