@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -119,6 +118,7 @@ def config_command(
 ) -> None:
     """Print the settings that make PROGRAM run these hooks, or write them."""
     from memwell.surfaces.hooks.claude_code import hooks_block, install
+    from memwell.surfaces.json_file import to_json
 
     block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
     if write:
@@ -127,7 +127,7 @@ def config_command(
             f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them"
         )
     else:
-        click.echo(json.dumps(block, indent=2, ensure_ascii=False))
+        click.echo(to_json(block), nl=False)
 
 
 def _stdin() -> str:
