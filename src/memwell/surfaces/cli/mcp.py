@@ -35,9 +35,9 @@ def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **targe
             raise click.UsageError("Put these options after `config`", ctx)
         return
     from memwell.surfaces.background import SERVER_SETTINGS
-    from memwell.surfaces.mcp.server import listen, serve
+    from memwell.surfaces.mcp.server import listen_locally, serve
 
-    listening = listen(host, port) if http else None
+    listening = listen_locally(host, port) if http else None
     with new_memory(**target, settings=SERVER_SETTINGS) as memory:
         serve(memory, _log, listening)
 

@@ -50,11 +50,12 @@ def serve_command(
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
     from memwell.surfaces.http.security import host_names, is_loopback
+    from memwell.surfaces.listen import listen
 
     embedders = shared_embedders()
     with (
         new_memory(**target, embedders=embedders, settings=SERVER_SETTINGS) as memory,
-        _listen_socket(host, port) as listening,
+        listen(host, port) as listening,
     ):
         reachable = not is_loopback(host)
         if reachable:
@@ -136,31 +137,18 @@ def _refuse_without_token(host: str, home: Path) -> None:
         )
 
 
-def _listen_socket(host: str, port: int) -> socket.socket:
-    import socket
-
-    from memwell.errors import ConfigError
-
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"Cannot listen at {host}:{port} ({error})", "Choose another --port or --host"
-        ) from error
-
-
 def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None]) -> None:
     """Serve until a signal arrives; finish the requests that have begun."""
     import signal
 
     import uvicorn
 
+    from memwell.surfaces.listen import http_address
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            host, port, *_ = listening.getsockname()
-            started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            started(http_address(listening))
 
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda *_: None)  # uvicorn installs its own handlers later

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    json_option,
-    overrides,
-    print_json,
-    prints_answer,
-)
+from memwell.surfaces.cli.common import Answer, json_option, overrides, print_json, prints_answer
 
 if TYPE_CHECKING:
     from memwell.store.copy.memory import CopyReport
@@ -32,9 +26,7 @@ def store_command() -> None:
 @click.argument("target", metavar="TO")
 @click.option("--tenant", help="The tenant on a server; default `store.tenant`.")
 @click.option(
-    "--into-existing",
-    is_flag=True,
-    help="Add what is missing to a target that holds other facts.",
+    "--into-existing", is_flag=True, help="Add what is missing to a target that holds other facts."
 )
 @prints_answer
 def copy_command(source: str, target: str, tenant: str | None, into_existing: bool) -> Answer:
