@@ -60,11 +60,6 @@ def user_config_folder(environment: Mapping[str, str]) -> Path:
     return Path(platformdirs.user_config_dir("memwell", appauthor=False))
 
 
-def today(environment: Mapping[str, str] = os.environ) -> dt.date:
-    """Return the current day."""
-    return now(environment).date()
-
-
 def now(environment: Mapping[str, str] = os.environ) -> dt.datetime:
     """Return the current time in the local time zone.
 

@@ -57,7 +57,7 @@ def hook_command() -> None:
 @hook_command.command("recall", cls=_NeverBlocking)
 @click.option("--budget", type=click.IntRange(min=1), help="Tokens at most.")
 @_hook_options(2.0)
-def recall_command(budget: int | None, timeout: float, debug: bool, **target: Any) -> None:
+def recall_command(budget: int | None, timeout: float, debug: bool, **options: Any) -> None:
     """Print the memories that fit the prompt, or those for the start of a session.
 
     Reads the event as JSON from standard input. Exit status: always 0.
@@ -65,9 +65,10 @@ def recall_command(budget: int | None, timeout: float, debug: bool, **target: An
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.recall import recall
 
+    target = events.HookTarget(**options, settings=overrides())
+
     def work() -> str:
-        event = events.read_event(_stdin())
-        return recall(event, events.HookTarget(**target, settings=overrides()), timeout, budget)
+        return recall(events.read_event(_stdin()), target, timeout, budget)
 
     deadline.run_within(work, timeout, _log("recall", debug=debug))
 
