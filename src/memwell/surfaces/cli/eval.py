@@ -112,7 +112,7 @@ def eval_command(
 
 @dataclass(frozen=True, slots=True)
 class _EvalPlan:
-    """What to evaluate, and how."""
+    """The cases or the dataset to evaluate, and the way to search it."""
 
     path: Path
     is_cases: bool
