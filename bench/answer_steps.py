@@ -234,7 +234,7 @@ sourdouhg --mode words
 'tomato path:garden' --explain
 'path:"garden/*.md"' -k 20
 'path:memory after:2026-01-01'
--- '-path:memory standup'
+'-path:memory standup'
 tag:garden
 'tag:garden tomato'
 '-tag:garden tomato'
