@@ -184,7 +184,7 @@ WRITING: tuple[Doing, ...] = (
         "remember 'The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD.' --secrets redact",
         now="2026-01-24T08:00:00",
     ),
-    fails("remember 'thanks a lot!'"),
+    fails("remember 'thanks!'"),
     fails("remember 'The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD.'"),
     fails("remember ''"),
     fails("supersede nothing 'There is no such fact.'"),
@@ -659,7 +659,7 @@ SERVING: tuple[Doing, ...] = (
             ("resources/read", {"uri": "memwell://note/home/pets.md"}),
             ("prompts/get", {"name": "recall", "arguments": {"message": "who feeds the cat?"}}),
             ("tools/call", {"name": "memory_store", "arguments": {"text": "The cellar is damp."}}),
-            ("tools/call", {"name": "memory_store", "arguments": {"text": "thanks a lot!"}}),
+            ("tools/call", {"name": "memory_store", "arguments": {"text": "thanks!"}}),
         )
     ),
     code("index ."),
@@ -679,7 +679,7 @@ SERVING: tuple[Doing, ...] = (
             Request("GET", "/api/spaces"),
             Request("GET", "/api/doctor"),
             Request("POST", "/api/remember", {"text": "The attic has a window."}, keeps="attic"),
-            Request("POST", "/api/remember", {"text": "thanks a lot!"}),
+            Request("POST", "/api/remember", {"text": "thanks!"}),
             Request(
                 "POST",
                 "/api/supersede",

@@ -182,6 +182,9 @@ class SqliteIndex(Index, IndexFiles):
     @override
     def check_integrity(self) -> list[str]:
         with self.database.reading() as connection:
+            with suppress(apsw.SQLError, apsw.AuthError):
+                # FTS5 checks the structure that this connection has cached; a query refreshes it.
+                connection.execute("SELECT rowid FROM words LIMIT 1").fetchall()
             lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check")]
         problems = [line for line in lines if line != "ok"]
         with self.database.writing() as connection:
