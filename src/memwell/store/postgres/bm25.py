@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memwell.store.contract import override
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import (
@@ -60,7 +59,6 @@ class PostingsRunner(ClauseRunner):
         self._limit = limit
         self._only = only
 
-    @override
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         wanted = and_not(selecting, excluded_condition(self._query, self._vocabulary))
         if not wanted:
@@ -68,7 +66,6 @@ class PostingsRunner(ClauseRunner):
         statement, values = self._statement(wanted, [clause.condition for clause in scoring])
         return dict(self._session.rows(statement, **values))
 
-    @override
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
         """Score the best chunks by the agent's text index, if it has one."""
         candidates = find_candidates(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memwell.store.contract import override
 from memwell.store.contract.values import Cooldown, cooldown_seconds
 from memwell.store.contract.vectors import Cooldowns
 from memwell.store.postgres.server import Session
@@ -15,7 +14,6 @@ class PostgresCooldowns(Cooldowns):
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    @override
     def get(self, provider: str) -> Cooldown | None:
         row = self._session.row(
             "SELECT provider, until, failures, unavailable, reason FROM cooldowns d"
@@ -24,7 +22,6 @@ class PostgresCooldowns(Cooldowns):
         )
         return Cooldown(*row) if row else None
 
-    @override
     def record_failure(
         self,
         provider: str,
@@ -52,13 +49,11 @@ class PostgresCooldowns(Cooldowns):
             reason=reason,
         )
 
-    @override
     def clear(self, provider: str) -> None:
         self._session.run(
             f"DELETE FROM cooldowns d WHERE {of_agent('d')} AND d.provider = %(provider)s",
             provider=provider,
         )
 
-    @override
     def clear_all(self) -> None:
         self._session.run(f"DELETE FROM cooldowns d WHERE {of_agent('d')}")

@@ -16,7 +16,6 @@ from psycopg.errors import UniqueViolation
 from memwell.errors import IdTakenError, NotFoundError
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract import override
 from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
@@ -42,23 +41,19 @@ class PostgresFactStore(FactStore):
         self._server = server
         self._home = home
 
-    @override
     @property
     def location(self) -> str:
         return self._server.location
 
-    @override
     @property
     def home(self) -> Path:
         return self._home
 
-    @override
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[PostgresFacts]:
         with self._server.reading(scopes=scope_owners(viewer)) as session:
             yield PostgresFacts(session, viewer)
 
-    @override
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[PostgresFacts]:
         """Yield the facts of a viewer for changes; a tenant has one writer at a time.
@@ -73,32 +68,26 @@ class PostgresFactStore(FactStore):
             session.run(f"SELECT 1 FROM revisions WHERE tenant = {_TENANT} FOR UPDATE")
             yield PostgresFacts(session, viewer)
 
-    @override
     def retrying(self, operation: Callable[[], T]) -> T:
         return self._server.retrying(operation)
 
-    @override
     def revision(self) -> int:
         rows = self._server.rows("", f"SELECT last FROM revisions WHERE tenant = {_TENANT}")
         return int(rows[0][0]) if rows else 0
 
-    @override
     def pending_erasures(self) -> dict[str, bytes]:
         statement = f"SELECT id, digest FROM pending_erasures WHERE tenant = {_TENANT}"
         return dict(self._server.rows("", statement))
 
-    @override
     def clear_pending(self, ids: Iterable[str]) -> None:
         statement = f"DELETE FROM pending_erasures WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
 
-    @override
     def indexes(self) -> Iterator[PostgresIndex]:
         statement = f"SELECT agent FROM indexes WHERE tenant = {_TENANT}"
         for (agent,) in self._server.rows("", statement):
             yield PostgresIndex(self._server, agent)
 
-    @override
     def close(self) -> None:
         self._server.close()
 
@@ -127,7 +116,6 @@ class PostgresFacts(Facts):
         scopes, targets = zip(*self.viewer.scopes, strict=True)
         return self._session.rows(restricted, scopes=[*scopes], targets=[*targets], **values)
 
-    @override
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         values = Values(limit=None if limit < 0 else limit)
         rows = self._visible(
@@ -137,7 +125,6 @@ class PostgresFacts(Facts):
         )
         return [_fact(row) for row in rows]
 
-    @override
     def history(self, fact_id: str) -> list[FactEvent]:
         self.get(fact_id)
         rows = self._visible(
@@ -155,7 +142,6 @@ class PostgresFacts(Facts):
         )
         return [FactEvent(*row) for row in rows]
 
-    @override
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         rows = self._visible(
             f"SELECT {FACT_COLUMNS}, tags FROM seen f WHERE f.revision > %(revision)s"
@@ -168,7 +154,6 @@ class PostgresFacts(Facts):
         )
         return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
 
-    @override
     def events(self) -> dict[str, list[FactEvent]]:
         rows = self._visible(
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
@@ -178,7 +163,6 @@ class PostgresFacts(Facts):
 
     # -- writing: only what is visible can be named ------------------------------------------------
 
-    @override
     def add(self, fact: Fact, folded: str) -> None:
         row = self._row(fact, folded)
         marks = ", ".join(f"%({name})s" for name in row)
@@ -186,7 +170,6 @@ class PostgresFacts(Facts):
             f"INSERT INTO facts (tenant, {', '.join(row)}) VALUES ({_TENANT}, {marks})", **row
         )
 
-    @override
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
         self.get(fact.id)
         row = self._row(fact, folded)
@@ -203,7 +186,6 @@ class PostgresFacts(Facts):
         )
         self.note(fact.id, at, what, detail)
 
-    @override
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         self._session.run(
             f"""
@@ -217,7 +199,6 @@ class PostgresFacts(Facts):
             detail=detail,
         )
 
-    @override
     def delete(self, ids: Iterable[str]) -> int:
         count = 0
         for fact_id in ids:
@@ -235,7 +216,6 @@ class PostgresFacts(Facts):
             count += 1
         return count
 
-    @override
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Record forgotten facts that may still be in an index or a cache."""
         for fact in facts:
@@ -249,7 +229,6 @@ class PostgresFacts(Facts):
                 digest=digest_of(fact.text),
             )
 
-    @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
         """Write a fact with its history as they are, in place of the visible one of that id."""
         if (fact.scope, fact.target) not in self.viewer.scopes:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memwell.model import Chunk, Note
-from memwell.store.contract import override
 from memwell.store.contract.index import Notes
 from memwell.store.contract.values import (
     FACT_RECIPE,
@@ -37,7 +36,6 @@ class PostgresNotes(Notes):
 
     # -- workspaces --------------------------------------------------------------------------------
 
-    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
         return int(
             self._session.value(
@@ -54,21 +52,18 @@ class PostgresNotes(Notes):
             )
         )
 
-    @override
     def workspace_id(self, root: str) -> int | None:
         found: int | None = self._session.value(
             f"SELECT id FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s", root=root
         )
         return found
 
-    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
         return self._session.rows(
             f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
             " AND w.owner = '' ORDER BY root"
         )
 
-    @override
     def fact_workspaces(self) -> dict[str, int]:
         return {root: key for root, key, _ in self._fact_workspace_rows()}
 
@@ -78,7 +73,6 @@ class PostgresNotes(Notes):
             f"SELECT root, id, synced_at FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
         )
 
-    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
         self._session.run(
             f"UPDATE workspaces w SET root = %(root)s WHERE {of_agent('w')} AND w.id = %(id)s",
@@ -86,14 +80,12 @@ class PostgresNotes(Notes):
             id=workspace_id,
         )
 
-    @override
     def remove_workspace(self, workspace_id: int) -> None:
         self.delete([stamp.note_id for stamp in self.indexed_files(workspace_id).values()])
         self._session.run(
             f"DELETE FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s", id=workspace_id
         )
 
-    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
         """Record that a workspace is up to date."""
         self._session.run(
@@ -102,12 +94,10 @@ class PostgresNotes(Notes):
             id=workspace_id,
         )
 
-    @override
     def facts_revision(self, root: str) -> int:
         revisions = {name: revision for name, _, revision in self._fact_workspace_rows()}
         return int(revisions.get(root) or 0)
 
-    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')}"
@@ -116,7 +106,6 @@ class PostgresNotes(Notes):
             roots=[*roots],
         )
 
-    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         return self._session.rows(
             f"""
@@ -129,7 +118,6 @@ class PostgresNotes(Notes):
 
     # -- notes -------------------------------------------------------------------------------------
 
-    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
         notes, chunks = self._session.row(
             f"""
@@ -141,7 +129,6 @@ class PostgresNotes(Notes):
         )
         return notes, chunks
 
-    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         rows = self._session.rows(
             f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
@@ -150,7 +137,6 @@ class PostgresNotes(Notes):
         )
         return {path: IndexedFile(*stamp) for path, *stamp in rows}
 
-    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         for note_id, file in files:
             self._session.run(
@@ -162,7 +148,6 @@ class PostgresNotes(Notes):
                 read_ns=file.read_ns,
             )
 
-    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
@@ -182,7 +167,6 @@ class PostgresNotes(Notes):
         self._words.add((row for row in after if row not in stay), owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
-    @override
     def delete(self, note_ids: Sequence[int]) -> None:
         for start in range(0, len(note_ids), _AT_ONCE):
             ids = [*note_ids[start : start + _AT_ONCE]]
@@ -207,7 +191,6 @@ class PostgresNotes(Notes):
                 self._words.write()
         self._words.write()
 
-    @override
     def workspace_root(self, chunk_id: int) -> str:
         return str(
             self._session.value(
@@ -220,11 +203,9 @@ class PostgresNotes(Notes):
             )
         )
 
-    @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
         return self._find_note(workspace_id, path, None)[0]
 
-    @override
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self._session.rows(
             f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memwell.model import Context, Hit
-from memwell.store.contract import override
 from memwell.store.contract.index import Chunks, Keywords, Reader
 from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
 from memwell.store.postgres.bm25 import PostingsRunner
@@ -35,42 +34,34 @@ class PostgresReader(Reader):
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    @override
     @cached_property
     def total(self) -> int:
         return self.keywords.known.total
 
-    @override
     @cached_property
     def notes(self) -> PostgresNotes:
         return PostgresNotes(self._session)
 
-    @override
     @cached_property
     def chunks(self) -> PostgresChunks:
         return PostgresChunks(self._session)
 
-    @override
     @cached_property
     def keywords(self) -> PostgresKeywords:
         return PostgresKeywords(self._session)
 
-    @override
     @cached_property
     def vectors(self) -> PostgresVectors:
         return PostgresVectors(self._session, self.keywords)
 
-    @override
     @cached_property
     def spaces(self) -> PostgresSpaces:
         return PostgresSpaces(self._session)
 
-    @override
     @cached_property
     def cooldowns(self) -> PostgresCooldowns:
         return PostgresCooldowns(self._session)
 
-    @override
     @cached_property
     def listing(self) -> PostgresNoteListing:
         return PostgresNoteListing(self._session)
@@ -90,41 +81,33 @@ class PostgresKeywords(Keywords):
         sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
         return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
 
-    @override
     def problem(self) -> str:
         built = self._session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
         return "" if built in (None, WORDS_VERSION) else "the keyword index is out of date"
 
-    @override
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         self.known.prepare(query)
         runner = PostingsRunner(self._session, self.known, query, max(limit, POOL))
         return rank_chunks(runner, self.known, query, limit)
 
-    @override
     def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
         self.known.prepare(query)
         runner = PostingsRunner(self._session, self.known, query, len(chunk_ids), chunk_ids)
         return match_scores(runner, self.known, query)
 
-    @override
     def ideal_score(self, query: WordQuery) -> float:
         self.known.prepare(query)
         return ideal_score(self.known, query)
 
-    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
         return self.known.tokens(text)
 
-    @override
     def document_frequency(self, token: str) -> int:
         return self.known.document_frequency(token)
 
-    @override
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
         return unknown_words(words, self.known)
 
-    @override
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         rows = self._session.rows(
             f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
@@ -134,7 +117,6 @@ class PostgresKeywords(Keywords):
         )
         return iter(rows)
 
-    @override
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         values = Values(token=token)
         found = self._session.value(
@@ -149,7 +131,6 @@ class PostgresKeywords(Keywords):
         )
         return None if found is None else surface_form(token, like, found, self.tokens)
 
-    @override
     def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         return _has_any(
             self._session, chunk_ids, values := Values(), self.restriction(query, values)
@@ -162,7 +143,6 @@ class PostgresChunks(Chunks):
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    @override
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         rows = self._session.rows(
             f"""
@@ -179,7 +159,6 @@ class PostgresChunks(Chunks):
         )
         return group_neighbours(rows, shorter_than)
 
-    @override
     def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         rows = self._session.rows(
             f"SELECT c.id, n.path, n.date FROM {_OF_CHUNKS} AND c.id = ANY(%(ids)s)",
@@ -187,7 +166,6 @@ class PostgresChunks(Chunks):
         )
         return {chunk_id: (path, date) for chunk_id, path, date in rows}
 
-    @override
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
         rows = self._session.rows(
@@ -200,11 +178,9 @@ class PostgresChunks(Chunks):
         )
         return join_chunks(rows)
 
-    @override
     def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         return _has_any(self._session, chunk_ids, values := Values(), filter_sql(filters, values))
 
-    @override
     def list_filtered(self, filters: Filters, limit: int) -> list[int]:
         if not filters.selects_content:
             return []
@@ -218,7 +194,6 @@ class PostgresChunks(Chunks):
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    @override
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         rows = self._session.rows(
             f"""

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memwell.store.contract import override
 from memwell.store.contract.index import Vectors
 from memwell.store.contract.query import Match, WordQuery
 from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
@@ -43,7 +42,6 @@ class PostgresSpaces(Spaces):
 
     # -- spaces ------------------------------------------------------------------------------------
 
-    @override
     def all(self) -> list[Space]:
         rows = self._session.rows(
             f"""
@@ -53,7 +51,6 @@ class PostgresSpaces(Spaces):
         )
         return [Space(*row) for row in rows]
 
-    @override
     def open(
         self,
         fingerprint: str,
@@ -85,7 +82,6 @@ class PostgresSpaces(Spaces):
         assert space is not None
         return space
 
-    @override
     def go_live(self, space: Space, at: str) -> None:
         self._alone()
         self._session.run(
@@ -96,11 +92,9 @@ class PostgresSpaces(Spaces):
         )
         self._change(space, state=LIVE, retired_at=None)
 
-    @override
     def retire(self, space: Space, at: str) -> None:
         self._change(space, state=RETIRED, retired_at=at)
 
-    @override
     def pin(self, space: Space, chain: str) -> None:
         self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
         self._change(space, pinned=chain)
@@ -125,12 +119,10 @@ class PostgresSpaces(Spaces):
 
     # -- vectors -----------------------------------------------------------------------------------
 
-    @override
     def coverage(self, space: Space) -> tuple[int, int]:
         total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {of_agent('c')}"))
         return total - self.count_waiting(space), total
 
-    @override
     def has_vectors(self, space: Space) -> bool:
         return bool(
             self._session.value(
@@ -140,12 +132,10 @@ class PostgresSpaces(Spaces):
             )
         )
 
-    @override
     def count_waiting(self, space: Space) -> int:
         statement = f"SELECT count(*) FROM chunks c WHERE {WAITING}"
         return int(self._session.value(statement, **bound(space)))
 
-    @override
     def waiting(
         self, space: Space, limit: int, among: Sequence[int] | None = None
     ) -> list[WaitingChunk]:
@@ -205,7 +195,6 @@ class PostgresSpaces(Spaces):
             chunks=chunks,
         )
 
-    @override
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         last = self._session.value(
             f"""
@@ -217,7 +206,6 @@ class PostgresSpaces(Spaces):
         reached = space.complete_to if last is None else last
         self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
 
-    @override
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
 
@@ -231,7 +219,6 @@ class PostgresVectors(Vectors):
         self._session = session
         self._keywords = keywords
 
-    @override
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         rows = self._session.rows(
             f"""
@@ -252,7 +239,6 @@ class PostgresVectors(Vectors):
         )
         return [(note, little_endian(vector)) for note, vector in rows]
 
-    @override
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         import numpy as np
 
@@ -268,7 +254,6 @@ class PostgresVectors(Vectors):
         )
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
-    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
         rows = self._session.rows(
             f"""
@@ -283,7 +268,6 @@ class PostgresVectors(Vectors):
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return decode(sent, space.dimensions)
 
-    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         rows = self._session.rows(
             f"""
@@ -297,7 +281,6 @@ class PostgresVectors(Vectors):
         )
         return dict(rows)
 
-    @override
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:

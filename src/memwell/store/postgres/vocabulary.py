@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import And, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
@@ -37,7 +36,6 @@ class PostgresVocabulary(Vocabulary):
         """The name of the agent's text index; "" if it has none."""
         return self._size[2]
 
-    @override
     @property
     def total(self) -> int:
         return self._size[0]
@@ -48,17 +46,14 @@ class PostgresVocabulary(Vocabulary):
         chunks, tokens, _ = self._size
         return tokens / chunks if chunks and tokens else 1.0
 
-    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
         return tokenize(text)
 
-    @override
     def document_frequency(self, token: str) -> int:
         if token not in self._frequencies:
             self._look_up([token])
         return self._frequencies[token]
 
-    @override
     def prefix_frequency(self, start: str) -> int:
         values = Values()
         condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
@@ -67,7 +62,6 @@ class PostgresVocabulary(Vocabulary):
         )
         return int(frequency or 0)
 
-    @override
     def occurs(self, condition: Condition) -> bool:
         if isinstance(condition, Term):
             return self.count(condition) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memwell.store.contract import override
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 from memwell.store.postgres.server import Server
@@ -16,7 +15,6 @@ class WorkspaceTable(WorkspaceList):
         self._server = server
         self._agent = agent
 
-    @override
     def list_all(self) -> list[Workspace]:
         rows = self._server.rows(
             self._agent,
@@ -27,7 +25,6 @@ class WorkspaceTable(WorkspaceList):
             Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
         ]
 
-    @override
     def put(self, workspace: Workspace) -> Workspace:
         self._server.rows(
             self._agent,
@@ -43,7 +40,6 @@ class WorkspaceTable(WorkspaceList):
         )
         return workspace
 
-    @override
     def remove(self, root: str) -> None:
         statement = f"DELETE FROM workspace_list l WHERE {of_agent('l')} AND l.root = %(root)s"
         self._server.rows(self._agent, statement, root=root)

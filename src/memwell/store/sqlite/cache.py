@@ -14,7 +14,6 @@ import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.files import digest_of
-from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
 
@@ -45,7 +44,6 @@ class SqliteVectorCache(VectorCache):
         self.database = Database(path, MIGRATIONS)
         self._most_bytes = most_bytes
 
-    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
         by_digest = {digest_of(text): text for text in texts}
         found: dict[str, Matrix] = {}
@@ -62,7 +60,6 @@ class SqliteVectorCache(VectorCache):
             self._start_again_after(error)
         return found
 
-    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
         rows = [
             (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
@@ -77,7 +74,6 @@ class SqliteVectorCache(VectorCache):
         except MemwellError as error:
             self._start_again_after(error)
 
-    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
         if not self.database.path.exists():
             return True
@@ -91,7 +87,6 @@ class SqliteVectorCache(VectorCache):
         except MemwellError as error:
             return self._start_again_after(error)
 
-    @override
     def trim(self) -> None:
         files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
         if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
@@ -113,7 +108,6 @@ class SqliteVectorCache(VectorCache):
         except MemwellError as error:
             self._start_again_after(error)
 
-    @override
     def close(self) -> None:
         self.database.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import apsw
 
-from memwell.store.contract import override
 from memwell.store.contract.values import Cooldown, cooldown_seconds
 from memwell.store.contract.vectors import Cooldowns
 
@@ -15,7 +14,6 @@ class SqliteCooldowns(Cooldowns):
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    @override
     def get(self, provider: str) -> Cooldown | None:
         row = self._connection.execute(
             "SELECT provider, until, failures, unavailable, reason FROM rests WHERE provider = ?",
@@ -23,7 +21,6 @@ class SqliteCooldowns(Cooldowns):
         ).fetchone()
         return Cooldown(*row) if row else None
 
-    @override
     def record_failure(
         self,
         provider: str,
@@ -44,10 +41,8 @@ class SqliteCooldowns(Cooldowns):
             (provider, now + max(seconds, at_least), failures, unavailable, reason),
         )
 
-    @override
     def clear(self, provider: str) -> None:
         self._connection.execute("DELETE FROM rests WHERE provider = ?", (provider,))
 
-    @override
     def clear_all(self) -> None:
         self._connection.execute("DELETE FROM rests")

@@ -28,7 +28,6 @@ from memwell.errors import (
 )
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract import override
 from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import FACT_COLUMNS, fact_values
@@ -45,7 +44,6 @@ class MemoryFile(Database, FactFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, FACT_MIGRATIONS, durable=True)
 
-    @override
     def copies(self) -> list[Path]:
         with fact_errors(self.path), self.reading() as connection:
             rows: Any = connection.execute("SELECT file FROM copies").fetchall()
@@ -53,13 +51,11 @@ class MemoryFile(Database, FactFile):
         files = {*beside, *(Path(file) for (file,) in rows)}
         return sorted(file for file in files if file.is_file())
 
-    @override
     def backup(self, target: Path, *, force: bool = False) -> BackupReport:
         from memwell.store.sqlite.backup import create_backup
 
         return create_backup(self, target, force=force)
 
-    @override
     def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
         from memwell.store.sqlite.backup import restore
 
@@ -72,56 +68,46 @@ class SqliteFactStore(FactStore):
     def __init__(self, path: Path) -> None:
         self._file = MemoryFile(path)
 
-    @override
     @property
     def file(self) -> MemoryFile:
         return self._file
 
-    @override
     @property
     def location(self) -> str:
         return str(self._file.path)
 
-    @override
     @property
     def home(self) -> Path:
         return self._file.path.parent
 
-    @override
     @property
     def exists(self) -> bool:
         return self._file.path.exists()
 
-    @override
     def indexes(self) -> Iterator[SqliteIndex]:
         for folder in sorted(self.home.glob("agents/*/")):
             with closing(SqliteIndex(folder / "index.db")) as index:
                 yield index
 
-    @override
     def close(self) -> None:
         self._file.close()
 
-    @override
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[SqliteFacts]:
         with fact_errors(self._file.path), self._file.reading() as connection:
             yield SqliteFacts(connection, viewer)
 
-    @override
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
         with fact_errors(self._file.path), self._file.writing() as connection:
             yield SqliteFacts(connection, viewer)
 
-    @override
     def revision(self) -> int:
         if not self.exists:
             return 0
         with fact_errors(self._file.path), self._file.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
-    @override
     def pending_erasures(self) -> dict[str, bytes]:
         if not self.exists:
             return {}
@@ -129,7 +115,6 @@ class SqliteFactStore(FactStore):
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
             return dict(rows)
 
-    @override
     def clear_pending(self, ids: Iterable[str]) -> None:
         with fact_errors(self._file.path), self._file.writing() as connection:
             rows = ((fact_id,) for fact_id in ids)
@@ -172,7 +157,6 @@ class SqliteFacts(Facts):
         """
         return self._connection.execute(restricted, (*scopes, *values)).fetchall()
 
-    @override
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         conditions, values = _conditions(which)
         rows = self._visible(
@@ -182,7 +166,6 @@ class SqliteFacts(Facts):
         )
         return [_fact(row) for row in rows]
 
-    @override
     def history(self, fact_id: str) -> list[FactEvent]:
         self.get(fact_id)
         rows = self._visible(
@@ -199,7 +182,6 @@ class SqliteFacts(Facts):
         )
         return [FactEvent(*row) for row in rows]
 
-    @override
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         rows = self._visible(
             f"SELECT {FACT_COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
@@ -210,7 +192,6 @@ class SqliteFacts(Facts):
 
     # -- writing: only visible facts can be changed ------------------------------------------------
 
-    @override
     def add(self, fact: Fact, folded: str) -> None:
         self._connection.execute(
             f"""
@@ -221,7 +202,6 @@ class SqliteFacts(Facts):
         )
         self._tag(fact)
 
-    @override
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
         self.get(fact.id)
         assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
@@ -233,13 +213,11 @@ class SqliteFacts(Facts):
         self._tag(fact)
         self.note(fact.id, at, what, detail)
 
-    @override
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         self._connection.execute(
             "INSERT INTO fact_events VALUES (?, ?, ?, ?)", (fact_id, at, what, detail)
         )
 
-    @override
     def delete(self, ids: Iterable[str]) -> int:
         count = 0
         for fact_id in ids:
@@ -251,7 +229,6 @@ class SqliteFacts(Facts):
             count += 1
         return count
 
-    @override
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         self._connection.executemany(
             "INSERT OR REPLACE INTO unfinished VALUES (?, ?)",
@@ -269,7 +246,6 @@ class SqliteFacts(Facts):
 
     # -- copying: facts with their events ----------------------------------------------------------
 
-    @override
     def events(self) -> dict[str, list[FactEvent]]:
         rows = self._visible(
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
@@ -277,7 +253,6 @@ class SqliteFacts(Facts):
         )
         return group_events(rows)
 
-    @override
     def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
         if (fact.scope, fact.target) not in self.viewer.scopes:
             raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())

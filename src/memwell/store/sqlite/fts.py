@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import apsw
 
 from memwell.errors import KeywordSearchUnavailable
-from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import Match, WordQuery
 from memwell.store.sqlite.filters import filter_sql
@@ -178,7 +177,6 @@ class FtsRunner(ClauseRunner):
             WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank LIMIT ?
         """
 
-    @override
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         """Score chunks by two queries, since FTS5 counts a phrase as often as MATCH names it.
 
@@ -193,7 +191,6 @@ class FtsRunner(ClauseRunner):
                 scores[chunk_id] = max(score, scores.get(chunk_id, 0.0))
         return scores
 
-    @override
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
         """Return {}: FTS5 looks at every chunk that holds any of the words."""
         return {}

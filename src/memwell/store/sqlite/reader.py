@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memwell.errors import KeywordSearchUnavailable, VectorSearchUnavailable
-from memwell.store.contract import override
 from memwell.store.contract.index import Keywords, Reader, Vectors
 from memwell.store.contract.query import Filters, Match, Word, WordQuery
 from memwell.store.rows import surface_form
@@ -38,46 +37,38 @@ class SqliteReader(Reader):
         self._connection = connection
         self._backends = backends
 
-    @override
     @property
     def total(self) -> int:
         return self.keywords.known.total
 
-    @override
     @cached_property
     def notes(self) -> SqliteNotes:
         return SqliteNotes(self._connection)
 
-    @override
     @cached_property
     def chunks(self) -> SqliteChunks:
         return SqliteChunks(self._connection)
 
-    @override
     @cached_property
     def keywords(self) -> SqliteKeywords:
         return SqliteKeywords(self._connection)
 
-    @override
     @cached_property
     def vectors(self) -> SqliteVectors:
         return SqliteVectors(self._connection, self._backends, self.spaces, self.keywords)
 
-    @override
     @cached_property
     def spaces(self) -> SqliteSpaces:
         from memwell.store.sqlite.spaces import SqliteSpaces
 
         return SqliteSpaces(self._connection)
 
-    @override
     @cached_property
     def cooldowns(self) -> SqliteCooldowns:
         from memwell.store.sqlite.cooldowns import SqliteCooldowns
 
         return SqliteCooldowns(self._connection)
 
-    @override
     @cached_property
     def listing(self) -> SqliteNoteListing:
         from memwell.store.sqlite.browse import SqliteNoteListing
@@ -92,21 +83,17 @@ class SqliteKeywords(Keywords):
         self._connection = connection
         self.known = SqliteVocabulary(connection)
 
-    @override
     def problem(self) -> str:
         return fts.find_problem(self._connection)
 
-    @override
     def search(self, query: WordQuery, limit: int) -> list[Match]:
         with fts_errors():
             return fts.search(self._connection, self.known, query, limit)
 
-    @override
     def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
         with fts_errors():
             return fts.scores_of(self._connection, self.known, query, chunk_ids)
 
-    @override
     def ideal_score(self, query: WordQuery) -> float:
         with fts_errors():
             return ideal_score(self.known, query)
@@ -116,28 +103,23 @@ class SqliteKeywords(Keywords):
         with fts_errors():
             return fts.must_and_must_not(self._connection, self.known, query)
 
-    @override
     def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         required, excluded = self.required_and_excluded(query)
         matching = {*chunk_ids} if required is None else {*chunk_ids} & {*required}
         return bool(matching - {*excluded})
 
-    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
         with fts_errors():
             return self.known.tokens(text)
 
-    @override
     def document_frequency(self, token: str) -> int:
         with fts_errors():
             return self.known.document_frequency(token)
 
-    @override
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
         with fts_errors():
             return unknown_words(words, self.known)
 
-    @override
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         with fts_errors():
             rows: Any = self._connection.execute(
@@ -146,7 +128,6 @@ class SqliteKeywords(Keywords):
             ).fetchall()
         return ((str(term), int(count)) for term, count in rows)
 
-    @override
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         condition, values = filter_sql(filters)
         text: str | None = self._connection.execute(
@@ -180,7 +161,6 @@ class SqliteVectors(Vectors):
         self._keywords = keywords
         self.problem = ""
 
-    @override
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
@@ -192,20 +172,17 @@ class SqliteVectors(Vectors):
             return backend.nearest(self._connection, space, vector, allowed, limit)
         return []
 
-    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         from memwell.store.vectors import scan
 
         rows = self.read(space, self._spaces.vectors_of(space, chunk_ids))
         return scan.cosines(rows, space, vector)
 
-    @override
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         from memwell.store.vectors import scan
 
         return scan.first_vectors(self.read(space, self._spaces.vectors_of(space, chunk_ids)))
 
-    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
         from memwell.store.rows import decode
 
@@ -214,7 +191,6 @@ class SqliteVectors(Vectors):
         vectors = self.read(space, [(chunk_id, stored) for chunk_id, stored in rows if stored])
         return decode([*empty, *vectors], space.dimensions)
 
-    @override
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         return self.read(space, self._spaces.sample(space, most))
 

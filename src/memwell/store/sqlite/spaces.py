@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.store.contract import override
 from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.rows import encode, with_headings
@@ -42,7 +41,6 @@ class SqliteSpaces(Spaces):
 
     # -- spaces --------------------------------------------------------------------------------
 
-    @override
     def all(self) -> list[Space]:
         rows = self._connection.execute(
             f"""
@@ -57,7 +55,6 @@ class SqliteSpaces(Spaces):
         place = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
         return None if place is None else str(place)
 
-    @override
     def open(
         self,
         fingerprint: str,
@@ -82,7 +79,6 @@ class SqliteSpaces(Spaces):
         assert space is not None
         return space
 
-    @override
     def go_live(self, space: Space, at: str) -> None:
         self._connection.execute(
             f"UPDATE spaces SET state = '{RETIRED}', retired_at = ?"
@@ -93,13 +89,11 @@ class SqliteSpaces(Spaces):
             f"UPDATE spaces SET state = '{LIVE}', retired_at = NULL WHERE id = ?", (space.id,)
         )
 
-    @override
     def retire(self, space: Space, at: str) -> None:
         self._connection.execute(
             f"UPDATE spaces SET state = '{RETIRED}', retired_at = ? WHERE id = ?", (at, space.id)
         )
 
-    @override
     def pin(self, space: Space, chain: str) -> None:
         self._connection.execute("UPDATE spaces SET pinned = NULL")
         self._connection.execute("UPDATE spaces SET pinned = ? WHERE id = ?", (chain, space.id))
@@ -111,12 +105,10 @@ class SqliteSpaces(Spaces):
 
     # -- vectors -------------------------------------------------------------------------------
 
-    @override
     def coverage(self, space: Space) -> tuple[int, int]:
         total = int(self._connection.execute("SELECT count(*) FROM chunks").get)
         return total - self.count_waiting(space), total
 
-    @override
     def has_vectors(self, space: Space) -> bool:
         found = self._connection.execute(
             "SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? LIMIT 1",
@@ -124,11 +116,9 @@ class SqliteSpaces(Spaces):
         ).get
         return found is not None
 
-    @override
     def count_waiting(self, space: Space) -> int:
         return int(self._connection.execute(f"SELECT count(*) {_WAITING}", _bind(space)).get)
 
-    @override
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         rows = self._connection.execute(
             f"""
@@ -168,7 +158,6 @@ class SqliteSpaces(Spaces):
             rows,
         )
 
-    @override
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         self._connection.execute(
             """
@@ -179,7 +168,6 @@ class SqliteSpaces(Spaces):
             (mean, deviation, space.id),
         )
 
-    @override
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         self._connection.execute(
             "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",

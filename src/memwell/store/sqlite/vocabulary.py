@@ -6,7 +6,6 @@ from functools import cached_property
 
 import apsw
 
-from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
 from memwell.store.fts5_tokenizer import Fts5Tokenizer
 from memwell.store.sqlite.fts import match_text
@@ -29,7 +28,6 @@ class SqliteVocabulary(Vocabulary):
         self._connection = connection
         self._frequencies: dict[str, int] = {}
 
-    @override
     @cached_property
     def total(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM chunks").get)
@@ -38,11 +36,9 @@ class SqliteVocabulary(Vocabulary):
     def _tokenizer(self) -> Fts5Tokenizer:
         return Fts5Tokenizer(self._connection)
 
-    @override
     def tokens(self, text: str) -> list[tuple[str, str]]:
         return self._tokenizer.query_tokens(text)
 
-    @override
     def document_frequency(self, token: str) -> int:
         if token not in self._frequencies:
             execute = self._connection.execute
@@ -52,7 +48,6 @@ class SqliteVocabulary(Vocabulary):
             self._frequencies[token] = int(frequency or 0)
         return self._frequencies[token]
 
-    @override
     def prefix_frequency(self, start: str) -> int:
         frequency = self._connection.execute(
             "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
@@ -60,7 +55,6 @@ class SqliteVocabulary(Vocabulary):
         ).get
         return int(frequency or 0)
 
-    @override
     def occurs(self, condition: Condition) -> bool:
         found = self._connection.execute(
             "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (match_text(condition),)
