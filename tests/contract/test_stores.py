@@ -222,7 +222,7 @@ def test_what_is_deleted_is_found_no_more(indexed: Indexed) -> None:
         notes.remove_workspace(indexed.workspace)
     assert indexed.found("cat") == []
     with indexed.index.reading() as reader:
-        assert (reader.total, reader.keywords.document_frequency("cat")) == (0, 0)
+        assert (reader.keywords.total, reader.keywords.document_frequency("cat")) == (0, 0)
         assert [*reader.keywords.vocabulary(1, 100)] == []
 
 
@@ -238,7 +238,7 @@ def test_a_transaction_that_fails_leaves_nothing(indexed: Indexed) -> None:
 def test_a_reader_sees_one_state(indexed: Indexed) -> None:
     indexed.put("a.md", "one cat")
     with indexed.index.reading() as reader:
-        assert reader.total == 1
+        assert reader.keywords.total == 1
         indexed.put("b.md", "two cats")
         assert [match.score for match in reader.keywords.search(parse("cat").query, 9)][1:] == []
 

@@ -146,7 +146,7 @@ def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
         memory.remember("The dog is named Rex.", scope="global")
         memory._index.delete()
         with memory._index.reading() as reader:
-            assert reader.total == 0
+            assert reader.keywords.total == 0
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
         assert memory.search("dog", kind="fact").hits
 
@@ -414,7 +414,7 @@ def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_
     index = open_postgres(app_url(), tenant, tmp_path, "main").index
     with index.reading() as reader:
         ((token, _),) = reader.keywords.tokens("shared")
-        assert (reader.total, reader.keywords.document_frequency(token)) == (60, 60)
+        assert (reader.keywords.total, reader.keywords.document_frequency(token)) == (60, 60)
     assert index.check_integrity() == []
     index.close()
     for memory in memories:

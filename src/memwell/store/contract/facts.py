@@ -93,13 +93,12 @@ class FactFile(Protocol):
 class FactStore(Protocol):
     """All facts, of every scope."""
 
-    @property
-    def location(self) -> str:
-        """The file or server, as messages name it; never with a password."""
-
-    @property
-    def file(self) -> FactFile | None:
-        """The file that the facts are stored in; None on a server."""
+    location: str
+    """The file or server, as messages name it; never with a password."""
+    file: FactFile | None
+    """The file that the facts are stored in; None on a server."""
+    home: Path
+    """The folder that contains the files of agents."""
 
     def require_file(self) -> FactFile:
         """Return the file that the facts are stored in; raise an error if it is a server."""
@@ -109,10 +108,6 @@ class FactStore(Protocol):
                 "Use `memwell export` and `memwell import`, or PostgreSQL's own pg_dump",
             )
         return self.file
-
-    @property
-    def home(self) -> Path:
-        """The folder that contains the files of agents."""
 
     @property
     def exists(self) -> bool:

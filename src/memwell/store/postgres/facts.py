@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from psycopg.errors import UniqueViolation
 
@@ -22,9 +22,6 @@ from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values
 from memwell.store.rows import FACT_COLUMNS, fact_values, group_events
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 _TENANT = "%(tenant)s"
@@ -39,15 +36,8 @@ class PostgresFactStore(FactStore):
     def __init__(self, server: Server, home: Path) -> None:
         """The home has the files of agents that are not in the store."""
         self._server = server
-        self._home = home
-
-    @property
-    def location(self) -> str:
-        return self._server.location
-
-    @property
-    def home(self) -> Path:
-        return self._home
+        self.home = home
+        self.location = server.location
 
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[PostgresFacts]:

@@ -45,6 +45,7 @@ class PostgresIndex(Index):
         self._server = server
         self._agent = agent
         self._scopes = ALL_SCOPES
+        self.location = server.location
         self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
     def for_viewer(self, viewer: Viewer) -> PostgresIndex:
@@ -52,10 +53,6 @@ class PostgresIndex(Index):
         other = copy(self)
         other._scopes = scope_owners(viewer)
         return other
-
-    @property
-    def location(self) -> str:
-        return self._server.location
 
     @property
     def bytes(self) -> int:

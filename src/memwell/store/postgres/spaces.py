@@ -23,7 +23,7 @@ from memwell.store.rows import decode, encode, with_headings
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.values import Array
-    from memwell.store.postgres.reader import PostgresKeywords
+    from memwell.store.postgres.keywords import PostgresKeywords
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"

@@ -65,24 +65,16 @@ class MemoryFile(Database, FactFile):
 class SqliteFactStore(FactStore):
     """The facts of one home."""
 
+    file: MemoryFile
+
     def __init__(self, path: Path) -> None:
-        self._file = MemoryFile(path)
-
-    @property
-    def file(self) -> MemoryFile:
-        return self._file
-
-    @property
-    def location(self) -> str:
-        return str(self._file.path)
-
-    @property
-    def home(self) -> Path:
-        return self._file.path.parent
+        self.file = MemoryFile(path)
+        self.location = str(path)
+        self.home = path.parent
 
     @property
     def exists(self) -> bool:
-        return self._file.path.exists()
+        return self.file.path.exists()
 
     def indexes(self) -> Iterator[SqliteIndex]:
         for folder in sorted(self.home.glob("agents/*/")):
@@ -90,33 +82,33 @@ class SqliteFactStore(FactStore):
                 yield index
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[SqliteFacts]:
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             yield SqliteFacts(connection, viewer)
 
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
-        with fact_errors(self._file.path), self._file.writing() as connection:
+        with fact_errors(self.file.path), self.file.writing() as connection:
             yield SqliteFacts(connection, viewer)
 
     def revision(self) -> int:
         if not self.exists:
             return 0
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
     def pending_erasures(self) -> dict[str, bytes]:
         if not self.exists:
             return {}
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
             return dict(rows)
 
     def clear_pending(self, ids: Iterable[str]) -> None:
-        with fact_errors(self._file.path), self._file.writing() as connection:
+        with fact_errors(self.file.path), self.file.writing() as connection:
             rows = ((fact_id,) for fact_id in ids)
             connection.executemany("DELETE FROM unfinished WHERE id = ?", rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -14,10 +14,12 @@ from memwell.files import hold_lock
 from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS, Index, IndexFiles
 from memwell.store.sqlite import fts
+from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.notes import SqliteNotes
 from memwell.store.sqlite.reader import SqliteReader
+from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import BackendSetting
 from memwell.store.vectors.backends import VectorBackends
 
@@ -26,16 +28,18 @@ if TYPE_CHECKING:
     from memwell.store.contract.values import Space, WaitingChunk
     from memwell.store.contract.vectors import Take
     from memwell.store.sqlite.cache import SqliteVectorCache
-    from memwell.store.sqlite.cooldowns import SqliteCooldowns
-    from memwell.store.sqlite.spaces import SqliteSpaces
 
 
 class SqliteIndex(Index, IndexFiles):
     """The index of one agent, open for reading and writing. Whoever can read the file sees all."""
 
+    shared = False
+
     def __init__(self, path: Path, backend: BackendSetting | None = None) -> None:
         """The backend finds the nearest vectors; None is the scan."""
         self.path = path
+        self.location = str(path)
+        self.files = self
         self.database = Database(path)
         self.backends = VectorBackends(self.database, backend or BackendSetting())
 
@@ -46,21 +50,9 @@ class SqliteIndex(Index, IndexFiles):
         return self.path.exists()
 
     @property
-    def location(self) -> str:
-        return str(self.path)
-
-    @property
-    def shared(self) -> bool:
-        return False
-
-    @property
     def bytes(self) -> int:
         files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm")]
         return sum(file.stat().st_size for file in files if file.exists())
-
-    @property
-    def files(self) -> Self:
-        return self
 
     def cache(self, most_bytes: int) -> SqliteVectorCache:
         from memwell.store.sqlite.cache import SqliteVectorCache
@@ -96,15 +88,11 @@ class SqliteIndex(Index, IndexFiles):
 
     @contextmanager
     def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteSpaces]:
-        from memwell.store.sqlite.spaces import SqliteSpaces
-
         with self.database.writing(wait_ms) as connection:
             yield SqliteSpaces(connection)
 
     @contextmanager
     def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteCooldowns]:
-        from memwell.store.sqlite.cooldowns import SqliteCooldowns
-
         with self.database.writing(wait_ms) as connection:
             yield SqliteCooldowns(connection)
 

@@ -15,7 +15,7 @@ from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFi
 from memwell.store.rows import group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.vocabulary import count_common_words
+from memwell.store.sqlite.keywords import count_common_words
 from memwell.store.words.normalise import WordRow
 
 

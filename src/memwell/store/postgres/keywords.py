@@ -1,23 +1,27 @@
-"""The vocabulary of an index in PostgreSQL: its tokens, and how many chunks hold each of them."""
+"""The keyword index of one state in PostgreSQL: its vocabulary, and the search for words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from memwell.store.contract.index import Vocabulary
-from memwell.store.contract.query import And, Node, Or, WordQuery
+from memwell.store.contract.query import And, Filters, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
+from memwell.store.postgres.bm25 import PostingsRunner
+from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import chunks_matching, chunks_with_term
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, of_agent, starts_with
 from memwell.store.postgres.tokenizer import tokenize
-from memwell.store.words.normalise import camel_parts, normalise
+from memwell.store.rows import surface_form
+from memwell.store.words.normalise import WORDS_VERSION, camel_parts, normalise
+from memwell.store.words.query import excluded_condition, required_condition
+from memwell.store.words.ranking import RankedKeywords
 from memwell.store.words.tree import Condition, Term
 
 
-class PostgresVocabulary(Vocabulary):
-    """The vocabulary of one state of an index in PostgreSQL."""
+class PostgresKeywords(RankedKeywords):
+    """The keyword index in tables of postings."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -87,6 +91,48 @@ class PostgresVocabulary(Vocabulary):
         if unknown := [token for token in tokens if token not in self._frequencies]:
             self._look_up(unknown)
 
+    def restriction(self, query: WordQuery, values: Values) -> str:
+        """Return the required and excluded words of a query as conditions on ``chunks c``."""
+        required = required_condition(query, self)
+        excluded = excluded_condition(query, self)
+        sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
+        return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
+
+    def problem(self) -> str:
+        built = self._session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
+        return "" if built in (None, WORDS_VERSION) else "the keyword index is out of date"
+
+    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> PostingsRunner:
+        return PostingsRunner(self._session, self, query, limit, only)
+
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+        rows = self._session.rows(
+            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
+            " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
+            shortest=shortest,
+            longest=longest,
+        )
+        return iter(rows)
+
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
+        values = Values(token=token)
+        found = self._session.value(
+            f"""
+            SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
+            FROM postings p JOIN chunks c ON {of_agent("c")} AND c.id = p.chunk_id
+            JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+            WHERE {of_agent("p")} AND p.token = %(token)s {filter_sql(filters, values)}
+            ORDER BY p.chunk_id LIMIT 1
+            """,
+            **values,
+        )
+        return None if found is None else surface_form(token, like, found, self.tokens)
+
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        return has_any(
+            self._session, chunk_ids, values := Values(), self.restriction(query, values)
+        )
+
     def _look_up(self, tokens: list[str]) -> None:
         rows = self._session.rows(
             f"SELECT w.token, w.document_frequency FROM vocabulary w"
@@ -106,3 +152,14 @@ def _texts(nodes: Iterable[Node]) -> Iterable[str]:
                 yield from _texts(parts)
             case _:
                 yield node.text
+
+
+def has_any(session: Session, chunk_ids: Sequence[int], values: Values, condition: str) -> bool:
+    """Whether any of the chunks satisfies a condition on ``chunks c`` and ``notes n``."""
+    asked = f"SELECT EXISTS (SELECT 1 FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s) {condition})"
+    return bool(session.value(asked, ids=[*chunk_ids], **values))
+
+
+OF_CHUNKS = f"""
+    chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id WHERE {of_agent("c")}
+"""
