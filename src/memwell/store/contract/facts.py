@@ -50,14 +50,33 @@ class Facts(Protocol):
     def add(self, fact: Fact, folded: str) -> None:
         """Insert a new fact."""
 
+    def _update(self, fact: Fact, folded: str) -> None:
+        """Update the row of a fact."""
+
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        """Update a fact and record an event."""
+        """Update a visible fact and record an event."""
+        self.get(fact.id)
+        self._update(fact, folded)
+        self.note(fact.id, at, what, detail)
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         """Record an event of a fact."""
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete facts with their events; return how many there were."""
+        """Delete visible facts with their events; return how many there were."""
+        count = 0
+        for fact_id in ids:
+            self.get(fact_id)
+            self._remove(fact_id)
+            self._mark_forgotten(fact_id)
+            count += 1
+        return count
+
+    def _remove(self, fact_id: str) -> None:
+        """Delete the row of a fact with its events."""
+
+    def _mark_forgotten(self, fact_id: str, forgotten: bool = True) -> None:
+        """Record that a fact was deleted, or that it is there again."""
 
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Record that deleted facts may still have traces in an index, a cache or a log."""
@@ -70,6 +89,18 @@ class Facts(Protocol):
 
         Raises `IdTakenError` if the id belongs to a fact that the viewer does not see.
         """
+        if (fact.scope, fact.target) not in self.viewer.scopes:
+            raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
+        with self._unless_taken(fact.id):
+            if self.find(FactFilter(ids=(fact.id,), superseded=True)):
+                self._remove(fact.id)
+            self.add(fact, folded)
+            for event in events:
+                self.note(fact.id, event.at, event.what, event.detail)
+            self._mark_forgotten(fact.id, False)
+
+    def _unless_taken(self, fact_id: str) -> AbstractContextManager[None]:
+        """Undo the whole block if it raises; raise `IdTakenError` if a row exists already."""
 
 
 class FactFile(Protocol):

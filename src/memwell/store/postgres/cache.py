@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memwell.files import digest_of
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.postgres.server import Server
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, of_agent
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -58,9 +58,7 @@ class PostgresVectorCache(VectorCache):
         )
 
     def forget(self, digests: Iterable[bytes]) -> bool:
-        statement = (
-            f"DELETE FROM vector_cache c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
-        )
+        statement = delete_sql("vector_cache", "t.digest = ANY(%(digests)s)")
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 

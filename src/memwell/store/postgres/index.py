@@ -21,7 +21,7 @@ from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import PostgresSpaces
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, of_agent
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class PostgresIndex(Index):
             session.connection.execute("SET LOCAL statement_timeout = 0")
             for table in INDEX_TABLES:
                 if table not in _KEPT:
-                    session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
+                    session.run(delete_sql(table))
 
     def retrying(self, operation: Callable[[], T]) -> T:
         return self._server.retrying(operation)

@@ -7,17 +7,17 @@ It leaves as little-endian float32, as SQLite keeps it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.store.contract.index import Vectors
 from memwell.store.contract.query import Match, WordQuery
-from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.postgres.sql import Values, delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.rows import decode, encode, with_headings
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _COLUMNS = (
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
     f" unrelated_deviation, {vector_index('s')}"
 )
+_NEW_COLUMNS = ("fingerprint", "provider", "model", "dimensions", "settings", "state", "opened_at")
 _ROWS_A_CHUNK = 4
 """Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
 
@@ -51,71 +52,25 @@ class PostgresSpaces(Spaces):
         )
         return [Space(*row) for row in rows]
 
-    def open(
-        self,
-        fingerprint: str,
-        provider: str,
-        model: str,
-        dimensions: int,
-        settings: Mapping[str, Any],
-        at: str,
-    ) -> Space:
-        self._alone()
+    def _lock(self) -> None:
+        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+
+    def _insert(self, space: Space) -> None:
+        row = {name: getattr(space, name) for name in _NEW_COLUMNS}
         self._session.run(
-            """
-            INSERT INTO spaces AS s (tenant, agent, fingerprint, provider, model, dimensions,
-                                     settings, state, opened_at)
-            VALUES (%(tenant)s, %(agent)s, %(fingerprint)s, %(provider)s, %(model)s,
-                    %(dimensions)s, %(settings)s, %(state)s, %(at)s)
-            ON CONFLICT (tenant, agent, fingerprint)
+            f"""
+            {insert_sql("spaces AS s", row)} ON CONFLICT (tenant, agent, fingerprint)
                 DO UPDATE SET state = excluded.state, retired_at = NULL WHERE s.state = 'retired'
             """,
-            fingerprint=fingerprint,
-            provider=provider,
-            model=model,
-            dimensions=dimensions,
-            settings=json.dumps(settings),
-            state=FILLING if self.live() else LIVE,
-            at=at,
+            **row,
         )
-        space = self.find(fingerprint)
-        assert space is not None
-        return space
 
-    def go_live(self, space: Space, at: str) -> None:
-        self._alone()
-        self._session.run(
-            f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
-            f" WHERE {of_agent('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
-            at=at,
-            id=space.id,
-        )
-        self._change(space, state=LIVE, retired_at=None)
-
-    def retire(self, space: Space, at: str) -> None:
-        self._change(space, state=RETIRED, retired_at=at)
-
-    def pin(self, space: Space, chain: str) -> None:
-        self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
-        self._change(space, pinned=chain)
+    def _change(self, space: Space, **columns: Any) -> None:
+        self._session.run(update_sql("spaces", columns), id=space.id, **columns)
 
     def drop(self, space: Space) -> None:
         """Delete a space with its vectors."""
-        self._session.run(
-            f"DELETE FROM spaces s WHERE {of_agent('s')} AND s.id = %(id)s", id=space.id
-        )
-
-    def _alone(self) -> None:
-        """Keep other processes from opening or switching spaces until this transaction ends."""
-        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
-
-    def _change(self, space: Space, **columns: Any) -> None:
-        changes = ", ".join(f"{name} = %({name})s" for name in columns)
-        self._session.run(
-            f"UPDATE spaces s SET {changes} WHERE {of_agent('s')} AND s.id = %(id)s",
-            id=space.id,
-            **columns,
-        )
+        self._session.run(delete_sql("spaces", "t.id = %(id)s"), id=space.id)
 
     # -- vectors -----------------------------------------------------------------------------------
 
@@ -195,19 +150,19 @@ class PostgresSpaces(Spaces):
             chunks=chunks,
         )
 
-    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
+    def _last_embedded(self, space: Space) -> int:
+        """Return the newest chunk if all chunks have their vectors, else the last one known.
+
+        One statement finds both out: another process may write chunks between two.
+        """
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
             WHERE {of_agent("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
             **bound(space),
-        )  # in one statement: another process may write chunks between two
-        reached = space.complete_to if last is None else last
-        self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
-
-    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
+        )
+        return space.complete_to if last is None else int(last)
 
 
 class PostgresVectors(Vectors):

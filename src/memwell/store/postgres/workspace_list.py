@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 from memwell.store.postgres.server import Server
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent
 
 
 class WorkspaceTable(WorkspaceList):
@@ -26,20 +28,10 @@ class WorkspaceTable(WorkspaceList):
         ]
 
     def put(self, workspace: Workspace) -> Workspace:
-        self._server.rows(
-            self._agent,
-            """
-            INSERT INTO workspace_list (tenant, agent, root, conventional, include)
-            VALUES (%(tenant)s, %(agent)s, %(root)s, %(conventional)s, %(include)s)
-            ON CONFLICT (tenant, agent, root) DO UPDATE
-                SET conventional = excluded.conventional, include = excluded.include
-            """,
-            root=workspace.root,
-            conventional=workspace.conventional,
-            include=[*workspace.include],
-        )
+        row = {**asdict(workspace), "include": [*workspace.include]}
+        self._server.rows(self._agent, insert_sql("workspace_list", row, key=("root",)), **row)
         return workspace
 
     def remove(self, root: str) -> None:
-        statement = f"DELETE FROM workspace_list l WHERE {of_agent('l')} AND l.root = %(root)s"
+        statement = delete_sql("workspace_list", "t.root = %(root)s")
         self._server.rows(self._agent, statement, root=root)

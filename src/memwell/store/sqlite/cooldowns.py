@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import apsw
 
-from memwell.store.contract.values import Cooldown, cooldown_seconds
+from memwell.store.contract.values import Cooldown
 from memwell.store.contract.vectors import Cooldowns
 
 
@@ -21,24 +23,11 @@ class SqliteCooldowns(Cooldowns):
         ).fetchone()
         return Cooldown(*row) if row else None
 
-    def record_failure(
-        self,
-        provider: str,
-        reason: str,
-        now: float,
-        *,
-        unavailable: bool = False,
-        at_least: float = 0.0,
-    ) -> None:
-        before = self._connection.execute(
-            "SELECT failures FROM rests WHERE provider = ?", (provider,)
-        ).get
-        failures = int(before or 0) + 1
-        seconds = cooldown_seconds(failures)
+    def put(self, cooldown: Cooldown) -> None:
         self._connection.execute(
             "INSERT OR REPLACE INTO rests (provider, until, failures, unavailable, reason)"
             " VALUES (?, ?, ?, ?, ?)",
-            (provider, now + max(seconds, at_least), failures, unavailable, reason),
+            astuple(cooldown),
         )
 
     def clear(self, provider: str) -> None:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
-
-from memwell.store.rows import group_events
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -24,18 +23,17 @@ from memwell.errors import (
     HomeError,
     IdTakenError,
     NewerIndexError,
-    NotFoundError,
 )
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
-from memwell.store.rows import FACT_COLUMNS, fact_values
+from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import SqliteIndex
 
-_TAGS = "(SELECT group_concat(tag, char(10)) FROM fact_tags WHERE fact_id = f.id)"
+_TAGS = "(SELECT json_group_array(tag) FROM fact_tags WHERE fact_id = f.id)"
 
 
 class MemoryFile(Database, FactFile):
@@ -156,7 +154,7 @@ class SqliteFacts(Facts):
             " ORDER BY +f.id DESC LIMIT ?",
             (*values, limit),
         )
-        return [_fact(row) for row in rows]
+        return _to_facts(rows)
 
     def history(self, fact_id: str) -> list[FactEvent]:
         self.get(fact_id)
@@ -180,7 +178,9 @@ class SqliteFacts(Facts):
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
-        return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
+        return [to_fact(row, json.loads(tags)) for *row, tags in rows], [
+            fact_id for (fact_id,) in gone
+        ]
 
     # -- writing: only visible facts can be changed ------------------------------------------------
 
@@ -194,8 +194,7 @@ class SqliteFacts(Facts):
         )
         self._tag(fact)
 
-    def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        self.get(fact.id)
+    def _update(self, fact: Fact, folded: str) -> None:
         assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
@@ -203,23 +202,20 @@ class SqliteFacts(Facts):
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
-        self.note(fact.id, at, what, detail)
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         self._connection.execute(
             "INSERT INTO fact_events VALUES (?, ?, ?, ?)", (fact_id, at, what, detail)
         )
 
-    def delete(self, ids: Iterable[str]) -> int:
-        count = 0
-        for fact_id in ids:
-            self.get(fact_id)
-            self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact_id,))
-            self._connection.execute(
-                "INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (fact_id, self._next_revision())
-            )
-            count += 1
-        return count
+    def _remove(self, fact_id: str) -> None:
+        self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact_id,))
+
+    def _mark_forgotten(self, fact_id: str, forgotten: bool = True) -> None:
+        self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact_id,))
+        if forgotten:
+            row = (fact_id, self._next_revision())
+            self._connection.execute("INSERT INTO forgotten VALUES (?, ?)", row)
 
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         self._connection.executemany(
@@ -245,56 +241,33 @@ class SqliteFacts(Facts):
         )
         return group_events(rows)
 
-    def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
-        if (fact.scope, fact.target) not in self.viewer.scopes:
-            raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
+    @contextmanager
+    def _unless_taken(self, fact_id: str) -> Iterator[None]:
         try:
-            with self._connection:  # all of it or nothing, inside the transaction
-                if self.find(FactFilter(ids=(fact.id,), superseded=True)):
-                    self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
-                self.add(fact, folded)
-                for event in events:
-                    self.note(fact.id, event.at, event.what, event.detail)
-                self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
+            with self._connection:
+                yield
         except apsw.ConstraintError as error:
-            raise IdTakenError(fact.id) from error
+            raise IdTakenError(fact_id) from error
 
 
 def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
     """Return the filter as an SQL condition, and its values."""
-    found = [*_equal(which), *_in_time(which)]
+    values: list[Any] = []
+
+    def mark(value: Any) -> str:
+        values.append(value)
+        return "?"
+
+    conditions = [*fact_conditions(which, mark)]
     if which.ids is not None:
-        found.append((f"f.id IN ({', '.join('?' * len(which.ids))})", *which.ids))
-    sql = " AND ".join(["1", *(condition for condition, *_ in found)])
-    return sql, [value for _, *values in found for value in values]
-
-
-def _equal(which: FactFilter) -> Iterator[tuple[Any, ...]]:
-    for name, value in (
-        ("folded", which.normalised),
-        ("scope", which.scope),
-        ("category", which.category),
-        ("source", which.source),
-    ):
-        if value is not None:
-            yield f"f.{name} = ?", value
+        conditions.append(f"f.id IN ({', '.join(map(mark, which.ids))})")
+    if which.normalised is not None:
+        conditions.append(f"f.folded = {mark(which.normalised)}")
     if which.tag is not None:
-        tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag = ?"
-        yield f"EXISTS ({tagged})", which.tag
+        tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag"
+        conditions.append(f"EXISTS ({tagged} = {mark(which.tag)})")
+    return " AND ".join(conditions), values
 
 
-def _in_time(which: FactFilter) -> Iterator[tuple[Any, ...]]:
-    if which.as_of is not None:
-        yield "coalesce(f.valid_from, f.created_at) <= ?", which.as_of
-        yield "(f.valid_until IS NULL OR f.valid_until > ?)", which.as_of
-    elif not which.superseded:
-        yield ("f.superseded_by IS NULL",)
-    if which.expired_before is not None:
-        yield "f.expires_at <= ?", which.expired_before
-    if which.live_at is not None:
-        yield "(f.expires_at IS NULL OR f.expires_at > ?)", which.live_at
-
-
-def _fact(row: Sequence[Any]) -> Fact:
-    known: dict[str, Any] = dict(zip(FACT_COLUMNS.split(", "), row, strict=False))
-    return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
+def _to_facts(rows: Iterable[Any]) -> list[Fact]:
+    return [to_fact(row, json.loads(tags)) for *row, tags in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import apsw
@@ -107,11 +108,11 @@ class SqliteNotes(Notes):
 
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         rows = self.connection.execute(
-            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
+            "SELECT path, size, mtime_ns, read_ns, hash, recipe, id FROM notes"
             " WHERE workspace_id = ?",
             (workspace_id,),
         )
-        return {path: IndexedFile(*stamp) for path, *stamp in rows}
+        return {row[0]: IndexedFile(*row) for row in rows}
 
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         self.connection.executemany(
@@ -157,6 +158,7 @@ class SqliteNotes(Notes):
         return None if found is None else str(found)
 
     def _put_row(self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None) -> int:
+        names, meta = "\n".join(note.names), json.dumps(note.meta, ensure_ascii=False)
         self.connection.execute(
             """
             INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
@@ -168,11 +170,7 @@ class SqliteNotes(Notes):
                 recipe = excluded.recipe, title = excluded.title, names = excluded.names,
                 date = excluded.date, meta = excluded.meta
             """,
-            (
-                *(old_id, workspace_id, file.path, file.size, file.mtime_ns, file.read_ns),
-                *(file.hash, file.recipe, note.title, "\n".join(note.names), note.date),
-                json.dumps(note.meta, ensure_ascii=False),
-            ),
+            (old_id, workspace_id, *astuple(file), note.title, names, note.date, meta),
         )
         return old_id if old_id is not None else self.connection.last_insert_rowid()
 

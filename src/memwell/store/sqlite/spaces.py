@@ -12,12 +12,13 @@ have numbers below 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.rows import encode, with_headings
 
@@ -55,16 +56,10 @@ class SqliteSpaces(Spaces):
         place = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
         return None if place is None else str(place)
 
-    def open(
-        self,
-        fingerprint: str,
-        provider: str,
-        model: str,
-        dimensions: int,
-        settings: Mapping[str, Any],
-        at: str,
-    ) -> Space:
-        state = FILLING if self.live() else LIVE
+    def _lock(self) -> None:
+        """Do nothing: SQLite has one writer at a time."""
+
+    def _insert(self, space: Space) -> None:
         self._connection.execute(
             """
             INSERT INTO spaces
@@ -73,30 +68,14 @@ class SqliteSpaces(Spaces):
             ON CONFLICT (fingerprint) DO UPDATE SET state = excluded.state, retired_at = NULL
             WHERE state = 'retired'
             """,
-            (fingerprint, provider, model, dimensions, json.dumps(settings), state, at),
-        )
-        space = self.find(fingerprint)
-        assert space is not None
-        return space
-
-    def go_live(self, space: Space, at: str) -> None:
-        self._connection.execute(
-            f"UPDATE spaces SET state = '{RETIRED}', retired_at = ?"
-            f" WHERE state = '{LIVE}' AND id != ?",
-            (at, space.id),
-        )
-        self._connection.execute(
-            f"UPDATE spaces SET state = '{LIVE}', retired_at = NULL WHERE id = ?", (space.id,)
+            astuple(space)[1:8],
         )
 
-    def retire(self, space: Space, at: str) -> None:
+    def _change(self, space: Space, **columns: Any) -> None:
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
         self._connection.execute(
-            f"UPDATE spaces SET state = '{RETIRED}', retired_at = ? WHERE id = ?", (at, space.id)
+            f"UPDATE spaces SET {changes} WHERE id = :id", {**columns, "id": space.id}
         )
-
-    def pin(self, space: Space, chain: str) -> None:
-        self._connection.execute("UPDATE spaces SET pinned = NULL")
-        self._connection.execute("UPDATE spaces SET pinned = ? WHERE id = ?", (chain, space.id))
 
     def drop(self, space: Space) -> None:
         """Delete a space with its vectors."""
@@ -158,21 +137,8 @@ class SqliteSpaces(Spaces):
             rows,
         )
 
-    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        self._connection.execute(
-            """
-            UPDATE spaces SET random_mean = ?, random_deviation = ?,
-                complete_to = (SELECT coalesce(max(id), 0) FROM chunks)
-            WHERE id = ?
-            """,
-            (mean, deviation, space.id),
-        )
-
-    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        self._connection.execute(
-            "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",
-            (mean, deviation, space.id),
-        )
+    def _last_embedded(self, space: Space) -> int:
+        return int(self._connection.execute("SELECT max(id) FROM chunks").get or 0)
 
     def sample(self, space: Space, most: int) -> list[tuple[int, Stored]]:
         """Return at most `most` stored vectors, spread evenly, each with its note id."""
