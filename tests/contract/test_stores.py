@@ -19,7 +19,7 @@ from memwell.facts.service import FactService, NewFact
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace
+from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace, find_innermost
 from memwell.store.fact_notes import scope_workspace, sync_facts
 from memwell.store.factory import Stores, open_postgres, open_sqlite
 from tests.support.postgres import app_url, new_tenant
@@ -529,9 +529,11 @@ def test_the_list_of_workspaces(stores: Stores) -> None:
         Workspace("/a", conventional=True),
         Workspace("/a/b", include=("z.md",)),
     ]
-    assert registry.find_around(Path("/a/b/c")) == Workspace("/a/b", include=("z.md",))
+    assert find_innermost(registry.list_all(), Path("/a/b/c")) == Workspace(
+        "/a/b", include=("z.md",)
+    )
     registry.remove("/a/b")
-    assert registry.find_around(Path("/a/b/c")) == Workspace("/a", conventional=True)
+    assert find_innermost(registry.list_all(), Path("/a/b/c")) == Workspace("/a", conventional=True)
 
 
 # -- facts -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memwell.errors import MemwellError, NotFoundError
-from memwell.store.contract.values import FactFilter, find_innermost
+from memwell.store.contract.values import FactFilter
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -175,10 +175,6 @@ class WorkspaceList(Protocol):
 
     def list_all(self) -> list[Workspace]:
         """Return the workspaces; an empty list if nothing was registered yet."""
-
-    def find_around(self, path: Path) -> Workspace | None:
-        """Return the innermost workspace that contains `path`."""
-        return find_innermost(self.list_all(), path)
 
     def put(self, workspace: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""

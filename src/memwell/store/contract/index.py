@@ -110,9 +110,6 @@ class Notes(Protocol):
     def delete(self, note_ids: Sequence[int]) -> None:
         """Delete notes with their chunks, words and vectors."""
 
-    def workspace_root(self, chunk_id: int) -> str:
-        """Return the root of the workspace that a chunk belongs to."""
-
     def note_id(self, workspace_id: int, path: str) -> int | None:
         """Return the id of a note, if it is in the index."""
 

@@ -11,11 +11,11 @@ from memwell.store.postgres.bm25 import PostingsRunner
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import chunks_matching, chunks_with_term
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import Values, of_agent, starts_with
+from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
 from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.rows import surface_form
 from memwell.store.words.normalise import WORDS_VERSION, camel_parts, normalise
-from memwell.store.words.query import excluded_condition, required_condition
+from memwell.store.words.query import SHORTEST_PREFIX, excluded_condition, required_condition
 from memwell.store.words.ranking import RankedKeywords
 from memwell.store.words.tree import Condition, Term
 
@@ -26,28 +26,31 @@ class PostgresKeywords(RankedKeywords):
     def __init__(self, session: Session) -> None:
         self._session = session
         self._frequencies: dict[str, int] = {}
+        self._prefix_frequencies: dict[str, int] = {}
         self._counts: dict[Term, int] = {}
 
     @cached_property
-    def _size(self) -> tuple[int, int, str]:
+    def _state(self) -> tuple[int, int, str, int]:
+        """The chunks and tokens, the name of the text index, the version of the words."""
         row = self._session.row(
-            f"SELECT chunks, tokens, {text_index('i')} FROM indexes i WHERE {of_agent('i')}"
+            f"SELECT chunks, tokens, {text_index('i')}, words_version FROM indexes i"
+            f" WHERE {of_agent('i')}"
         )
-        return row or (0, 0, "")
+        return row or (0, 0, "", WORDS_VERSION)
 
     @property
     def text_index(self) -> str:
         """The name of the agent's text index; "" if it has none."""
-        return self._size[2]
+        return self._state[2]
 
     @property
     def total(self) -> int:
-        return self._size[0]
+        return self._state[0]
 
     @property
     def average(self) -> float:
         """How many tokens a chunk has on average."""
-        chunks, tokens, _ = self._size
+        chunks, tokens, *_ = self._state
         return tokens / chunks if chunks and tokens else 1.0
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
@@ -56,15 +59,12 @@ class PostgresKeywords(RankedKeywords):
     def document_frequency(self, token: str) -> int:
         if token not in self._frequencies:
             self._look_up([token])
-        return self._frequencies[token]
+        return self._frequencies.get(token, 0)
 
     def prefix_frequency(self, start: str) -> int:
-        values = Values()
-        condition = f"{of_agent('w')} AND {starts_with('w.token', start, values)}"
-        frequency = self._session.value(
-            f"SELECT sum(w.document_frequency) FROM vocabulary w WHERE {condition}", **values
-        )
-        return int(frequency or 0)
+        if start not in self._prefix_frequencies:
+            self._look_up([start], prefixes=True)
+        return self._prefix_frequencies.get(start, 0)
 
     def occurs(self, condition: Condition) -> bool:
         if isinstance(condition, Term):
@@ -99,8 +99,8 @@ class PostgresKeywords(RankedKeywords):
         return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
 
     def problem(self) -> str:
-        built = self._session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
-        return "" if built in (None, WORDS_VERSION) else "the keyword index is out of date"
+        is_old = self._state[3] != WORDS_VERSION
+        return "the keyword index is out of date" if is_old else ""
 
     def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> PostingsRunner:
         return PostingsRunner(self._session, self, query, limit, only)
@@ -133,14 +133,27 @@ class PostgresKeywords(RankedKeywords):
             self._session, chunk_ids, values := Values(), self.restriction(query, values)
         )
 
-    def _look_up(self, tokens: list[str]) -> None:
+    def _look_up(self, tokens: Sequence[str], *, prefixes: bool = False) -> None:
+        """Look up tokens in one round trip; unknown ones (or all) also as prefixes."""
         rows = self._session.rows(
-            f"SELECT w.token, w.document_frequency FROM vocabulary w"
-            f" WHERE {of_agent('w')} AND w.token = ANY(%(tokens)s)",
-            tokens=tokens,
+            f"""
+            SELECT t.token, coalesce(w.document_frequency, 0)::bigint,
+                CASE WHEN %(prefixes)s OR w.token IS NULL AND length(t.token) >= {SHORTEST_PREFIX}
+                THEN (
+                    SELECT coalesce(sum(p.document_frequency), 0)::bigint FROM vocabulary p
+                    WHERE {of_agent("p")} AND p.token >= t.token AND p.token < t.token || %(last)s
+                ) END
+            FROM unnest(%(tokens)s::text[]) AS t (token)
+            LEFT JOIN vocabulary w ON {of_agent("w")} AND w.token = t.token
+            """,
+            tokens=[*tokens],
+            prefixes=prefixes,
+            last=LAST_CHARACTER,
         )
-        known = {token: int(frequency) for token, frequency in rows}
-        self._frequencies |= dict.fromkeys(tokens, 0) | known
+        for token, frequency, as_prefix in rows:
+            self._frequencies[token] = frequency
+            if as_prefix is not None:
+                self._prefix_frequencies[token] = as_prefix
 
 
 def _texts(nodes: Iterable[Node]) -> Iterable[str]:

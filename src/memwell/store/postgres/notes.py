@@ -56,18 +56,16 @@ class PostgresNotes(Notes):
         return found
 
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        return self._session.rows(
-            f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
-            " AND w.owner = '' ORDER BY root"
-        )
+        return [(*row,) for owner, *row in self._workspace_rows() if not owner]
 
     def fact_workspaces(self) -> dict[str, int]:
-        return {root: key for root, key, _ in self._fact_workspace_rows()}
+        return {root: key for owner, key, root, *_ in self._workspace_rows() if owner}
 
-    def _fact_workspace_rows(self) -> list[tuple[str, int, str | None]]:
-        """Return name, id and revision of every fact workspace; a reader asks for them once."""
+    def _workspace_rows(self) -> list[Any]:
+        """Return owner, id, root, folder id and last sync of all; a reader asks for them once."""
         return self._session.rows(
-            f"SELECT root, id, synced_at FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
+            "SELECT owner, id, root, folder_id, synced_at FROM workspaces w"
+            f" WHERE {of_agent('w')} ORDER BY root"
         )
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
@@ -81,7 +79,7 @@ class PostgresNotes(Notes):
         self._session.run(update_sql("workspaces", ("synced_at",)), synced_at=at, id=workspace_id)
 
     def facts_revision(self, root: str) -> int:
-        revisions = {name: revision for name, _, revision in self._fact_workspace_rows()}
+        revisions = {name: synced for owner, _, name, _, synced in self._workspace_rows() if owner}
         return int(revisions.get(root) or 0)
 
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
@@ -168,18 +166,6 @@ class PostgresNotes(Notes):
             if number % _AT_ONCE == 0:
                 self._words.write()
         self._words.write()
-
-    def workspace_root(self, chunk_id: int) -> str:
-        return str(
-            self._session.value(
-                f"""
-                SELECT w.root FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
-                JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
-                WHERE {of_agent("c")} AND c.id = %(id)s
-                """,
-                id=chunk_id,
-            )
-        )
 
     def note_id(self, workspace_id: int, path: str) -> int | None:
         return self._find_note(workspace_id, path, None)[0]

@@ -197,44 +197,34 @@ class PostgresVectors(Vectors):
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         import numpy as np
 
-        rows = self._session.rows(
-            f"""
-            SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.vector IS NOT NULL
-            ORDER BY v.chunk_id, v.window_number
-            """,
-            space=space.id,
-            chunks=[*chunk_ids],
-        )
+        what = "DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector)"
+        rows = self._rows(space, chunk_ids, what, "v.vector IS NOT NULL ORDER BY 1, window_number")
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        rows = self._session.rows(
-            f"""
-            SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.window_number >= 0
-            ORDER BY v.chunk_id, v.window_number
-            """,
-            space=space.id,
-            chunks=[*chunk_ids],
-        )
+        what, rest = "v.chunk_id, vector_send(v.vector)", "v.window_number >= 0 ORDER BY 1"
+        rows = self._rows(space, chunk_ids, what, f"{rest}, v.window_number")
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return decode(sent, space.dimensions)
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        rows = self._session.rows(
+        query = literal(vector.astype("<f4").tobytes())
+        rest = "v.vector IS NOT NULL GROUP BY 1"
+        return dict(self._rows(space, chunk_ids, f"v.chunk_id, max({COSINE})", rest, query=query))
+
+    def _rows(
+        self, space: Space, chunk_ids: Sequence[int], what: str, rest: str, **values: Any
+    ) -> list[Any]:
+        """Select columns of the vectors of chunks; `rest` follows the condition on them."""
+        return self._session.rows(
             f"""
-            SELECT v.chunk_id, max({COSINE}) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.vector IS NOT NULL GROUP BY v.chunk_id
+            SELECT {what} FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
+                AND v.chunk_id = ANY(%(chunks)s) AND {rest}
             """,
             space=space.id,
             chunks=[*chunk_ids],
-            query=literal(vector.astype("<f4").tobytes()),
+            **values,
         )
-        return dict(rows)
 
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True

@@ -7,7 +7,7 @@ from typing import Any
 
 from memwell.store.postgres.schema import FACT_TABLES
 
-_LAST_CHARACTER = "\U0010ffff"
+LAST_CHARACTER = "\U0010ffff"
 
 
 class Values(dict[str, Any]):
@@ -60,5 +60,5 @@ def array(values: Iterable[object]) -> str:
 
 def starts_with(column: str, start: str, values: Values) -> str:
     """Return the condition that a text, compared by its bytes, begins with another."""
-    end = values(start + _LAST_CHARACTER)
+    end = values(start + LAST_CHARACTER)
     return f"{column} >= {values(start)} AND {column} < {end}"

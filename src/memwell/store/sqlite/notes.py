@@ -236,9 +236,6 @@ class SqliteNotes(Notes):
         fts.remove(self.connection, [row for row in before if row not in stay])
         fts.add(self.connection, [row for row in after if row not in stay])
 
-    def workspace_root(self, chunk_id: int) -> str:
-        return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
-
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self.connection.execute(
             "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)

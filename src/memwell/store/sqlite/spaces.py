@@ -160,26 +160,20 @@ class SqliteSpaces(Spaces):
 
     def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """Return the stored vectors of chunks, each with its chunk id."""
-        rows = self._connection.execute(
-            """
-            SELECT chunk_id, vector FROM vectors
-            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND vector != x''
-            """,
-            (json.dumps([*chunk_ids]), space.id),
-        )
-        return [*rows]
+        return self._stored(space, chunk_ids, "vector != x''")
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """Return the stored vectors of chunks in order, without those of old chunks."""
-        rows = self._connection.execute(
-            """
+        return self._stored(space, chunk_ids, "window >= 0 ORDER BY chunk_id, window")
+
+    def _stored(self, space: Space, chunk_ids: Sequence[int], rest: str) -> list[Any]:
+        return self._connection.execute(
+            f"""
             SELECT chunk_id, vector FROM vectors
-            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND window >= 0
-            ORDER BY chunk_id, window
+            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND {rest}
             """,
             (json.dumps([*chunk_ids]), space.id),
-        )
-        return [*rows]
+        ).fetchall()
 
 
 def reuse_old_vectors(connection: apsw.Connection, note_id: int, old_ids: Sequence[int]) -> None:
