@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +16,32 @@ SHARED = REPOSITORY.parent / "shared" / "bench"
 
 Write = Callable[[str, str], Path]
 
-# A busy machine is no failure: no example is timed.
+FOLDER_MARKS = {
+    "faults": "process",
+    "postgres": "server",
+    "surfaces/hooks": "process",
+    "surfaces/web": "browser",
+}
+"""The marks of all tests in a folder; other tests that need one have it in their file."""
+
+# A shell ignores SIGINT for commands in the background, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No example is timed: a busy machine must not fail a test.
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a server, a browser or processes."""
+    for item in items:
+        folder = item.path.parent.relative_to(Path(__file__).parent).as_posix()
+        if mark := FOLDER_MARKS.get(folder):
+            item.add_marker(mark)
+        cases = getattr(item, "callspec", None)
+        if cases and "postgres" in cases.params.values():
+            item.add_marker("server")
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -24,6 +24,7 @@ from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.schema import SCHEMA_VERSION
 from tests.conftest import EXAMPLES, Write, paths
 from tests.support.states import contents, fresh_contents, index_file
+from tests.support.waiting import wait_until
 
 # -- a damaged index -----------------------------------------------------------------------------
 
@@ -361,18 +362,24 @@ def test_an_unsafe_home_is_named_in_status_and_works_without_the_log(
 # -- kill -9 -------------------------------------------------------------------------------------
 
 SYNCING = """
-import sys, time
+import os, signal, sys
 from memwell import Memory
 from memwell.store.sqlite.database import Database
 
 marker = open(sys.argv[2], "ab", buffering=0)
+transactions, steps = map(int, sys.argv[3:])
 inside = Database.writing
+
+def kill_myself():
+    os.kill(os.getpid(), signal.SIGKILL)
 
 import contextlib
 @contextlib.contextmanager
 def noted(self, *arguments):
     with inside(self, *arguments) as connection:
         marker.write(b"(")
+        if steps and marker.tell() >= 2 * transactions:
+            connection.set_progress_handler(kill_myself, steps)
         yield connection
     marker.write(b")")
 Database.writing = noted
@@ -380,13 +387,16 @@ Database.writing = noted
 import memwell.ingest.sync as sync
 sync.BATCH_NOTES = 5
 with Memory() as memory:
-    marker.write(b"r")
     memory.index(sys.argv[1])
 """
 
 
 def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -> int:
-    """Kill a sync again and again; return how many kills landed inside a transaction."""
+    """Kill a sync again and again; return how many kills landed inside a transaction.
+
+    Every second sync kills itself inside of a transaction, after a number of steps of SQLite. The
+    others are killed from outside, at any moment, also while a transaction is being committed.
+    """
     chance = random.Random(kills)
     inside = 0
     for turn in range(kills):
@@ -398,14 +408,17 @@ def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -
                 (workspace / f"{number}.md").unlink(missing_ok=True)
         marker = tmp_path / f"marker-{turn}"
         marker.touch()
-        process = subprocess.Popen([sys.executable, "-c", SYNCING, str(workspace), str(marker)])
         transactions = chance.randrange(1, 12)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and process.poll() is None:
-            if marker.read_bytes().count(b"(") >= transactions:
-                break
-        time.sleep(chance.random() * 0.001)
-        process.send_signal(signal.SIGKILL)
+        steps = chance.randrange(1, 2_000) if turn % 2 else 0
+        numbers = (str(transactions), str(steps))
+        process = subprocess.Popen(
+            [sys.executable, "-c", SYNCING, str(workspace), str(marker), *numbers]
+        )
+        if steps:
+            assert process.wait() == -signal.SIGKILL
+        else:
+            wait_until(partial(has_begun, transactions, marker, process))
+        process.kill()
         process.wait()
         written = marker.read_bytes()
         inside += written.count(b"(") > written.count(b")")
@@ -419,6 +432,11 @@ def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -
     return inside
 
 
+def has_begun(transactions: int, marker: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Whether a sync has begun so many transactions, or has ended."""
+    return marker.read_bytes().count(b"(") >= transactions or process.poll() is not None
+
+
 def test_kill_9_at_any_moment_of_a_sync_loses_nothing(
     tmp_path: Path, home: Path, workspace: Path
 ) -> None:
@@ -427,6 +445,7 @@ def test_kill_9_at_any_moment_of_a_sync_loses_nothing(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(900)
 def test_soak_kill_9(tmp_path: Path, home: Path, workspace: Path) -> None:
     inside = kill_during_syncs(tmp_path, home, workspace, kills=200)
     sys.stderr.write(f"\n{inside} of 200 kills landed inside a write\n")
@@ -436,28 +455,23 @@ def test_soak_kill_9(tmp_path: Path, home: Path, workspace: Path) -> None:
 # -- many processes ------------------------------------------------------------------------------
 
 SEARCHING = """
-import sys, time
+import sys
 from memwell import Memory
-end, count = time.monotonic() + float(sys.argv[1]), 0
 with Memory() as memory:
-    while time.monotonic() < end:
+    for _ in range(int(sys.argv[1])):
         result = memory.search("apple number")
         assert result.legs[0].answered and result.hits, result
-        count += 1
-print(count)
 """
 
 
-def search_while_syncing(workspace: Path, processes: int, seconds: float) -> int:
-    """Search from many processes while one syncs without pause; return how many searches."""
+def search_while_syncing(workspace: Path, processes: int, searches: int) -> None:
+    """Search from many processes while this one syncs without pause."""
     for number in range(300):
         (workspace / f"{number}.md").write_text(f"apple number {number}\n")
     with Memory() as memory:
         memory.index(workspace)
         searchers = [
-            subprocess.Popen(
-                [sys.executable, "-c", SEARCHING, str(seconds)], stdout=subprocess.PIPE, text=True
-            )
+            subprocess.Popen([sys.executable, "-c", SEARCHING, str(searches)])
             for _ in range(processes)
         ]
         turn = 0
@@ -466,20 +480,17 @@ def search_while_syncing(workspace: Path, processes: int, seconds: float) -> int
             for number in range(0, 300, 3):
                 (workspace / f"{number}.md").write_text(f"apple number {number} turn {turn}\n")
             memory.index(workspace)
-        told = [process.communicate()[0] for process in searchers]
     assert [process.returncode for process in searchers] == [0] * processes
-    return sum(int(count) for count in told)
 
 
 def test_processes_search_while_one_syncs(workspace: Path) -> None:
-    assert search_while_syncing(workspace, processes=3, seconds=3) > 10
+    search_while_syncing(workspace, processes=3, searches=15)
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(900)
 def test_soak_eight_processes_search_while_one_syncs(workspace: Path) -> None:
-    searches = search_while_syncing(workspace, processes=8, seconds=60)
-    sys.stderr.write(f"\n{searches} searches without a lock error\n")
-    assert searches > 100
+    search_while_syncing(workspace, processes=8, searches=100)
 
 
 def test_two_syncs_at_once_are_safe(home: Path, workspace: Path) -> None:

@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.conftest import EXAMPLES
 from tests.postgres.test_same_answers import cases
 from tests.support.cli import run
 from tests.support.postgres import app_url, new_tenant, shared
+from tests.support.waiting import wait_until
 
 OWN: dict[str, Value] = {"embedding.chain": ("test",), "search.decay": "off"}
 AGENTS = ("main", "helper")
@@ -38,12 +38,25 @@ QUERIES = [
 ]
 FACTS = 42
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-SMALL_BATCHES = (
-    "import memwell.store.copy.index as notes, memwell.store.copy.facts as facts\n"
-    "notes.AT_ONCE = facts.AT_ONCE = 3\n"
-    "from memwell.surfaces.cli import main\n"
-    "main()\n"
-)
+HANGING = """
+import itertools, sys, threading
+import memwell.store.copy.facts as facts, memwell.store.copy.index as notes
+from memwell.surfaces.cli import main
+
+def hanging(batches):
+    def three_batches(*arguments):
+        yield from itertools.islice(batches(*arguments), 3)
+        threading.Event().wait()
+    return three_batches
+
+notes.AT_ONCE = facts.AT_ONCE = 3
+if sys.argv.pop(1) == "facts":
+    facts._batches = hanging(facts._batches)
+else:
+    notes.IndexCopy._batches = hanging(notes.IndexCopy._batches)
+main()
+"""
+"""A copy that hangs after nine facts, or after the vectors of nine notes."""
 
 
 @contextmanager
@@ -222,7 +235,8 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
         [
             sys.executable,
             "-c",
-            SMALL_BATCHES,
+            HANGING,
+            table,
             "store",
             "copy",
             first,
@@ -232,10 +246,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
         ],
         stdout=subprocess.DEVNULL,
     )
-    last = time.monotonic() + 60
-    while len(rows_of(table, tenant)) < 5:
-        assert process.poll() is None
-        assert time.monotonic() < last
+    wait_until(lambda: len(rows_of(table, tenant)) >= 5)
     process.kill()
     process.wait()
     before = rows_of("facts", tenant), rows_of("notes", tenant)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import multiprocessing
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -22,6 +22,7 @@ from memwell.embed.testing import WordCounts
 from memwell.store.postgres import leases
 from tests.conftest import Write
 from tests.support.postgres import app_url, new_tenant, shared
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -31,22 +32,25 @@ LEASE_SECONDS = 2.0
 
 
 class Recording(WordCounts):
-    """Appends each text that it embeds to a file; waits as long as another file is there."""
+    """Appends each text that it embeds to a file; waits while another file exists.
+
+    It also waits until as many processes as `together` have embedded something.
+    """
 
     limits = Limits(texts=5, parallel=2)
 
-    def __init__(self, log: Path, seconds: float = 0.0) -> None:
+    def __init__(self, log: Path, together: int = 1) -> None:
         super().__init__()
         self._log = log
-        self._seconds = seconds
+        self._together = together
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         descriptor = os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         os.write(descriptor, "".join(f"{os.getpid()} {text}\n" for text in texts).encode())
         os.close(descriptor)
-        time.sleep(self._seconds)
         if texts[0].startswith("passage"):  # not what the model's cosines are measured on
-            until(lambda: not barred(self._log).exists())
+            wait_until(lambda: not barred(self._log).exists())
+            wait_until(lambda: len(processes_in(self._log)) >= self._together)
         return super().embed_documents(texts)
 
 
@@ -55,10 +59,19 @@ def barred(log: Path) -> Path:
     return log.with_suffix(".barred")
 
 
-def texts_in(log: Path) -> list[str]:
+def lines_in(log: Path) -> list[tuple[str, str]]:
+    """The process and the text of each passage that was embedded."""
     lines = log.read_text().splitlines() if log.exists() else []
-    texts = [line.partition(" ")[2] for line in lines]
-    return [text for text in texts if text.startswith("passage")]
+    parts = [line.partition(" ") for line in lines]
+    return [(process, text) for process, _, text in parts if text.startswith("passage")]
+
+
+def texts_in(log: Path) -> list[str]:
+    return [text for _, text in lines_in(log)]
+
+
+def processes_in(log: Path) -> set[str]:
+    return {process for process, _ in lines_in(log)}
 
 
 @dataclass(frozen=True)
@@ -69,18 +82,18 @@ class Shared:
     home: Path
     log: Path
 
-    def opened(self, seconds: float = 0.0) -> Memory:
-        made = {"mine": lambda: Recording(self.log, seconds)}
+    def opened(self, together: int = 1) -> Memory:
+        made = {"mine": lambda: Recording(self.log, together)}
         return Memory(self.home, settings=self.settings, embedders=made)
 
-    def process(self, seconds: float = 0.0) -> BaseProcess:
+    def process(self, together: int = 1) -> BaseProcess:
         """A process that fills, ready to be started."""
-        return SPAWN.Process(target=_fill, args=(self, seconds), daemon=True)
+        return SPAWN.Process(target=_fill, args=(self, together), daemon=True)
 
 
-def _fill(shared: Shared, seconds: float) -> None:
+def _fill(shared: Shared, together: int) -> None:
     leases.SECONDS, leases.MOST_CHUNKS = LEASE_SECONDS, 20
-    with shared.opened(seconds) as memory:
+    with shared.opened(together) as memory:
         assert memory.fill().left == 0
 
 
@@ -108,13 +121,6 @@ def index(agent: Shared, workspace: Path, write: Write, notes: int) -> set[str]:
     return texts
 
 
-def until(holds: Callable[[], object]) -> None:
-    last = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < last
-        time.sleep(0.01)
-
-
 def held(agent: Shared) -> int:
     """How many chunks are leased."""
     tenant = agent.settings["store.tenant"]
@@ -122,16 +128,24 @@ def held(agent: Shared) -> int:
     return int(rows[0][0])
 
 
+def leased_until(agent: Shared) -> dt.datetime:
+    """When the last lease ends, if nobody renews it."""
+    tenant = agent.settings["store.tenant"]
+    rows = shared().execute(f"SELECT max(until) FROM memwell.leases WHERE tenant = '{tenant}'")
+    assert isinstance(rows[0][0], dt.datetime)
+    return rows[0][0]
+
+
 def test_four_processes_embed_each_text_once(agent: Shared, workspace: Path, write: Write) -> None:
     texts = index(agent, workspace, write, 400)
-    processes = [agent.process(seconds=0.02) for _ in range(4)]
+    processes = [agent.process(together=4) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * 4
     assert sorted(texts_in(agent.log)) == sorted(texts)
-    assert len({line.split()[0] for line in agent.log.read_text().splitlines()}) > 1
+    assert len(processes_in(agent.log)) == 4
     with agent.opened() as memory:
         (space,) = memory.spaces()
         assert (space.state, space.embedded, space.chunks) == ("live", 400, 400)
@@ -146,7 +160,7 @@ def test_what_a_killed_process_had_is_embedded_by_another(
     barred(agent.log).touch()
     killed = agent.process()
     killed.start()
-    until(lambda: texts_in(agent.log))
+    wait_until(lambda: bool(texts_in(agent.log)))
     assert killed.pid
     os.kill(killed.pid, signal.SIGKILL)
     killed.join()
@@ -170,8 +184,9 @@ def test_a_process_that_takes_long_keeps_what_it_has(
     processes = [agent.process(), agent.process()]
     for process in processes:
         process.start()
-    until(lambda: texts_in(agent.log))
-    time.sleep(2 * LEASE_SECONDS)  # what is tested: that nothing happens
+    wait_until(lambda: bool(texts_in(agent.log)))
+    first_end = leased_until(agent)
+    wait_until(lambda: leased_until(agent) > first_end + dt.timedelta(seconds=2 * LEASE_SECONDS))
     barred(agent.log).unlink()
     for process in processes:
         process.join(30)
@@ -185,7 +200,7 @@ def held_up(agent: Shared) -> Iterator[BaseProcess]:
     barred(agent.log).touch()
     at_work = agent.process()
     at_work.start()
-    until(lambda: texts_in(agent.log))
+    wait_until(lambda: bool(texts_in(agent.log)))
     yield at_work
     barred(agent.log).unlink()
     at_work.join(30)
@@ -199,9 +214,7 @@ def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
     with held_up(agent) as at_work, agent.opened() as memory:
         for number in range(5):
             write(f"{number}.md", f"passage {number}, written anew\n")
-        before = time.monotonic()
         memory.index(workspace, embed=False)
-        assert time.monotonic() - before < 5
         assert at_work.is_alive()
         assert memory.spaces()[0].embedded == 0
     with agent.opened() as memory:
@@ -222,7 +235,7 @@ def test_a_filling_that_is_stopped_gives_back_what_it_had(
     with agent.opened() as memory:
         filling = threading.Thread(target=memory.fill, kwargs={"stop": stop})
         filling.start()
-        until(lambda: texts_in(agent.log))
+        wait_until(lambda: bool(texts_in(agent.log)))
         stop.set()
         barred(agent.log).unlink()
         filling.join()

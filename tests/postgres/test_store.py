@@ -35,6 +35,7 @@ from tests.support.postgres import (
     server,
     shared,
 )
+from tests.support.waiting import wait_until
 
 ANNA = Viewer("anna", "main")
 
@@ -370,12 +371,8 @@ def test_no_acknowledged_write_is_lost_while_the_server_restarts(home: Path) -> 
 
 
 def _wait_for_more(told: list[str], wrong: list[BaseException]) -> None:
-    before, waiting = len(told), threading.Event()
-    for _ in range(3000):
-        if len(told) > before + 2 or wrong:
-            return
-        waiting.wait(0.01)
-    raise AssertionError("nothing more was remembered")
+    before = len(told)
+    wait_until(lambda: len(told) > before + 2 or bool(wrong))
 
 
 def test_two_who_tell_the_same_at_once_tell_it_once(tenant: str) -> None:

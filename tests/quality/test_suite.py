@@ -6,6 +6,7 @@ The queries were written without regard to how memwell ranks, and none is change
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,6 +26,15 @@ from tests.quality.suite import (
     run,
     summary,
 )
+
+# Each floor is the count of today. None is ever lowered: a change that finds fewer is not taken.
+FOUND = 100
+"""Of 120 queries, those that find their note. The target of criterion 5 is 108 (90 %), then 114."""
+FULL_ANSWERS = 45
+"""Of the 48 queries without a common word, those with six hits. The target of criterion 3 is 48."""
+KEPT = 26
+"""Of the 27 such queries whose note vector search alone ranks among the first three, those that
+hybrid search answers, too. The target of criterion 3 is 27."""
 
 CASES = load()
 WORDLESS = [case for case in CASES if case.style in ("vague", "cross-domain")]
@@ -83,6 +93,18 @@ def hybrid(notes: Memory) -> list[Outcome]:
 
 def missed(outcomes: list[Outcome]) -> list[Case]:
     return [outcome.case for outcome in outcomes if outcome.rank is None]
+
+
+RATCHET = pytest.mark.filterwarnings("default:.* is above its floor")
+
+
+def check_floor(name: str, count: int, floor: int, details: object) -> None:
+    """Fail below a floor; above it, warn until the floor is raised."""
+    assert count >= floor, f"{name} was {floor} and is {count}: {details}"
+    if count > floor:
+        warnings.warn(
+            f"{name} is above its floor: set {name} = {count} in {__name__}", stacklevel=2
+        )
 
 
 # -- the suite itself ------------------------------------------------------------------------------
@@ -166,18 +188,16 @@ def test_criterion_2_exact_terms_are_no_worse_for_the_blend(
     assert [case for case in direct if ranks[case.query] is None] == []
 
 
-@pytest.mark.xfail(
-    reason="none is lost, but strangers are: some of these queries have fewer than six hits",
-    strict=False,
-)
+@RATCHET
 def test_criterion_3_missing_words_do_not_suppress_meaning(
     notes: Memory, meaning: list[Outcome], hybrid: list[Outcome]
 ) -> None:
-    """What meaning alone ranks among the first three is not lost for want of a common word."""
+    """A note that vector search ranks high is not lost because the query has no word of it."""
     strong = {outcome.case for outcome in meaning if outcome.rank and outcome.rank <= 3}
-    assert strong.intersection(WORDLESS), "nothing to see here"
-    assert [case for case in missed(hybrid) if case in strong and case in WORDLESS] == []
-    assert {len(notes.search(case.query, k=K).hits) for case in WORDLESS} == {K}
+    lost = [case for case in missed(hybrid) if case in strong and case in WORDLESS]
+    hits = [len(notes.search(case.query, k=K).hits) for case in WORDLESS]
+    check_floor("KEPT", len(strong.intersection(WORDLESS)) - len(lost), KEPT, lost)
+    check_floor("FULL_ANSWERS", hits.count(K), FULL_ANSWERS, hits)
 
 
 def test_criterion_4_keyword_scores_have_a_gradient(notes: Memory) -> None:
@@ -189,18 +209,13 @@ def test_criterion_4_keyword_scores_have_a_gradient(notes: Memory) -> None:
             assert len({hit.relevance for hit in hits}) > len(hits) / 2, case.query
 
 
-@pytest.mark.xfail(reason="four queries in five find their note", strict=False)
-def test_criterion_5_nine_queries_in_ten_find_their_note(hybrid: list[Outcome]) -> None:
-    assert figures(hybrid).hit_rate >= 0.90, missed(hybrid)
+@RATCHET
+def test_criterion_5_most_queries_find_their_note(hybrid: list[Outcome]) -> None:
+    check_floor("FOUND", figures(hybrid).found, FOUND, missed(hybrid))
 
 
 def test_the_three_that_kept_failing_are_found(hybrid: list[Outcome]) -> None:
     assert [case for case in missed(hybrid) if case.query in STILL_FAILING] == []
-
-
-@pytest.mark.xfail(reason="four queries in five find their note", strict=False)
-def test_nineteen_queries_in_twenty_find_their_note(hybrid: list[Outcome]) -> None:
-    assert figures(hybrid).hit_rate >= 0.95, missed(hybrid)
 
 
 def test_every_note_passes(hybrid: list[Outcome]) -> None:

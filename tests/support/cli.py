@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from memwell.surfaces import cli
 
 
-def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, cwd: Path, stdin: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, and return what a process would."""
     source, out, err = (
         io.TextIOWrapper(io.BytesIO(text), "utf-8") for text in (stdin.encode(), b"", b"")
@@ -22,6 +27,7 @@ def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProc
     try:
         sys.stdin = source
         with (
+            mock.patch.dict(os.environ, os.environ if env is None else env, clear=True),
             contextlib.chdir(cwd),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),

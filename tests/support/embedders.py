@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,12 +25,14 @@ class Faulty(WordCounts):
         *,
         remote: bool = False,
         batch_texts: int = 256,
-        seconds: float = 0.0,
+        hang_after: int | None = None,
     ) -> None:
         super().__init__(model, dimensions)
         self.remote = remote
         self.limits = Limits(texts=batch_texts, parallel=2)
-        self.seconds = seconds
+        self.hang_after = hang_after
+        """After so many texts it waits for `may_go`, as if its model hung."""
+        self.may_go = threading.Event()
         self.fault: EmbeddingError | None = None
         self.queries = 0
         self.texts: list[str] = []
@@ -39,8 +40,10 @@ class Faulty(WordCounts):
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         with self._lock:
+            hangs = self.hang_after is not None and len(self.texts) >= self.hang_after
             self.texts += [text for text in texts if text not in PASSAGES]
-        time.sleep(self.seconds)
+        if hangs:
+            self.may_go.wait()
         if self.fault:
             raise self.fault
         return super().embed_documents(texts)

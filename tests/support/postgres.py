@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -25,6 +24,7 @@ from memwell.store.postgres.build_indexes import BuildReport, build
 from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.server import Server
+from tests.support.waiting import wait_until
 
 USER = "memwell"
 NOBODY = 65534
@@ -72,14 +72,14 @@ class Cluster:
             preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,
             **self._as,
         )
-        last = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.url()).close()
-                return
-            except psycopg.OperationalError:
-                assert time.monotonic() < last, "the server does not start"
-                time.sleep(0.02)
+        wait_until(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def stop(self, how: str = "immediate") -> None:
         self._run("pg_ctl", "stop", "-m", how, "-w")

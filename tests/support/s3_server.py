@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 BUCKET, KEY, SECRET = "memwell", "a-key", "a-secret"
 _HIGHEST_PORT = 55_535
@@ -81,23 +82,22 @@ def free_ports(count: int) -> list[int]:
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and server.poll() is None:
+    def answers() -> bool:
+        assert server.poll() is None, "the S3 server did not start"
         try:
             urllib.request.urlopen(address).close()
         except urllib.error.HTTPError as answer:
             answer.close()
-            return
         except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError("the S3 server did not start")
+            return False
+        return True
+
+    wait_until(answers)
 
 
 def objects(address: str) -> list[str]:
     """Return what the server holds in the bucket."""
-    from pyarrow import fs  # type: ignore[import-untyped]
+    from pyarrow import fs
 
     server = fs.S3FileSystem(
         access_key=KEY,

@@ -316,6 +316,7 @@ def test_no_file_has_grown_too_long() -> None:
 # -- public names ----------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_all_is_exactly_what_is_visible() -> None:
     assert sorted(memwell.__all__) == memwell.__all__
     assert dir(memwell) == sorted(memwell.__all__)
@@ -368,6 +369,7 @@ def test_remember_and_supersede_offer_the_fields_of_a_new_fact() -> None:
         assert named == defaults, method.__name__
 
 
+@pytest.mark.process
 @pytest.mark.process
 def test_a_user_program_sees_real_types(tmp_path: Path) -> None:
     assert (SOURCE / "py.typed").exists()
@@ -436,6 +438,7 @@ def test_no_message_says_is_no_where_is_not_a_is_meant() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.process
 def test_importing_memwell_prints_nothing_and_loads_nothing() -> None:
     code = "import memwell, sys; print(*sorted(m for m in sys.modules if m.startswith(('memwell', 'apsw', 'click', 'numpy'))))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -460,6 +463,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.process
 def test_a_search_loads_nothing_heavy() -> None:
     code = (

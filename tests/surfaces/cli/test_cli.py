@@ -67,6 +67,7 @@ def test_json_has_the_keys_of_the_contract(notes: Path) -> None:
     assert set(result) == {"query", "hits", "legs", "freshness", "suggestions", "notices"}
 
 
+@pytest.mark.process
 def test_a_process_prints_and_exits_like_a_command_run_here(notes: Path) -> None:
     for arguments in (["search", "cat"], ["search", "qwertz"], ["nonsense"], ["index", "/nowhere"]):
         there, here = run_process(*arguments, cwd=notes), run(*arguments, cwd=notes)
@@ -192,6 +193,7 @@ def test_doctor_names_what_is_wrong_and_the_remedy(notes: Path, home: Path) -> N
     assert f"memwell reset --workspace {notes}" in doctor.stdout
 
 
+@pytest.mark.process
 def test_reset_asks_and_touches_no_note(notes: Path, home: Path) -> None:
     assert run("reset", cwd=notes, stdin="n\n").returncode == 130
     assert run_process("reset", cwd=notes, stdin="n\n").returncode == 130
@@ -230,6 +232,7 @@ def test_a_file_that_is_not_a_note_is_refused(workspace: Path, write: Write) -> 
     assert "paper.pdf is not a note. memwell reads .md" in refused.stderr
 
 
+@pytest.mark.process
 def test_progress_is_shown_on_a_terminal_only(workspace: Path, write: Write) -> None:
     write("a.md", "apple\n")
     reader, writer = pty.openpty()
@@ -242,6 +245,7 @@ def test_progress_is_shown_on_a_terminal_only(workspace: Path, write: Write) -> 
     assert run("index", ".", cwd=workspace).stderr == ""
 
 
+@pytest.mark.process
 def test_colour_on_a_terminal(notes: Path) -> None:
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm"}
@@ -253,6 +257,7 @@ def test_colour_on_a_terminal(notes: Path) -> None:
     assert "«" not in shown
 
 
+@pytest.mark.process
 def test_watch_reports_each_sync_and_stops_at_a_signal(notes: Path, write: Write) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "memwell", "watch", "--json"],
@@ -423,6 +428,7 @@ def test_status_and_doctor_report_the_providers(
     assert "ok   provider test" in found.stdout
 
 
+@pytest.mark.process
 def test_embedding_progress_is_shown_on_a_terminal(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,8 @@ from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import RequestLimits
 from memwell.surfaces.serialise import to_jsonable
-from tests.support.http_servers import Server, environment, in_a_thread, served
+from tests.support.cli import run
+from tests.support.http_servers import Server, in_a_thread, served
 from tests.support.waiting import wait_until
 
 
@@ -174,34 +173,21 @@ def test_metrics_count_requests(shared_server: Server) -> None:
 
 def test_a_port_that_is_taken_is_an_error(shared_server: Server, tmp_path: Path) -> None:
     port = shared_server.address.rpartition(":")[2]
-    done = subprocess.run(
-        [sys.executable, "-m", "memwell", "serve", "--port", port],
-        cwd=tmp_path,
-        env=environment(tmp_path / "home"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("serve", "--port", port, cwd=tmp_path)
     assert done.returncode == 3
     assert "Choose another --port" in done.stderr
 
 
 def test_tokens_are_made_listed_and_removed_by_commands(tmp_path: Path) -> None:
-    def run(*arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "memwell", "serve", "token", *arguments],
-            env=environment(tmp_path / "home"),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+    def token_command(*arguments: str) -> str:
+        return run("serve", "token", *arguments, cwd=tmp_path).stdout
 
-    token = run("add", "laptop", "--user", "anna").strip()
+    token = token_command("add", "laptop", "--user", "anna").strip()
     assert len(token) == 43  # 32 random bytes
-    assert token not in run("list")
-    assert json.loads(run("list", "--json"))["tokens"][0]["user"] == "anna"
-    run("remove", "laptop")
-    assert run("list") == ""
+    assert token not in token_command("list")
+    assert json.loads(token_command("list", "--json"))["tokens"][0]["user"] == "anna"
+    token_command("remove", "laptop")
+    assert token_command("list") == ""
 
 
 def test_ending_it_while_it_is_written_to_loses_nothing_acknowledged(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,8 @@ import pytest
 from memwell import Memory
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.tokens import Tokens
-from tests.support.http_servers import Server, environment, in_a_thread, served
+from tests.support.cli import run
+from tests.support.http_servers import Server, in_a_thread, served
 from tests.support.openai_clients import openai_client
 from tests.support.pages import opened
 
@@ -187,15 +186,7 @@ def test_a_browser_is_asked_for_its_token_once(anna: Server) -> None:
 
 
 def test_beyond_loopback_it_does_not_listen_without_a_token(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "memwell", "serve", "--host", "0.0.0.0", "--port", "0"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(tmp_path / "home"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("serve", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
     assert done.returncode == 3
     assert "memwell serve token add" in done.stderr
 

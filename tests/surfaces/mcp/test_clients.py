@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.cli import run
+
 CLIENTS = {
     "claude-code": ("project/.mcp.json", ["mcpServers"]),
     "claude-desktop": (".config/Claude/claude_desktop_config.json", ["mcpServers"]),
@@ -40,14 +42,8 @@ def config(
         for name, value in os.environ.items()
         if not name.startswith(("MEMWELL_", "XDG_"))
     }
-    return subprocess.run(
-        [sys.executable, "-m", "memwell", "mcp", "config", *arguments],
-        cwd=user / "project",
-        env={**clean, "HOME": str(user), "PATH": path, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**clean, "HOME": str(user), "PATH": path, **variables}
+    return run("mcp", "config", *arguments, cwd=user / "project", env=environment)
 
 
 def servers(text: str, keys: list[str]) -> dict[str, Any]:
@@ -86,14 +82,7 @@ def test_options_are_carried_over_and_the_workspace_is_named_in_full(user: Path)
 
 
 def test_options_of_the_group_are_not_lost(user: Path) -> None:
-    clean = {**os.environ, "HOME": str(user), "PATH": SCRIPTS}
-    done = subprocess.run(
-        [sys.executable, "-m", "memwell", "mcp", "--user", "anna", "config", "cursor"],
-        env=clean,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("mcp", "--user", "anna", "config", "cursor", cwd=user)
     assert done.returncode == 2
     assert "after `config`" in done.stderr
 

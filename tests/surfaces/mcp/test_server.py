@@ -375,6 +375,7 @@ def http_server(cwd: Path) -> Iterator[str]:
         assert process.stdout.read() == ""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "connect",
     [lambda cwd: over_stdio(cwd, mode="legacy"), over_stdio, over_http],
@@ -505,6 +506,7 @@ def say(
     process.stdin.flush()
 
 
+@pytest.mark.process
 def test_nothing_but_the_protocol_is_on_standard_output(notes: Path, write: Write) -> None:
     write("memory/bad.md", "---\n: [\n---\n")  # reported on the other stream
     with started(notes) as process:
@@ -526,6 +528,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(notes: Path, write: Writ
         assert process.returncode == 0
 
 
+@pytest.mark.process
 def test_it_ends_when_its_client_goes(notes: Path) -> None:
     with started(notes) as process:
         assert process.stdin is not None
@@ -533,6 +536,7 @@ def test_it_ends_when_its_client_goes(notes: Path) -> None:
         assert process.wait(PATIENCE) == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", [signal.SIGTERM, None])
 def test_it_ends_without_waiting_for_the_embedding(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, name: signal.Signals | None
@@ -559,6 +563,7 @@ def test_it_ends_without_waiting_for_the_embedding(
         assert 0 < space.embedded < space.chunks
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_a_signal_though_its_input_is_open(notes: Path, name: signal.Signals) -> None:
     with started(notes) as process:
@@ -568,6 +573,7 @@ def test_it_ends_at_a_signal_though_its_input_is_open(notes: Path, name: signal.
         assert process.stderr.read() == ""
 
 
+@pytest.mark.process
 def test_a_web_page_of_another_name_cannot_ask(notes: Path) -> None:
     with http_server(notes) as url:
         for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
@@ -578,6 +584,7 @@ def test_a_web_page_of_another_name_cannot_ask(notes: Path) -> None:
             error.value.close()
 
 
+@pytest.mark.process
 def test_other_machines_and_ports_in_use_are_refused_with_the_remedy(notes: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for options, remedy in (

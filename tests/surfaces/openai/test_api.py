@@ -270,6 +270,7 @@ def test_names_of_files_lead_nowhere(client: OpenAI, server: Server) -> None:
         assert client.files.content(file.id).read() == b"x"
 
 
+@pytest.mark.process
 def test_everything_is_there_after_a_restart_and_after_a_kill(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with served(home, tmp_path) as first, openai_client(first) as client:

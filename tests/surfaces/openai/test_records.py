@@ -116,6 +116,7 @@ def test_a_server_goes_on_with_what_an_earlier_version_wrote(
         assert (hit.content[0].text, hit.attributes) == (TEXT, {"kind": "cat", "legs": 4})
 
 
+@pytest.mark.process
 def test_a_process_killed_before_the_commit_leaves_the_json_files(old_home: Path) -> None:
     dying = (
         "put = Table.put\n"
@@ -128,6 +129,7 @@ def test_a_process_killed_before_the_commit_leaves_the_json_files(old_home: Path
     assert rows(RecordDatabase(old_home)) == [json.loads(text) for text in OLD_JSON.values()]
 
 
+@pytest.mark.process
 def test_a_process_killed_after_the_commit_does_not_import_twice(old_home: Path) -> None:
     dying = (
         "unlink = Path.unlink\n"

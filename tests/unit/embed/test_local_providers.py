@@ -390,6 +390,7 @@ def python(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.process
 def test_a_missing_package_is_named_with_its_extra(kind: Kind) -> None:
     script = f"""
 import sys
@@ -413,6 +414,7 @@ except ProviderUnavailable as error:
     assert done.stdout.strip() == expected, done.stderr
 
 
+@pytest.mark.process
 def test_making_one_loads_nothing_heavy(kind: Kind, path: Path) -> None:
     script = f"""
 import sys
@@ -423,6 +425,7 @@ print([name for name in {HEAVY} if name in sys.modules])
     assert python(script, path).stdout.strip() == "[]"
 
 
+@pytest.mark.process
 def test_using_one_prints_nothing_and_asks_nobody(kind: Kind, path: Path) -> None:
     """Checks the file descriptors, so that output of libraries counts too."""
     script = f"""
@@ -442,6 +445,7 @@ assert len(provider.embed_query("the fish")) == 1
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux lists sockets as files")
 def test_llama_cpp_listens_where_nobody_can_reach_it(gguf_file: Path) -> None:
     script = f"""

@@ -19,6 +19,7 @@ from memwell.extract.source_files import split_text
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter
 from tests.conftest import Write
+from tests.support import cli
 from tests.support.llm_servers import (
     FACT,
     PROVIDERS,
@@ -83,14 +84,7 @@ def history(fact: Fact) -> list[tuple[str, str]]:
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memwell", "ingest-files", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return cli.run("ingest-files", *arguments, cwd=cwd)
 
 
 # -- by rule ---------------------------------------------------------------------------------------
@@ -457,6 +451,7 @@ def test_a_file_that_the_rules_read_is_read_by_the_model_when_it_is_back(
     assert ingest(workspace).unchanged == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_is_interrupted_goes_on_from_there(
     workspace: Path, write: Write, server: Server, how: signal.Signals

@@ -283,6 +283,7 @@ def test_a_forgotten_fact_can_be_imported_again_and_is_found(memory: Memory) -> 
 # -- backup and restore ----------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_a_backup_taken_while_others_remember_restores_and_verifies(
     home: Path, tmp_path: Path
 ) -> None:

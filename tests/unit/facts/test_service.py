@@ -484,6 +484,7 @@ def four_that_remember(home: Path, stdin: int) -> list[subprocess.Popen[str]]:
     ]
 
 
+@pytest.mark.process
 def test_of_500_calls_none_is_lost_to_kill_9_and_a_backup_under_load_is_sound(
     home: Path, tmp_path: Path
 ) -> None:

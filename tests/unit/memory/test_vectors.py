@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from memwell.errors import (
 from memwell.model import Leg, SearchResult
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import REPOSITORY, Write
+from tests.support.cli import run
 from tests.support.embedders import Faulty
 from tests.support.states import index_file
 
@@ -354,16 +355,23 @@ def test_dropping_a_space_leaves_nothing_of_it(chained: Chain, notes: Path, home
 
 
 def test_a_retired_space_goes_when_it_is_old(
-    chained: Chain, notes: Path, monkeypatch: pytest.MonkeyPatch
+    chained: Chain, notes: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_KEEP_DAYS", "0")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_KEEP_DAYS", "7")
     with chained(old=Faulty("old")) as memory:
         memory.index(notes)
     with chained(new=Faulty("new", 32)) as memory:
         memory.index(notes)
-        time.sleep(1.1)  # times are kept in seconds
-        memory.index(notes)
-        assert [space.model for space in memory.spaces()] == ["new"]
+        for days, left in ((6, ["new", "old"]), (8, ["new"])):
+            retired_at = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+            connection = apsw.Connection(str(index_file(home)))
+            connection.execute(
+                "UPDATE spaces SET retired_at = ? WHERE model = 'old'",
+                (retired_at.isoformat(timespec="seconds"),),
+            )
+            connection.close()
+            memory.index(notes)
+            assert [space.model for space in memory.spaces()] == left
 
 
 def test_random_pairs_are_measured_while_filling(chained: Chain, write: Write) -> None:
@@ -411,8 +419,10 @@ def test_another_chunk_size_leaves_no_gap(
 
 # -- a change of model, killed in the middle -------------------------------------------------------
 
-CHUNKS = 5_000
+CHUNKS = 2_000
 PER_NOTE = 50
+EACH_TIME = 640
+"""Chunks that a process embeds before its model hangs: ten batches."""
 
 
 def large_workspace(workspace: Path) -> None:
@@ -428,14 +438,15 @@ import sys
 sys.path.insert(0, {repository!r})
 from memwell import Memory
 from tests.support.embedders import Faulty
-slow = Faulty("new", 48, batch_texts=64, seconds=0.02)
-with Memory(embedders={{"new": lambda: slow, "old": lambda: Faulty("old")}}) as memory:
+new = Faulty("new", 48, batch_texts=64, hang_after={hang_after})
+with Memory(embedders={{"new": lambda: new, "old": lambda: Faulty("old")}}) as memory:
     print("begun", flush=True)
     report = memory.fill()
     print(report.embedded, flush=True)
 """
 
 
+@pytest.mark.process
 def test_a_model_change_goes_on_after_kill_and_searches_always_answer(
     workspace: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,7 +463,11 @@ def test_a_model_change_goes_on_after_kill_and_searches_always_answer(
     with Memory(embedders=factories) as memory:
         for kill in (True, True, False):
             child = subprocess.Popen(
-                [sys.executable, "-c", FILL.format(repository=str(REPOSITORY))],
+                [
+                    sys.executable,
+                    "-c",
+                    FILL.format(repository=str(REPOSITORY), hang_after=EACH_TIME if kill else None),
+                ],
                 stdout=subprocess.PIPE,
                 text=True,
                 env=os.environ.copy(),
@@ -465,7 +480,7 @@ def test_a_model_change_goes_on_after_kill_and_searches_always_answer(
                 assert result.hits[0].path == "7.md"
                 details.append(leg(result, "meaning").detail)
                 filled = {space.model: space for space in memory.spaces()}.get("new")
-                if kill and filled and filled.embedded > done_before + 500:
+                if kill and filled and filled.embedded >= done_before + EACH_TIME:
                     child.send_signal(signal.SIGKILL)
                     child.wait()
             filled = {space.model: space for space in memory.spaces()}["new"]
@@ -527,15 +542,8 @@ def test_keys_appear_nowhere(
         ["config", "--json"],
         ["spaces"],
     ):
-        run = subprocess.run(
-            [sys.executable, "-m", "memwell", *command],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        said += run.stdout + run.stderr
+        done = run(*command, cwd=tmp_path, env=environment)
+        said += done.stdout + done.stderr
     assert "openai" in said
     assert '"***"' in said
     monkeypatch.setattr("memwell.embed.batch.RetryPolicy.attempts", 1, raising=False)

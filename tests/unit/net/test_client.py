@@ -350,12 +350,14 @@ def serving_tls(certificate: Path) -> Iterator[tuple[Server, str]]:
         yield server, server.url.replace("http:", "https:")
 
 
+@pytest.mark.process
 def test_an_unknown_certificate_is_refused(kind: Kind, certificate: Path) -> None:
     with serving_tls(certificate) as (server, url):
         fails(kind.at(url), ProviderUnavailable, "certificate", f"{kind.section}.base_url")
         assert not server.requests
 
 
+@pytest.mark.process
 def test_a_trusted_certificate_is_accepted(
     kind: Kind, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +15,7 @@ from memwell import Memory
 from memwell.search.hyde import ANSWERS
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import Write
+from tests.support.cli import run
 from tests.support.llm_servers import PROVIDERS, Set, configured, held_back, says, sent, setter
 from tests.support.servers import Act, Server, raw, silent, status
 
@@ -58,17 +57,6 @@ def recalled(workspace: Path, question: str = QUESTION) -> tuple[list[str], list
     with Memory(fallback_workspace=workspace) as memory:
         found = memory.recall(question)
         return [hit.path for hit in found.hits], memory.notices
-
-
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memwell", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
 
 
 def test_a_hypothetical_answer_adds_what_the_query_misses_and_loses_nothing(

@@ -17,19 +17,24 @@ from memwell.search.remote_merge import interleave, to_candidates
 from memwell.search.retrieve import Candidate
 from tests.conftest import Write
 from tests.support.http_servers import Server, served
-from tests.support.openai_clients import create_filled_store, openai_client
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("elsewhere")
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server of this test alone, in a process: its settings are not those of the test."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
     with served(folder / "home", folder, MEMWELL_EMBEDDING_CHAIN="test") as running:
         yield running
 
 
 @pytest.fixture
 def store(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    store, _ = create_filled_store(openai_client(server))
+    pytest.importorskip("openai")
+    from tests.support.openai_clients import create_filled_store, openai_client
+
+    with openai_client(server) as client:
+        store, _ = create_filled_store(client)
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
     monkeypatch.setenv("MEMWELL_REMOTE_BASE_URL", f"{server.address}/v1")
     monkeypatch.setenv("MEMWELL_REMOTE_VECTOR_STORE", store)
@@ -43,6 +48,7 @@ def notes(write: Write, workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.process
 def test_what_another_store_holds_is_found_beside_the_notes(
     memory: Memory, notes: Path, store: str
 ) -> None:
@@ -61,6 +67,7 @@ def test_what_another_store_holds_is_found_beside_the_notes(
     assert "cats.md" in memory.recall("the cat called Miso eats fish").block
 
 
+@pytest.mark.process
 def test_it_is_not_asked_what_only_the_index_can_tell(
     memory: Memory, notes: Path, store: str
 ) -> None:
@@ -78,6 +85,7 @@ def test_it_is_not_asked_what_only_the_index_can_tell(
         assert all("Miso" not in hit.text for hit in result.hits)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
@@ -89,12 +97,16 @@ def test_it_is_not_asked_what_only_the_index_can_tell(
 def test_where_it_fails_the_index_answers_alone(
     memory: Memory,
     notes: Path,
-    store: str,
+    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     setting: str,
     value: str,
     reason: str,
 ) -> None:
+    if setting == "VECTOR_STORE":
+        request.getfixturevalue("store")
+    else:
+        monkeypatch.setenv("MEMWELL_REMOTE_VECTOR_STORE", "vs_any")
     memory.index(notes)
     monkeypatch.setenv(f"MEMWELL_REMOTE_{setting}", value)
     with socket.create_server(("127.0.0.1", 0)) as silent:

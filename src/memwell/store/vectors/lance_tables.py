@@ -263,7 +263,7 @@ def _all_names(database: Any) -> list[str]:
 
 
 def _schema(dimensions: int) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     ids = [(name, pa.int64()) for name in ("key", "note", "workspace")]
     return pa.schema([*ids, ("vector", pa.list_(pa.float32(), dimensions))])
