@@ -56,7 +56,7 @@ NOTES = st.one_of(
 SIZES = st.tuples(st.integers(1, 120), st.integers(0, 60))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=250)
 @given(NOTES, SIZES)
 def test_without_their_overlap_the_chunks_give_the_text_back(
     text: str, sizes: tuple[int, int]
@@ -67,7 +67,7 @@ def test_without_their_overlap_the_chunks_give_the_text_back(
     assert joined == text if text.strip() else joined in ("", text)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=250)
 @given(NOTES, SIZES, st.integers(1, 50))
 def test_every_span_points_at_the_chunks_own_lines(
     text: str, sizes: tuple[int, int], first_line: int
@@ -83,7 +83,7 @@ def test_every_span_points_at_the_chunks_own_lines(
             assert stripped[-1] in lines[end]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=250)
 @given(NOTES, SIZES)
 def test_overlap_repeats_the_end_of_the_chunk_before(text: str, sizes: tuple[int, int]) -> None:
     chunks = chunk(text, size=sizes[0], overlap=sizes[1])
@@ -96,7 +96,7 @@ def test_overlap_repeats_the_end_of_the_chunk_before(text: str, sizes: tuple[int
 
 @given(st.lists(LINES, max_size=60).map("\n".join))
 @example("word " * 60 + "\n=====\n" + "word " * 60)
-@settings(max_examples=1000)
+@settings(max_examples=250)
 def test_no_chunk_ends_in_a_heading_unless_the_note_does(text: str) -> None:
     lines = [line + "\n" for line in text.split("\n")]
     last_lines_of_headings = {

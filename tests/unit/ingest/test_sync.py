@@ -281,7 +281,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=30, suppress_health_check=[*HealthCheck])
 @given(EDITS)
 def test_after_any_edits_the_index_equals_a_fresh_one(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, int, list[str]]]

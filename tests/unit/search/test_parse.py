@@ -148,7 +148,8 @@ def memory_suggests(memory: Memory, query: str) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    memory = Memory(tmp_path_factory.mktemp("examples") / "home")
+    words = {"embedding.chain": ()}
+    memory = Memory(tmp_path_factory.mktemp("examples") / "home", settings=words)
     memory.index(EXAMPLES)
     return memory
 
@@ -214,13 +215,25 @@ QUERIES = st.one_of(
 )
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[*HealthCheck])
-@given(QUERIES)
-def test_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> None:
-    with examples_index.reading() as reader:
+def check_query(index: SqliteIndex, query: str) -> None:
+    with index.reading() as reader:
         result = search(query, Options(k=3), reader, Freshness(checked=True))
     assert len(result.hits) <= 3
     assert all(0 <= hit.score <= 1 for hit in result.hits)
+
+
+@settings(max_examples=500, suppress_health_check=[*HealthCheck])
+@given(QUERIES)
+def test_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> None:
+    check_query(examples_index, query)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@settings(max_examples=10_000, suppress_health_check=[*HealthCheck])
+@given(QUERIES)
+def test_soak_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> None:
+    check_query(examples_index, query)
 
 
 @pytest.mark.parametrize(
