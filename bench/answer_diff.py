@@ -42,6 +42,17 @@ RANDOM = frozenset({"checksum", "token"})
 """Keys of values made by chance, or of ids."""
 BLOCKS = frozenset({"block", "additionalContext"})
 """Keys of texts for a prompt. Their numbered quotations are compared, the rest is wording."""
+RENAMED = {
+    "Usage: python -m memwell": "Usage: memwell",
+    "memwell.registered": "memwell.workspace_list",
+    "memwell.words": "memwell.vocabulary",
+    "memwell.rests": "memwell.cooldowns",
+    "memwell.cached": "memwell.vector_cache",
+    "memwell.spoken": "memwell.chunk_texts",
+    "memwell.unfinished": "memwell.pending_erasures",
+    ", held true until ": ", valid until ",
+}
+"""Texts that were renamed on purpose, such as the tables on PostgreSQL."""
 _ID = re.compile(r"\b(?:01[0-9a-hjkmnp-tv-z]{18}|(?:vs|file|vsfb)_[0-9a-f]{20,40})\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
 _STAMP = re.compile(r"\d{8}[-T]\d{6}(?:-\d+)?")
@@ -92,6 +103,8 @@ class Cleaner:
         """Return a text with names in place of ids, of times of the clock and of folders."""
         for path, name in self.paths.items():
             text = text.replace(path, name)
+        for former, present in RENAMED.items():
+            text = text.replace(former, present)
         text = _ID.sub(lambda found: self._named(found.group()), text)
         text = _STAMP.sub("clock", text)
         return _TIME.sub(lambda found: self._time(found.group()), text)

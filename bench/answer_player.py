@@ -131,10 +131,14 @@ class Player:
 
     def _ran(self, name: str, arguments: list[str], step: Step) -> Answer:
         done = subprocess.run(
-            [self.checkout.python, *arguments], cwd=self.world.folder / "notes",
-            env=self._environment(step.environment), input=step.stdin.encode(),
-            capture_output=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
+            [self.checkout.python, *arguments],
+            cwd=self.world.folder / "notes",
+            env=self._environment(step.environment),
+            input=step.stdin.encode(),
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
         told, complaint = done.stdout.decode("utf-8", "replace"), done.stderr.decode()
         crashed = "Traceback (most recent call last)" in complaint
         unplanned = ""
@@ -152,11 +156,18 @@ class Player:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         folder = self.world.folder
         return {
-            **kept, "HOME": str(folder), "TZ": "UTC", "LC_ALL": "C.UTF-8",
-            "PYTHONPATH": str(self.checkout.folder / "src"), "PYTHONSAFEPATH": "1",
-            "MEMWELL_HOME": str(folder / "home"), "MEMWELL_CONFIG": str(folder / "config"),
-            "MEMWELL_NOW": now.isoformat(), **self.world.environment, **more,
-        }  # fmt: skip
+            **kept,
+            "HOME": str(folder),
+            "TZ": "UTC",
+            "LC_ALL": "C.UTF-8",
+            "PYTHONPATH": str(self.checkout.folder / "src"),
+            "PYTHONSAFEPATH": "1",
+            "MEMWELL_HOME": str(folder / "home"),
+            "MEMWELL_CONFIG": str(folder / "config"),
+            "MEMWELL_NOW": now.isoformat(),
+            **self.world.environment,
+            **more,
+        }
 
     def _filled(self, word: str) -> str:
         """Put ids in the place of @name."""
@@ -183,9 +194,11 @@ class Player:
     def _asked(self, address: str, request: Request) -> Answer:
         body = self._filled(json.dumps(request.body)).encode() if request.body else None
         asked = urllib.request.Request(
-            address + self._filled(request.path), body, {"content-type": "application/json"},
+            address + self._filled(request.path),
+            body,
+            {"content-type": "application/json"},
             method=request.method,
-        )  # fmt: skip
+        )
         try:
             with urllib.request.urlopen(asked, timeout=_SECONDS) as found:
                 status, text = found.status, found.read().decode()
@@ -217,10 +230,13 @@ class Player:
     def _server(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run a command of memwell until its answers are there."""
         server = subprocess.Popen(
-            [self.checkout.python, "-m", "memwell", *words], cwd=self.world.folder / "notes",
-            env=self._environment({}), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [self.checkout.python, "-m", "memwell", *words],
+            cwd=self.world.folder / "notes",
+            env=self._environment({}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         try:
             yield server
         finally:

@@ -12,7 +12,7 @@ from bench.measure import seconds
 from bench.results import Row, at_least
 from memwell.search.parse import parse
 from memwell.store.sqlite.index import SqliteIndex
-from memwell.store.sqlite.vocabulary import SqliteVocabulary
+from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.words.ranking import COLUMN_WEIGHTS
 
 _SEED = 2
@@ -90,6 +90,6 @@ def _memwell(index: SqliteIndex, question: str) -> list[int]:
 
 def _plain_or(index: SqliteIndex, question: str) -> list[int]:
     with index.database.reading() as connection:
-        words = dict(SqliteVocabulary(connection).tokens(question))  # "Pods" and "pod" are one word
+        words = dict(SqliteKeywords(connection).tokens(question))  # "Pods" and "pod" are one word
         expression = " OR ".join(f'"{surface}"' for surface in words.values())
         return [chunk_id for (chunk_id,) in connection.execute(_PLAIN, (expression,))]

@@ -55,13 +55,13 @@ class _FromMemory(SqliteReader):
     """A reader that has some chunks and their dates in memory, so that no file is read."""
 
     def __init__(self, reader: SqliteReader, chunk_ids: Sequence[int]) -> None:
-        super().__init__(reader._connection, reader._backends)
-        self.in_memory = self.__dict__["chunks"] = _ChunksInMemory(reader, chunk_ids)
+        vars(self).update(vars(reader))
+        self.in_memory = self.chunks = _ChunksInMemory(reader, chunk_ids)
 
 
 class _ChunksInMemory(SqliteChunks):
     def __init__(self, reader: SqliteReader, chunk_ids: Sequence[int]) -> None:
-        super().__init__(reader._connection)
+        vars(self).update(vars(reader.chunks))
         self._dates = reader.chunks.note_dates(chunk_ids)
         hits = reader.chunks.hits([(chunk_id, 0.0) for chunk_id in chunk_ids])
         self.passages = dict(zip(chunk_ids, hits, strict=True))

@@ -44,9 +44,13 @@ SETS = ("scifact", "cranfield", "medline", "locomo-turn-a", "cosqa-code", "rgb-z
 """The seven sets of the README, in the order of its table."""
 _FIRST, _HOME = "writing", "home"
 _PARTS: Mapping[str, Sequence[Doing]] = {
-    _FIRST: WRITING, "reading": READING, "facts": FACTS, "files": FILES, "rest": REST,
+    _FIRST: WRITING,
+    "reading": READING,
+    "facts": FACTS,
+    "files": FILES,
+    "rest": REST,
     "serving": SERVING,
-}  # fmt: skip
+}
 """All commands, by what they are about."""
 _TEST = {"MEMWELL_EMBEDDING_CHAIN": "test"}
 """Vectors that cost nothing."""

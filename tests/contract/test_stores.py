@@ -19,7 +19,7 @@ from memwell.facts.service import FactService, NewFact
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace
+from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace, find_innermost
 from memwell.store.fact_notes import scope_workspace, sync_facts
 from memwell.store.factory import Stores, open_postgres, open_sqlite
 from tests.support.postgres import app_url, new_tenant
@@ -222,7 +222,7 @@ def test_what_is_deleted_is_found_no_more(indexed: Indexed) -> None:
         notes.remove_workspace(indexed.workspace)
     assert indexed.found("cat") == []
     with indexed.index.reading() as reader:
-        assert (reader.total, reader.keywords.document_frequency("cat")) == (0, 0)
+        assert (reader.keywords.total, reader.keywords.document_frequency("cat")) == (0, 0)
         assert [*reader.keywords.vocabulary(1, 100)] == []
 
 
@@ -238,7 +238,7 @@ def test_a_transaction_that_fails_leaves_nothing(indexed: Indexed) -> None:
 def test_a_reader_sees_one_state(indexed: Indexed) -> None:
     indexed.put("a.md", "one cat")
     with indexed.index.reading() as reader:
-        assert reader.total == 1
+        assert reader.keywords.total == 1
         indexed.put("b.md", "two cats")
         assert [match.score for match in reader.keywords.search(parse("cat").query, 9)][1:] == []
 
@@ -529,9 +529,11 @@ def test_the_list_of_workspaces(stores: Stores) -> None:
         Workspace("/a", conventional=True),
         Workspace("/a/b", include=("z.md",)),
     ]
-    assert registry.find_around(Path("/a/b/c")) == Workspace("/a/b", include=("z.md",))
+    assert find_innermost(registry.list_all(), Path("/a/b/c")) == Workspace(
+        "/a/b", include=("z.md",)
+    )
     registry.remove("/a/b")
-    assert registry.find_around(Path("/a/b/c")) == Workspace("/a", conventional=True)
+    assert find_innermost(registry.list_all(), Path("/a/b/c")) == Workspace("/a", conventional=True)
 
 
 # -- facts -----------------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres import textsearch
 from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.health import run_checks
+from memwell.store.postgres.keywords import PostgresKeywords
 from memwell.store.postgres.migrate import migrate
 from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.schema import OWNERS, TABLES
 from memwell.store.postgres.spaces import PostgresSpaces
-from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.words.query import to_clauses
 from tests.postgres.test_security import connected, count, fill
 from tests.support.postgres import build_agent_indexes, new_database, server, shared
@@ -179,7 +179,7 @@ def test_a_database_of_before_is_searched_by_its_indexes(
     with server(before, TENANT) as opened, opened.reading("main") as session:
         (space,) = PostgresSpaces(session).all()
         assert space.location.startswith("vector_index_")
-        vocabulary, miso = PostgresVocabulary(session), WordQuery((Word("miso"),))
+        vocabulary, miso = PostgresKeywords(session), WordQuery((Word("miso"),))
         clauses = to_clauses(miso.any_of, vocabulary)
         (chunk,) = textsearch.find_candidates(session, vocabulary, miso, clauses, 1)
         assert "Miso" in session.value(

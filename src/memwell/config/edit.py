@@ -14,9 +14,8 @@ from memwell.errors import ConfigError
 from memwell.files import atomic_write
 
 
-def settings_file(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Path:
+def settings_file(workspace: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the file to write to: the workspace's, else the user's."""
-    environment = os.environ if environment is None else environment
     return (workspace or user_config_folder(environment)) / FILE_NAME
 
 
@@ -29,10 +28,9 @@ def find_overrides(names: Mapping[str, Value], environment: Mapping[str, str]) -
 def write_settings(
     workspace: Path | None,
     values: Mapping[str, Value],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Path:
     """Write values to the file of a workspace, or of the user: all of them or none."""
-    environment = os.environ if environment is None else environment
     file = settings_file(workspace, environment)
     try:
         old = file.read_bytes() if file.exists() else None

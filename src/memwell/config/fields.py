@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from memwell.errors import ConfigError
@@ -30,8 +31,8 @@ class Setting:
     """The attributes that lead to the value: ``("search", "k")``."""
     default: Value
     reason: str
-    minimum: float | None = None
-    maximum: float | None = None
+    limits: tuple[float, float] | None = None
+    """The smallest and the largest valid number."""
     one_of: tuple[str, ...] = ()
     secret: bool = False
     """The value is never printed."""
@@ -162,13 +163,14 @@ def check(setting: Setting, value: Any, origin: str) -> Value:
 
 def _find_mistake(setting: Setting, value: Any) -> str:
     """Return what the value should have been; "" if it is valid."""
-    low, high = setting.minimum, setting.maximum
     if not _has_type_of(setting.default, value):
         return _type_name(setting.default)
     if setting.one_of and value not in setting.one_of:
         return f"one of {', '.join(setting.one_of)}"
-    if (low is not None and not value >= low) or (high is not None and not value <= high):
-        return f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+    if setting.limits:
+        low, high = setting.limits
+        if not low <= value <= high:
+            return f"at least {low:g}" if high == inf else f"between {low:g} and {high:g}"
     return ""
 
 

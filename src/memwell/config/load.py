@@ -23,9 +23,9 @@ _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def load(workspace: Path | None, environment: Mapping[str, str] | None = None) -> Settings:
+def load(workspace: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings that apply to a workspace (or to none)."""
-    environment = dict(os.environ) if environment is None else environment
+    environment = dict(environment)  # os.environ decodes a variable each time it is read
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
     for file in config_files(workspace, environment):
@@ -60,18 +60,12 @@ def user_config_folder(environment: Mapping[str, str]) -> Path:
     return Path(platformdirs.user_config_dir("memwell", appauthor=False))
 
 
-def today(environment: Mapping[str, str] | None = None) -> dt.date:
-    """Return the current day."""
-    return now(environment).date()
-
-
-def now(environment: Mapping[str, str] | None = None) -> dt.datetime:
+def now(environment: Mapping[str, str] = os.environ) -> dt.datetime:
     """Return the current time in the local time zone.
 
     MEMWELL_NOW replaces the clock, so that examples print the same every day. If it holds only a
     day, the clock adds the time of day.
     """
-    environment = os.environ if environment is None else environment
     clock = dt.datetime.now().astimezone()
     named = environment.get("MEMWELL_NOW")
     if not named:
@@ -100,9 +94,8 @@ def check_agent(agent: str) -> None:
         )
 
 
-def home_folder(environment: Mapping[str, str] | None = None) -> Path:
+def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all data: MEMWELL_HOME, else the platform's data folder."""
-    environment = os.environ if environment is None else environment
     if named := environment.get("MEMWELL_HOME"):
         return Path(named).expanduser().absolute()
     import platformdirs

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from memwell.config.fields import Section, section, setting
 
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
+
+
+def _api_key(variable: str) -> str:
+    reason = f"The API key. Empty: the environment variable {variable}."
+    return setting("", reason, secret=True, fallback_env=variable)
 
 
 class GgufSettings(Section):
@@ -23,19 +29,11 @@ class OpenAIEmbeddingSettings(Section):
     """The embedding provider ``openai``."""
 
     model: str = setting("text-embedding-3-small", "Cheap, and good enough.")
-    dimensions: int = setting(
-        1536, "The length of that model's vectors.", minimum=1, maximum=65_536
-    )
+    dimensions: int = setting(1536, "The length of that model's vectors.", limits=(1, 65_536))
     base_url: str = setting(
-        OPENAI_URL,
-        "Any server with the same protocol: Ollama, LM Studio, vLLM, llama-server.",
+        OPENAI_URL, "Any server with the same protocol: Ollama, LM Studio, vLLM, llama-server."
     )
-    key: str = setting(
-        "",
-        "The API key. Empty: the environment variable OPENAI_API_KEY.",
-        secret=True,
-        fallback_env="OPENAI_API_KEY",
-    )
+    key: str = _api_key("OPENAI_API_KEY")
 
 
 class GeminiEmbeddingSettings(Section):
@@ -43,15 +41,10 @@ class GeminiEmbeddingSettings(Section):
 
     model: str = setting("gemini-embedding-001", "Google's current embedding model.")
     dimensions: int = setting(
-        768, "A quarter of the full length, and hardly worse.", minimum=1, maximum=65_536
+        768, "A quarter of the full length, and hardly worse.", limits=(1, 65_536)
     )
     base_url: str = setting(GEMINI_URL, "Google's address.")
-    key: str = setting(
-        "",
-        "The API key. Empty: the environment variable GEMINI_API_KEY.",
-        secret=True,
-        fallback_env="GEMINI_API_KEY",
-    )
+    key: str = _api_key("GEMINI_API_KEY")
 
 
 class SentenceTransformersSettings(Section):
@@ -78,18 +71,18 @@ class EmbeddingSettings(Section):
         16,
         "New passages that a search embeds itself (about a second). If there are more, they wait"
         " for `memwell index`.",
-        minimum=0,
+        limits=(0, inf),
     )
     cache_mb: float = setting(
         256.0,
         "Size of the vector cache, so that no text is embedded twice: about 150,000 passages of"
         " the default model.",
-        minimum=0,
+        limits=(0, inf),
     )
     keep_days: float = setting(
         30.0,
         "Days for which the vectors of the previous model are kept, in case you return to it.",
-        minimum=0,
+        limits=(0, inf),
     )
     gguf: GgufSettings = section(GgufSettings)
     openai: OpenAIEmbeddingSettings = section(OpenAIEmbeddingSettings)
@@ -112,24 +105,14 @@ class OpenAIChatSettings(Section):
     """The language models of ``openai:``."""
 
     base_url: str = setting(OPENAI_URL, "Any server with the same protocol.")
-    key: str = setting(
-        "",
-        "The API key. Empty: OPENAI_API_KEY.",
-        secret=True,
-        fallback_env="OPENAI_API_KEY",
-    )
+    key: str = _api_key("OPENAI_API_KEY")
 
 
 class GeminiChatSettings(Section):
     """The language models of ``gemini:``."""
 
     base_url: str = setting(GEMINI_URL, "Google's address.")
-    key: str = setting(
-        "",
-        "The API key. Empty: GEMINI_API_KEY.",
-        secret=True,
-        fallback_env="GEMINI_API_KEY",
-    )
+    key: str = _api_key("GEMINI_API_KEY")
 
 
 class LlmSettings(Section):
@@ -141,14 +124,15 @@ class LlmSettings(Section):
         " leaves the machine.",
     )
     ingest: str = setting("", "The model for `ingest-files`. Empty: llm.default.")
-    timeout: float = setting(30.0, "Seconds to wait for an answer.", minimum=0.1, maximum=3600)
-    max_calls: int = setting(200, "Calls per command, so that none costs a fortune.", minimum=0)
+    timeout: float = setting(30.0, "Seconds to wait for an answer.", limits=(0.1, 3600))
+    max_calls: int = setting(
+        200, "Calls per command, so that none costs a fortune.", limits=(0, inf)
+    )
     max_tokens: int = setting(
-        400_000, "Tokens per command: those sent and those received.", minimum=0
+        400_000, "Tokens per command: those sent and those received.", limits=(0, inf)
     )
     log: str = setting(
-        "",
-        "A file that records all requests and answers, one JSON object per line. Empty: none.",
+        "", "A file that records all requests and answers, one JSON object per line. Empty: none."
     )
     openai: OpenAIChatSettings = section(OpenAIChatSettings)
     gemini: GeminiChatSettings = section(GeminiChatSettings)
@@ -166,6 +150,4 @@ class RemoteSettings(Section):
     key: str = setting(
         "", "The API key of that server. No environment variable replaces it.", secret=True
     )
-    timeout: float = setting(
-        3.0, "Seconds that a search waits for that server.", minimum=0.1, maximum=60
-    )
+    timeout: float = setting(3.0, "Seconds that a search waits for that server.", limits=(0.1, 60))

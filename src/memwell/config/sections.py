@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from memwell.config.fields import Section, setting
 
 
@@ -30,7 +32,7 @@ class ScanSettings(Section):
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
-        minimum=0.001,
+        limits=(0.001, inf),
     )
 
 
@@ -38,14 +40,13 @@ class ChunkingSettings(Section):
     """How notes are cut into chunks."""
 
     size: int = setting(
-        400, "Tokens of a chunk: about one idea, and cheap in a prompt.", minimum=16, maximum=8192
+        400, "Tokens of a chunk: about one idea, and cheap in a prompt.", limits=(16, 8192)
     )
     overlap: int = setting(
         80,
         "Tokens that a chunk repeats from the one before, so that a thought at the cut is"
         " complete in one of them.",
-        minimum=0,
-        maximum=4096,
+        limits=(0, 4096),
     )
 
 
@@ -79,23 +80,19 @@ class SearchSettings(Section):
         one_of=("standard", "rrf", "weighted"),
     )
     vector_weight: float = setting(
-        0.7, "Weight of vector search, in rrf and weighted.", minimum=0, maximum=1000
+        0.7, "Weight of vector search, in rrf and weighted.", limits=(0, 1000)
     )
     text_weight: float = setting(
-        0.3, "Weight of keyword search, in rrf and weighted.", minimum=0, maximum=1000
+        0.3, "Weight of keyword search, in rrf and weighted.", limits=(0, 1000)
     )
     words_weight: float = setting(
         0.4,
         "Usual weight of keyword search, in standard: the best over many datasets, each left out"
         " in turn.",
-        minimum=0,
-        maximum=1,
+        limits=(0, 1),
     )
     rrf_k: float = setting(
-        60.0,
-        "In rrf: the higher, the less the first ranks stand out.",
-        minimum=0,
-        maximum=100_000,
+        60.0, "In rrf: the higher, the less the first ranks stand out.", limits=(0, 100_000)
     )
     normaliser: str = setting(
         "saturation",
@@ -109,10 +106,7 @@ class SearchSettings(Section):
         one_of=("off", "mmr", "cluster"),
     )
     mmr_lambda: float = setting(
-        0.7,
-        "With mmr: 1 is relevance alone, 0 is difference alone.",
-        minimum=0,
-        maximum=1,
+        0.7, "With mmr: 1 is relevance alone, 0 is difference alone.", limits=(0, 1)
     )
     similarity: str = setting(
         "words",
@@ -120,7 +114,7 @@ class SearchSettings(Section):
         one_of=("words", "vectors"),
     )
     cluster_similarity: float = setting(
-        0.8, "With cluster: hits at least this similar form a group.", minimum=0, maximum=1
+        0.8, "With cluster: hits at least this similar form a group.", limits=(0, 1)
     )
     decay: str = setting(
         "relative",
@@ -131,15 +125,13 @@ class SearchSettings(Section):
     half_life: float = setting(
         30.0,
         "Days in which a dated note loses half of what it can lose: a month, as in daily work.",
-        minimum=0.001,
-        maximum=1_000_000,
+        limits=(0.001, 1_000_000),
     )
     decay_floor: float = setting(
         0.75,
         "With relative: the share of its score that even the oldest note keeps. If two notes"
         " answer equally well, the newer one ranks first, and hardly any query gets worse.",
-        minimum=0,
-        maximum=1,
+        limits=(0, 1),
     )
     evergreen: tuple[str, ...] = setting(
         (), "Globs of notes that do not age although they have a date."
@@ -148,18 +140,14 @@ class SearchSettings(Section):
         4,
         "Candidates per hit that keyword search and vector search each contribute, if that is"
         " more than 100; and candidates per hit for mmr and cluster.",
-        minimum=1,
-        maximum=1000,
+        limits=(1, 1000),
     )
-    k: int = setting(
-        6, "Hits that a search returns: few enough to read.", minimum=1, maximum=100_000
-    )
+    k: int = setting(6, "Hits that a search returns: few enough to read.", limits=(1, 100_000))
     min_score: float = setting(
         0.11,
         "Hits with a lower relevance are dropped. At 0.11 the worst wrong hits go and hardly any"
         " good one does; from 0.2 on, four of five unrelated questions find nothing.",
-        minimum=0,
-        maximum=1,
+        limits=(0, 1),
     )
     hyde_enabled: bool = setting(
         False,
@@ -186,8 +174,7 @@ class FactsSettings(Section):
         0.95,
         "A new fact with at least this cosine to a known one is a duplicate of it, if numbers and"
         " negations agree. Above 1 only the words decide.",
-        minimum=0,
-        maximum=2,
+        limits=(0, 2),
     )
     lifetimes: tuple[str, ...] = setting(
         (),
@@ -203,15 +190,12 @@ class RecallSettings(Section):
         60.0,
         "Minutes for which a session does not receive the same passage again: it is still in the"
         " prompt. 0: always send it again.",
-        minimum=0,
+        limits=(0, inf),
     )
     budget: int = setting(
-        800,
-        "Tokens of the recalled block: the user pays for them.",
-        minimum=1,
-        maximum=1_000_000,
+        800, "Tokens of the recalled block: the user pays for them.", limits=(1, 1_000_000)
     )
-    k: int = setting(12, "Hits to choose the block from.", minimum=1, maximum=1000)
+    k: int = setting(12, "Hits to choose the block from.", limits=(1, 1000))
 
 
 class IngestSettings(Section):
@@ -222,13 +206,10 @@ class IngestSettings(Section):
         "The files that `ingest-files` reads: those that instruct agents.",
     )
     chunk_size: int = setting(
-        800, "Characters sent to a language model at a time.", minimum=100, maximum=100_000
+        800, "Characters sent to a language model at a time.", limits=(100, 100_000)
     )
     overlap: int = setting(
-        100,
-        "Characters repeated from the part before; at most half a part.",
-        minimum=0,
-        maximum=50_000,
+        100, "Characters repeated from the part before; at most half a part.", limits=(0, 50_000)
     )
 
 
@@ -240,13 +221,13 @@ class SyncSettings(Section):
         50,
         "Changed notes that a search indexes itself (about a quarter of a second). If there are"
         " more, it reports how stale the index is.",
-        minimum=0,
+        limits=(0, inf),
     )
     cheap_files: int = setting(
         5000,
         "Notes in a workspace up to which a search looks for changes at all (about a tenth of a"
         " second).",
-        minimum=0,
+        limits=(0, inf),
     )
 
 

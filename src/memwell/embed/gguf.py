@@ -61,6 +61,7 @@ class GGUF:
         """Take a path, or the name of a file in `folder`. Prefixes replace those of the model."""
         require("xllamacpp", install="memwell[gguf]")
         self._file = _find_model(model, folder)
+        self.model = self._file.stem
         self._header = read_header(self._file)
         for_query, for_document = PREFIXES.get(self._header.architecture, ("", ""))
         self.query_prefix = for_query if query_prefix is None else query_prefix
@@ -68,11 +69,6 @@ class GGUF:
         self.dimensions = self._header.dimensions
         self.window = min(self._header.context, LONGEST_WINDOW)
         self._loading = threading.Lock()
-
-    @property
-    def model(self) -> str:
-        """The name of the file without its suffix."""
-        return self._file.stem
 
     @cached_property
     def fingerprint(self) -> str:

@@ -43,6 +43,7 @@ class SentenceTransformers:
         """Take the folder of the model."""
         require("sentence_transformers", install="memwell[sentence-transformers]")
         self._folder = model_folder(model, self.name)
+        self.model = self._folder.resolve().name
         if (
             not (self._folder / "config.json").is_file()
             and not (self._folder / "modules.json").is_file()
@@ -52,11 +53,6 @@ class SentenceTransformers:
                 "Give the path of a folder with a model. memwell does not download models",
             )
         self._using = threading.RLock()
-
-    @property
-    def model(self) -> str:
-        """The folder's name."""
-        return self._folder.resolve().name
 
     @cached_property
     def fingerprint(self) -> str:

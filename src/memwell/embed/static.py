@@ -38,6 +38,7 @@ class Static:
         """Take the folder of the model."""
         require("model2vec", install="memwell[static]")
         self._folder = model_folder(model, self.name)
+        self.model = self._folder.resolve().name
         for file in FILES:
             if not (self._folder / file).is_file():
                 raise ProviderUnavailable(
@@ -46,11 +47,6 @@ class Static:
                 )
         self.dimensions = _columns(self._folder / "model.safetensors")
         self._using = threading.Lock()
-
-    @property
-    def model(self) -> str:
-        """The folder's name."""
-        return self._folder.resolve().name
 
     @cached_property
     def fingerprint(self) -> str:

@@ -7,12 +7,14 @@ A folder with ``corpus.jsonl`` (id, text, title?, date?, group?, session?), ``qu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memwell.errors import MemwellError, NotFoundError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +60,13 @@ def load(folder: Path) -> Dataset:
             " file of your own cases",
         )
     documents = tuple(
-        Document(
-            _text(row, "id"),
-            _text(row, "text"),
-            str(row.get("title") or ""),
-            row.get("date"),
-            str(row.get("group") or ""),
-            str(row.get("session") or ""),
-        )
+        Document(**_texts(row, "title", "group", "session"), date=row.get("date"))
         for row in _rows(folder / "corpus.jsonl")
     )
     relevant = _judgements(folder / "qrels.tsv")
-    questions = tuple(
-        Question(
-            _text(row, "id"),
-            _text(row, "text"),
-            str(row.get("group") or ""),
-            str(row.get("category") or ""),
-        )
-        for row in _rows(folder / "queries.jsonl")
-    )
+    questions = [
+        Question(**_texts(row, "group", "category")) for row in _rows(folder / "queries.jsonl")
+    ]
     answered = tuple(question for question in questions if relevant.get(question.id))
     if not answered:
         raise MemwellError(
@@ -91,16 +80,14 @@ def load(folder: Path) -> Dataset:
     return Dataset(folder.name, documents, answered, relevant)
 
 
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    number = 0
+def _lines(file: Path, expected: str, parse: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    """Yield each line that is not empty: its place, and what `parse` makes of it."""
+    number, line = 0, ""
     try:
         with open(file, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        raise ValueError("not an object")
-                    yield {**row, "": f"{file}:{number}"}
+                    yield f"{file}:{number}", parse(line)
     except FileNotFoundError as error:
         raise NotFoundError(
             f"{file} does not exist", "A dataset needs corpus.jsonl, queries.jsonl and qrels.tsv"
@@ -109,36 +96,40 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
         raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
     except ValueError as error:
         raise MemwellError(
-            f"{file}:{number} is not a JSON object ({error})", "Correct that line"
+            f"{file}:{number} is not {expected} ({error}): {line[:80]!r}", "Correct that line"
         ) from error
 
 
-def _text(row: Mapping[str, Any], key: str) -> str:
-    if key not in row:
-        raise MemwellError(f"{row['']} has no {key!r}", "Every line needs an id and a text")
-    return str(row[key])
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file, each with its place in the file under ""."""
+
+    def parse(line: str) -> dict[str, Any]:
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("not an object")
+        return row
+
+    for place, row in _lines(file, "a JSON object", parse):
+        yield {**row, "": place}
+
+
+def _texts(row: Mapping[str, Any], *optional: str) -> dict[str, str]:
+    """Return the id, the text and the optional fields of a row."""
+    for name in ("id", "text"):
+        if name not in row:
+            raise MemwellError(f"{row['']} has no {name!r}", "Every line needs an id and a text")
+    texts = {name: str(row.get(name) or "") for name in optional}
+    return {"id": str(row["id"]), "text": str(row["text"]), **texts}
 
 
 def _judgements(file: Path) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError as error:
-        raise NotFoundError(
-            f"{file} does not exist", "A dataset needs corpus.jsonl, queries.jsonl and qrels.tsv"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise MemwellError(f"{file} is not UTF-8 ({error})", "Save it as UTF-8") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            query, document, grade = line.split("\t")
-            if float(grade) > 0:
-                found.setdefault(query, {})[document] = float(grade)
-        except ValueError as error:
-            raise MemwellError(
-                f"{file}:{number} is not query, document and grade between tabs: {line!r}",
-                "Correct that line",
-            ) from error
-    return found
+    def parse(line: str) -> tuple[str, str, float]:
+        query, document, grade = line.split("\t")
+        return query, document, float(grade)
+
+    relevant: dict[str, dict[str, float]] = {}
+    expected = "query, document and grade between tabs"
+    for _, (query, document, grade) in _lines(file, expected, parse):
+        if grade > 0:
+            relevant.setdefault(query, {})[document] = grade
+    return relevant

@@ -16,7 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -151,11 +151,8 @@ class CorpusSearch:
         parsed = parse_query(question.text, Filters(workspaces=workspaces))
         best: dict[str, float] = {}
         with self._index.reading() as reader:
-            embed = (
-                partial(self._vectors.embed_query_as, passage)
-                if passage
-                else self._vectors.embed_query
-            )
+            vectors = self._vectors
+            embed = partial(vectors.embed_query_as, passage) if passage else vectors.embed_query
             ranked = rank(parsed, chunks, reader, embed)
         for candidate in ranked.candidates:
             best.setdefault(self._documents[candidate.chunk_id], candidate.relevance)
@@ -217,44 +214,37 @@ WAYS: Mapping[str, Mapping[str, Value]] = {
 """The ways to search for a message, each with its settings."""
 
 
+@dataclass(frozen=True, slots=True)
 class RecallSearch:
     """Searches the documents of a dataset as `recall` does."""
 
-    def __init__(
-        self,
-        search: CorpusSearch,
-        settings: Settings,
-        recall: RecallRun,
-        folder: Path,
-        cooldowns: contract.Index,
-    ) -> None:
-        self._search = search
-        self._settings = settings
-        self._recall = recall
-        self._folder = folder
-        self._cooldowns = cooldowns
+    search: CorpusSearch
+    settings: Settings
+    recall: RecallRun
+    folder: Path
+    cooldowns: contract.Index
 
     def __call__(self, question: Question, k: int) -> Ranking:
         """Return the first `k` documents of a recall, which finds about ``recall.k``."""
-        settings, passage = self._settings, ""
+        settings, recall, passage = self.settings, self.recall, ""
         if hyde.is_enabled(settings):
             passage = hyde.find_hypothetical_answer(
                 redact(question.text),
                 settings,
-                self._folder,
-                self._cooldowns,
-                self._recall.notify,
-                self._recall.budget,
+                self.folder,
+                self.cooldowns,
+                recall.notify,
+                recall.budget,
             )
         plan = hyde.plan_searches(passage, settings.search.hyde_mode)
         results = [self._run(question, search) for search in plan]
-        result = self._recall.count(question.text, hyde.merge_results(results))
+        result = recall.count(question.text, hyde.merge_results(results))
         return [(hit.path, hit.score) for hit in result.hits[:k]]
 
     def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
         """Return documents as hits, each with its own path and text."""
-        options = search_options(self._settings.search, k=self._settings.recall.k, mode=search.mode)
-        ranking, legs = self._search.document_ids(question, options, search.passage)
+        options = search_options(self.settings.search, k=self.settings.recall.k, mode=search.mode)
+        ranking, legs = self.search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
         return SearchResult(question.text, tuple(hits), legs, Freshness(checked=True))
 

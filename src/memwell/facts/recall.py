@@ -52,7 +52,7 @@ def recall_block(hits: Iterable[Hit], budget: int) -> Recall:
 def _line(number: int, hit: Hit, most: float) -> str:
     place = hit.path if hit.kind == "fact" else f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     date = f", {hit.date}" if hit.date else ""
-    date += f", held true until {hit.valid_until[:10]}" if hit.valid_until else ""
+    date += f", valid until {hit.valid_until[:10]}" if hit.valid_until else ""
     quoted = " ".join(_text(hit, most).split()).replace("<", "‹").replace(">", "›")
     return f'[{number}] {hit.kind} {place}{date}: "{quoted}"'
 

@@ -143,27 +143,23 @@ def _batches(items: Iterator[_ReadNote]) -> Iterator[list[_ReadNote]]:
         yield batch
 
 
+@dataclass(slots=True)
 class SyncRun:
     """Reads and writes the notes of one sync, and counts them."""
 
-    def __init__(
-        self,
-        todo: Plan,
-        root: Path,
-        workspace_id: int,
-        chunk_settings: ChunkSettings,
-        progress: Progress,
-    ) -> None:
-        self.todo = todo
-        self.root = root
-        self.workspace_id = workspace_id
-        self.chunk_settings = chunk_settings
-        self.progress = progress
-        self.report = IndexReport(workspace=str(root))
-        self.problems: list[Problem] = []
-        self.unchanged = 0
-        self.gone_by_hash: dict[str, list[str]] = {}
-        for path, stamp in todo.gone.items():
+    todo: Plan
+    root: Path
+    workspace_id: int
+    chunk_settings: ChunkSettings
+    progress: Progress
+    report: IndexReport = field(init=False)
+    problems: list[Problem] = field(default_factory=list)
+    unchanged: int = 0
+    gone_by_hash: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.report = IndexReport(workspace=str(self.root))
+        for path, stamp in self.todo.gone.items():
             self.gone_by_hash.setdefault(stamp.hash, []).append(path)
 
     def read(self) -> Iterator[_ReadNote]:
@@ -220,29 +216,21 @@ class SyncRun:
         notes.restamp(
             (item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note
         )
-        added = changed = moved = written = 0
         for item in batch:
             if item.note is None:
                 self.unchanged += 1
                 continue
             origin = None if item.stamp else self._claim_moved_note(item.file.hash)
-            _, new_chunks = notes.put(
-                self.workspace_id,
-                item.file,
-                item.note,
-                moved_from=origin.note_id if origin else None,
+            moved_from = origin.note_id if origin else None
+            _, written = notes.put(self.workspace_id, item.file, item.note, moved_from=moved_from)
+            before = self.report
+            self.report = replace(
+                before,
+                added=before.added + (item.stamp is None and origin is None),
+                changed=before.changed + (item.stamp is not None),
+                moved=before.moved + (origin is not None),
+                chunks_written=before.chunks_written + written,
             )
-            written += new_chunks
-            changed += item.stamp is not None
-            moved += origin is not None
-            added += item.stamp is None and origin is None
-        self.report = replace(
-            self.report,
-            added=self.report.added + added,
-            changed=self.report.changed + changed,
-            moved=self.report.moved + moved,
-            chunks_written=self.report.chunks_written + written,
-        )
 
     def _claim_moved_note(self, content_hash: str) -> IndexedFile | None:
         """Return the note with this content that is gone, and remove it from the deletions."""

@@ -87,24 +87,10 @@ class _BudgetedChat:
     def __init__(self, chat: Chat, budget: Budget) -> None:
         self._chat = chat
         self._budget = budget
+        self.name, self.model, self.address = chat.name, chat.model, chat.address
 
     def __repr__(self) -> str:
         return f"{self._chat!r} within {self._budget!r}"
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._chat.name
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._chat.model
-
-    @property
-    def address(self) -> str:
-        """The host that answers."""
-        return self._chat.address
 
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer, if the budget allows the call."""

@@ -63,14 +63,10 @@ class HttpChat(ABC):
                 to_error=self._map_error,
             )
         self._endpoint = self._client.endpoint
+        self.address = self._endpoint.host
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.model!r})"
-
-    @property
-    def address(self) -> str:
-        """The host that answers."""
-        return self._endpoint.host
 
     def complete(self, system: str, user: str, *, max_tokens: int) -> Answer:
         """Return the answer to `user`, under the instructions of `system`."""

@@ -119,7 +119,7 @@ class EmbedRun:
             with self.index.reading() as reader:
                 is_there = reader.spaces.find(self.space.fingerprint) is not None
                 waiting = reader.spaces.count_waiting(self.space) if is_there else 0
-                self.total = reader.total
+                self.total = reader.keywords.total
             self.goal = self.count + waiting
             if pool:
                 self._embed_all(pool)

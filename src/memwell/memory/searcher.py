@@ -184,15 +184,17 @@ class Searcher:
         root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
         with self._index.reading() as reader:
             embedded = vectors.embed_passage(fact.text, reader)
-            if embedded is None or root not in reader.notes.fact_workspaces():
+            workspace = reader.notes.fact_workspaces().get(root)
+            if embedded is None or workspace is None:
                 return None
+            in_scope = Filters(workspaces=(workspace,))
             anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
             for match in reader.vectors.nearest(
                 embedded.space, embedded.vector, anything, _NEAREST_FACTS
             ):
                 (hit,) = reader.chunks.hits([(match.chunk_id, 0.0)])
                 same = match.score >= least and says_the_same(fact.text, hit.text)
-                if same and reader.notes.workspace_root(match.chunk_id) == root:
+                if same and reader.chunks.has_allowed(in_scope, [match.chunk_id]):
                     return hit.path
         return None
 

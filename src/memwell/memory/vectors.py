@@ -230,7 +230,7 @@ class VectorIndex:
     def count_unembedded(reader: Reader) -> int:
         """Count the chunks that vector search cannot find yet."""
         live = reader.spaces.live()
-        return reader.spaces.count_waiting(live) if live else reader.total
+        return reader.spaces.count_waiting(live) if live else reader.keywords.total
 
     def _drop_old_spaces(self) -> None:
         """Delete spaces that were retired more than ``embedding.keep_days`` ago."""

@@ -83,7 +83,7 @@ def search(
     query = ranked.parsed.query
     with suppress(KeywordSearchUnavailable):  # then hits have no highlights
         highlighter = Highlighter(
-            query, reader.keywords.tokens, reader.keywords.document_frequency, reader.total
+            query, reader.keywords.tokens, reader.keywords.document_frequency, reader.keywords.total
         )
         hits = tuple(replace(hit, marks=highlighter.spans(hit.text)) for hit in hits)
         suggestions = () if hits else tuple(_suggestions(text, query, reader))

@@ -162,7 +162,7 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
 
 def _leg_places(ranked: Ranked, chunks: Sequence[int], reader: Reader) -> Iterator[str]:
     """Yield the place of the note in the full result of each leg."""
-    mine, query, everything = frozenset(chunks), ranked.parsed.query, max(1, reader.total)
+    mine, query, everything = frozenset(chunks), ranked.parsed.query, max(1, reader.keywords.total)
     for leg in ranked.legs:
         if not leg.answered:
             yield f"{leg.name}: did not answer ({leg.reason})"

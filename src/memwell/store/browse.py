@@ -37,7 +37,7 @@ class NoteBrowser:
 
         with self.index.reading() as reader:
             space = reader.spaces.live()
-            step = -(-reader.total // most) or 1
+            step = -(-reader.keywords.total // most) or 1
             rows = reader.listing.sample_with_vectors(self.roots, space, step) if space else []
         vectors = np.frombuffer(b"".join(vector for _, vector in rows), dtype="<f4")
         return [point for point, _ in rows], vectors.reshape(-1, space.dimensions if space else 2)

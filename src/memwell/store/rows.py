@@ -5,13 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk, Context, Fact, FactEvent, Hit, Note
 from memwell.store.contract.query import Neighbours
-from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, MapPoint, SourceFile
+from memwell.store.contract.values import (
+    FACT_WORKSPACE,
+    ExportedNote,
+    FactFilter,
+    MapPoint,
+    SourceFile,
+)
 from memwell.store.words.normalise import WordRow
 
 if TYPE_CHECKING:
@@ -171,6 +177,32 @@ FACT_COLUMNS = (
 def fact_values(fact: Fact) -> tuple[Any, ...]:
     """Return the values of a fact in the order of `FACT_COLUMNS`."""
     return tuple(getattr(fact, name) for name in FACT_COLUMNS.split(", "))
+
+
+def to_fact(row: Sequence[Any], tags: Iterable[str]) -> Fact:
+    """Convert the values of `FACT_COLUMNS` and the tags to a fact."""
+    values: dict[str, Any] = dict(zip(FACT_COLUMNS.split(", "), row, strict=True))
+    return Fact(**values, tags=tuple(sorted(tags)))
+
+
+def fact_conditions(which: FactFilter, mark: Callable[[Any], str]) -> Iterator[str]:
+    """Yield the conditions of a filter that all engines write alike, on ``facts f``.
+
+    `mark` adds a value to the statement and returns its placeholder.
+    """
+    yield "1 = 1"
+    for name in ("scope", "category", "source"):
+        if (value := getattr(which, name)) is not None:
+            yield f"f.{name} = {mark(value)}"
+    if which.as_of is not None:
+        yield f"coalesce(f.valid_from, f.created_at) <= {mark(which.as_of)}"
+        yield f"(f.valid_until IS NULL OR f.valid_until > {mark(which.as_of)})"
+    elif not which.superseded:
+        yield "f.superseded_by IS NULL"
+    if which.expired_before is not None:
+        yield f"f.expires_at <= {mark(which.expired_before)}"
+    if which.live_at is not None:
+        yield f"(f.expires_at IS NULL OR f.expires_at > {mark(which.live_at)})"
 
 
 # -- a fact with its events ------------------------------------------------------------------------

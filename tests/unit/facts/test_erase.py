@@ -146,3 +146,16 @@ def test_forgetting_a_scope_leaves_the_others(home: Path, workspace: Path) -> No
         assert [hit.text for hit in anna.search("Anna door").hits] == ["The door is green."]
         with pytest.raises(MemwellError, match="'planet' is not a scope"):
             anna.facts.list_scope("planet")
+
+
+def test_doctor_finds_nothing_wrong_right_after_a_fact_was_forgotten(
+    memory: Memory, workspace: Path
+) -> None:
+    """FTS5's check once read the structure that a connection had cached before the erasure."""
+    (workspace / "cat.md").write_text("The cat is named Miso.\n")
+    memory.index(workspace)
+    fact = memory.remember("The boiler is serviced every March.").fact
+    assert memory.search("boiler").hits
+    memory.doctor()
+    memory.forget(fact.id)
+    assert [check.detail for check in memory.doctor() if not check.ok] == []

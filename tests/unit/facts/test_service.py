@@ -371,7 +371,7 @@ def test_a_superseded_fact_is_found_only_on_request(memory: Memory, notes: Path)
     assert found(as_of="2026-02-01", kind="note") == []
     ended = [hit for hit in memory.search("Pip", include_superseded=True).hits if hit.valid_until]
     assert [hit.path for hit in ended] == [old.id]
-    assert "held true until" in memory.recall("hamster", include_superseded=True).block
+    assert "valid until" in memory.recall("hamster", include_superseded=True).block
     assert old.text in memory.recall("hamster", as_of="2026-02-01").block
     assert old.text not in memory.recall("hamster").block
     assert {hit.kind for hit in memory.search("called", as_of="2026-02-01").hits} == {

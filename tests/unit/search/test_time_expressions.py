@@ -223,11 +223,11 @@ def test_a_time_in_the_query_is_preferred(memory: Memory, workspace: Path, write
 
 
 def test_the_current_time_can_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.today({}) == dt.date.today()
-    assert config.today({"MEMWELL_NOW": "2026-02-10"}) == TODAY
-    assert config.today({"MEMWELL_NOW": "2026-02-10T23:59"}) == TODAY
+    assert config.now({}).date() == dt.date.today()
+    assert config.now({"MEMWELL_NOW": "2026-02-10"}).date() == TODAY
+    assert config.now({"MEMWELL_NOW": "2026-02-10T23:59"}).date() == TODAY
     with pytest.raises(ConfigError, match=r"MEMWELL_NOW = 'soon' is not a time"):
-        config.today({"MEMWELL_NOW": "soon"})
+        config.now({"MEMWELL_NOW": "soon"})
 
 
 @pytest.mark.parametrize(

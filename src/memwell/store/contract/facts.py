@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memwell.errors import MemwellError, NotFoundError
-from memwell.store.contract.values import FactFilter, find_innermost
+from memwell.store.contract.values import FactFilter
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -50,14 +50,33 @@ class Facts(Protocol):
     def add(self, fact: Fact, folded: str) -> None:
         """Insert a new fact."""
 
+    def _update(self, fact: Fact, folded: str) -> None:
+        """Update the row of a fact."""
+
     def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        """Update a fact and record an event."""
+        """Update a visible fact and record an event."""
+        self.get(fact.id)
+        self._update(fact, folded)
+        self.note(fact.id, at, what, detail)
 
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         """Record an event of a fact."""
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete facts with their events; return how many there were."""
+        """Delete visible facts with their events; return how many there were."""
+        count = 0
+        for fact_id in ids:
+            self.get(fact_id)
+            self._remove(fact_id)
+            self._mark_forgotten(fact_id)
+            count += 1
+        return count
+
+    def _remove(self, fact_id: str) -> None:
+        """Delete the row of a fact with its events."""
+
+    def _mark_forgotten(self, fact_id: str, forgotten: bool = True) -> None:
+        """Record that a fact was deleted, or that it is there again."""
 
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         """Record that deleted facts may still have traces in an index, a cache or a log."""
@@ -70,6 +89,18 @@ class Facts(Protocol):
 
         Raises `IdTakenError` if the id belongs to a fact that the viewer does not see.
         """
+        if (fact.scope, fact.target) not in self.viewer.scopes:
+            raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
+        with self._unless_taken(fact.id):
+            if self.find(FactFilter(ids=(fact.id,), superseded=True)):
+                self._remove(fact.id)
+            self.add(fact, folded)
+            for event in events:
+                self.note(fact.id, event.at, event.what, event.detail)
+            self._mark_forgotten(fact.id, False)
+
+    def _unless_taken(self, fact_id: str) -> AbstractContextManager[None]:
+        """Undo the whole block if it raises; raise `IdTakenError` if a row exists already."""
 
 
 class FactFile(Protocol):
@@ -93,13 +124,12 @@ class FactFile(Protocol):
 class FactStore(Protocol):
     """All facts, of every scope."""
 
-    @property
-    def location(self) -> str:
-        """The file or server, as messages name it; never with a password."""
-
-    @property
-    def file(self) -> FactFile | None:
-        """The file that the facts are stored in; None on a server."""
+    location: str
+    """The file or server, as messages name it; never with a password."""
+    file: FactFile | None
+    """The file that the facts are stored in; None on a server."""
+    home: Path
+    """The folder that contains the files of agents."""
 
     def require_file(self) -> FactFile:
         """Return the file that the facts are stored in; raise an error if it is a server."""
@@ -109,10 +139,6 @@ class FactStore(Protocol):
                 "Use `memwell export` and `memwell import`, or PostgreSQL's own pg_dump",
             )
         return self.file
-
-    @property
-    def home(self) -> Path:
-        """The folder that contains the files of agents."""
 
     @property
     def exists(self) -> bool:
@@ -149,10 +175,6 @@ class WorkspaceList(Protocol):
 
     def list_all(self) -> list[Workspace]:
         """Return the workspaces; an empty list if nothing was registered yet."""
-
-    def find_around(self, path: Path) -> Workspace | None:
-        """Return the innermost workspace that contains `path`."""
-        return find_innermost(self.list_all(), path)
 
     def put(self, workspace: Workspace) -> Workspace:
         """Add a workspace, or replace the one with the same folder."""

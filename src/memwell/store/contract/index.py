@@ -110,9 +110,6 @@ class Notes(Protocol):
     def delete(self, note_ids: Sequence[int]) -> None:
         """Delete notes with their chunks, words and vectors."""
 
-    def workspace_root(self, chunk_id: int) -> str:
-        """Return the root of the workspace that a chunk belongs to."""
-
     def note_id(self, workspace_id: int, path: str) -> int | None:
         """Return the id of a note, if it is in the index."""
 
@@ -138,8 +135,8 @@ class NoteListing(Protocol):
         """Return whole notes of every workspace, ordered by id, after the id `after`."""
 
 
-class Keywords(Protocol):
-    """The keyword index of one state: searches words and knows the vocabulary."""
+class Keywords(Vocabulary, Protocol):
+    """The keyword index of one state: its vocabulary, and the search for words."""
 
     def problem(self) -> str:
         """Return why words cannot be searched, or "" if they can."""
@@ -158,12 +155,6 @@ class Keywords(Protocol):
 
     def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         """Whether any of the chunks satisfies the required and excluded words of a query."""
-
-    def tokens(self, text: str) -> list[tuple[str, str]]:
-        """Return each token of `text` as the index has it, with the letters it came from."""
-
-    def document_frequency(self, token: str) -> int:
-        """Return how many chunks contain a token; for a very common one, an estimate."""
 
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
         """Return those of the words that no chunk contains."""
@@ -230,37 +221,15 @@ class Chunks(Protocol):
 class Reader(Protocol):
     """One unchanging state of an index: a search sees nothing else."""
 
-    @property
-    def total(self) -> int:
-        """The number of chunks in the index."""
-
-    @property
-    def notes(self) -> Notes:
-        """The rows of workspaces and notes; only their methods that read may be called."""
-
-    @property
-    def chunks(self) -> Chunks:
-        """The chunks."""
-
-    @property
-    def keywords(self) -> Keywords:
-        """The keyword index."""
-
-    @property
-    def vectors(self) -> Vectors:
-        """The vectors of all spaces."""
-
-    @property
-    def spaces(self) -> Spaces:
-        """The vector spaces."""
-
-    @property
-    def cooldowns(self) -> Cooldowns:
-        """The providers that are not called for a while."""
-
-    @property
-    def listing(self) -> NoteListing:
-        """Lists of what the index contains."""
+    notes: Notes
+    """The rows of workspaces and notes; only their methods that read may be called."""
+    chunks: Chunks
+    keywords: Keywords
+    vectors: Vectors
+    """The vectors of all spaces."""
+    spaces: Spaces
+    cooldowns: Cooldowns
+    listing: NoteListing
 
 
 class IndexFiles(Protocol):
@@ -282,25 +251,20 @@ class IndexFiles(Protocol):
 class Index(Protocol):
     """One agent's notes, chunks, words and vectors."""
 
+    location: str
+    """The file or server, as messages name it; never with a password."""
+    shared: bool
+    """Whether other machines write to it, whose folders cannot be seen from here."""
+    files: IndexFiles | None
+    """The maintenance of the files that the index is stored in; None on a server."""
+
     @property
     def exists(self) -> bool:
         """Whether anything can have been indexed yet."""
 
     @property
-    def location(self) -> str:
-        """The file or server, as messages name it; never with a password."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other machines write to it, whose folders cannot be seen from here."""
-
-    @property
     def bytes(self) -> int:
         """The size of the index."""
-
-    @property
-    def files(self) -> IndexFiles | None:
-        """The maintenance of the files that the index is stored in; None on a server."""
 
     def for_viewer(self, viewer: Viewer) -> Index:
         """Return the same index; a store may hide the facts that the viewer must not see."""

@@ -33,10 +33,10 @@ LONGEST_COOLDOWN_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedFile:
-    """A note's file as the index knows it: a sync compares it without reading the file."""
+class SourceFile:
+    """A file as it was read."""
 
-    note_id: int
+    path: str
     size: int
     mtime_ns: int
     read_ns: int
@@ -45,15 +45,10 @@ class IndexedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file as it was read; the index returns the same fields as an `IndexedFile`."""
+class IndexedFile(SourceFile):
+    """A note's file as the index knows it: a sync compares it without reading the file."""
 
-    path: str
-    size: int
-    mtime_ns: int
-    read_ns: int
-    hash: str
-    recipe: str
+    note_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memwell.store.contract.values import LIVE
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Cooldown, Space, cooldown_seconds
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
-    from memwell.store.contract.values import Cooldown, Space, WaitingChunk
+    from memwell.store.contract.values import WaitingChunk
 
     Take = Callable[[Space, int], list[WaitingChunk]]
     """Leases up to so many chunks without a vector in a space, those of the newest notes first.
@@ -47,15 +48,40 @@ class Spaces(Protocol):
         at: str,
     ) -> Space:
         """Return the space with a fingerprint, ready to be filled; the first is live at once."""
+        self._lock()
+        state = FILLING if self.live() else LIVE
+        self._insert(
+            Space(0, fingerprint, provider, model, dimensions, json.dumps(settings), state, at)
+        )
+        space = self.find(fingerprint)
+        assert space is not None
+        return space
+
+    def _lock(self) -> None:
+        """Keep other processes from opening or switching spaces until this transaction ends."""
+
+    def _insert(self, space: Space) -> None:
+        """Insert a new space; a retired one with the same fingerprint gets the state instead."""
+
+    def _change(self, space: Space, **columns: Any) -> None:
+        """Change columns of a space."""
 
     def go_live(self, space: Space, at: str) -> None:
         """Make a space the live one and retire the one before."""
+        self._lock()
+        before = self.live()
+        if before and before.id != space.id:
+            self.retire(before, at)
+        self._change(space, state=LIVE, retired_at=None)
 
     def retire(self, space: Space, at: str) -> None:
         """Stop filling a space; keep its vectors."""
+        self._change(space, state=RETIRED, retired_at=at)
 
     def pin(self, space: Space, chain: str) -> None:
         """Record that the user chose a space instead of the one that the chain would choose."""
+        for other in self.all():
+            self._change(other, pinned=chain if other.id == space.id else None)
 
     def coverage(self, space: Space) -> tuple[int, int]:
         """Return how many chunks were embedded in a space, and how many chunks there are."""
@@ -71,9 +97,15 @@ class Spaces(Protocol):
 
     def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
         """Record that every chunk has its vectors, and the cosine of two random vectors."""
+        last = self._last_embedded(space)
+        self._change(space, random_mean=mean, random_deviation=deviation, complete_to=last)
+
+    def _last_embedded(self, space: Space) -> int:
+        """Return the newest chunk if all chunks have their vectors."""
 
     def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
         """Record the cosine that the model gives to a query and an unrelated passage."""
+        self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
 
 
 class Cooldowns(Protocol):
@@ -92,6 +124,13 @@ class Cooldowns(Protocol):
         at_least: float = 0.0,
     ) -> None:
         """Start a cooldown: twice as long with each failure in a row."""
+        before = self.get(provider)
+        failures = before.failures + 1 if before else 1
+        until = now + max(cooldown_seconds(failures), at_least)
+        self.put(Cooldown(provider, until, failures, unavailable, reason))
+
+    def put(self, cooldown: Cooldown) -> None:
+        """Record the failures of a provider."""
 
     def clear(self, provider: str) -> None:
         """Delete the failures of a provider that succeeded, or that the user wants to retry."""

@@ -9,13 +9,13 @@ vectors only; the next sync of facts starts from the first revision and brings t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
 from memwell.progress import Progress
-from memwell.store.contract.values import FACT_WORKSPACE, FILLING, RETIRED, SourceFile
+from memwell.store.contract.values import FACT_WORKSPACE, FILLING, RETIRED
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -228,13 +228,7 @@ def _read_back(reader: Reader, exported: ExportedNote) -> ExportedNote | None:
 
 def _is_same(exported: ExportedNote, stamp: IndexedFile | None) -> bool:
     """Whether the target has a note already."""
-    return (
-        stamp is not None
-        and SourceFile(
-            exported.file.path, stamp.size, stamp.mtime_ns, stamp.read_ns, stamp.hash, stamp.recipe
-        )
-        == exported.file
-    )
+    return stamp is not None and astuple(stamp)[:-1] == astuple(exported.file)
 
 
 def _open_space(spaces: Spaces, space: Space) -> Space:

@@ -8,8 +8,8 @@ what is searched and which words select, here as in SQLite.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from memwell.store.contract import override
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import (
@@ -20,7 +20,6 @@ from memwell.store.postgres.postings import (
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.textsearch import find_candidates
-from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.words.query import Clause, excluded_condition
 from memwell.store.words.ranking import ClauseRunner, idf
 from memwell.store.words.tree import (
@@ -32,6 +31,9 @@ from memwell.store.words.tree import (
     and_not,
     any_of,
 )
+
+if TYPE_CHECKING:
+    from memwell.store.postgres.keywords import PostgresKeywords
 
 K1, B = 1.2, 0.75
 """As in FTS5, where they cannot be changed."""
@@ -49,7 +51,7 @@ class PostingsRunner(ClauseRunner):
     def __init__(
         self,
         session: Session,
-        vocabulary: PostgresVocabulary,
+        vocabulary: PostgresKeywords,
         query: WordQuery,
         limit: int,
         only: Sequence[int] = (),
@@ -60,7 +62,6 @@ class PostingsRunner(ClauseRunner):
         self._limit = limit
         self._only = only
 
-    @override
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         wanted = and_not(selecting, excluded_condition(self._query, self._vocabulary))
         if not wanted:
@@ -68,7 +69,6 @@ class PostingsRunner(ClauseRunner):
         statement, values = self._statement(wanted, [clause.condition for clause in scoring])
         return dict(self._session.rows(statement, **values))
 
-    @override
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
         """Score the best chunks by the agent's text index, if it has one."""
         candidates = find_candidates(
@@ -135,7 +135,7 @@ class ConditionSql:
     def __init__(
         self,
         condition: Condition,
-        vocabulary: PostgresVocabulary,
+        vocabulary: PostgresKeywords,
         values: Values,
         *,
         is_met: bool = False,

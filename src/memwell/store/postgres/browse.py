@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk
-from memwell.store.contract import override
 from memwell.store.contract.index import NoteListing
 from memwell.store.contract.values import ExportedNote, ListedNote, MapPoint
 from memwell.store.postgres.server import Session
@@ -23,7 +22,6 @@ class PostgresNoteListing(NoteListing):
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    @override
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
         rows = self._session.rows(
             f"""
@@ -42,7 +40,6 @@ class PostgresNoteListing(NoteListing):
             for path, root, title, date, tags, chunks in rows
         ]
 
-    @override
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         rows = self._session.rows(
             f"""
@@ -58,7 +55,6 @@ class PostgresNoteListing(NoteListing):
         )
         return [to_chunk(row) for row in rows]
 
-    @override
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
@@ -81,7 +77,6 @@ class PostgresNoteListing(NoteListing):
         )
         return [(to_map_point(row[:-1]), little_endian(row[-1])) for row in rows]
 
-    @override
     def export(self, after: int, limit: int) -> list[ExportedNote]:
         rows = self._session.rows(
             f"""

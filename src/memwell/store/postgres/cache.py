@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memwell.files import digest_of
-from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.postgres.server import Server
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, of_agent
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -26,7 +25,6 @@ class PostgresVectorCache(VectorCache):
         self._agent = agent
         self._most_bytes = most_bytes
 
-    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
         import numpy as np
 
@@ -43,7 +41,6 @@ class PostgresVectorCache(VectorCache):
             for digest, blob in rows
         }
 
-    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
         rows = {digest_of(text): matrix.astype("<f4").tobytes() for text, matrix in vectors}
         self._server.rows(
@@ -60,15 +57,11 @@ class PostgresVectorCache(VectorCache):
             vectors=[*rows.values()],
         )
 
-    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
-        statement = (
-            f"DELETE FROM vector_cache c WHERE {of_agent('c')} AND c.digest = ANY(%(digests)s)"
-        )
+        statement = delete_sql("vector_cache", "t.digest = ANY(%(digests)s)")
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 
-    @override
     def trim(self) -> None:
         with self._server.writing(self._agent) as session:
             size = session.value(
@@ -88,6 +81,5 @@ class PostgresVectorCache(VectorCache):
                     most=int(self._most_bytes * _TRIMMED_TO),
                 )
 
-    @override
     def close(self) -> None:
         """Do nothing: the connections belong to the server."""

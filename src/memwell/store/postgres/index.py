@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
-from memwell.store.contract import override
 from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.postgres import agent_indexes, health
 from memwell.store.postgres.cache import PostgresVectorCache
@@ -22,7 +21,7 @@ from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import PostgresSpaces
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, of_agent
 from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
@@ -46,21 +45,15 @@ class PostgresIndex(Index):
         self._server = server
         self._agent = agent
         self._scopes = ALL_SCOPES
+        self.location = server.location
         self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
-    @override
     def for_viewer(self, viewer: Viewer) -> PostgresIndex:
         """Return the same index; its readers see all notes, but only the facts of the viewer."""
         other = copy(self)
         other._scopes = scope_owners(viewer)
         return other
 
-    @override
-    @property
-    def location(self) -> str:
-        return self._server.location
-
-    @override
     @property
     def bytes(self) -> int:
         """The approximate size of texts and vectors."""
@@ -71,7 +64,6 @@ class PostgresIndex(Index):
             )
         return int((texts or 0) + (vectors or 0))
 
-    @override
     @contextmanager
     def writing(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresNotes]:
         with self._locked(wait_ms) as session:
@@ -80,44 +72,36 @@ class PostgresIndex(Index):
             yield notes
             notes.flush()
 
-    @override
     @contextmanager
     def reading(self) -> Iterator[PostgresReader]:
         with self._server.reading(self._agent, self._scopes) as session:
             yield PostgresReader(session)
 
-    @override
     @contextmanager
     def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresSpaces]:
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
             yield PostgresSpaces(session)
 
-    @override
     @contextmanager
     def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresCooldowns]:
         with self._server.writing(self._agent, wait_ms) as session:
             yield PostgresCooldowns(session)
 
-    @override
     def leasing(self) -> AbstractContextManager[Take]:
         return hold_leases(self._server, self._agent)
 
-    @override
     def cache(self, most_bytes: int) -> PostgresVectorCache:
         return PostgresVectorCache(self._server, self._agent, most_bytes)
 
-    @override
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         with self.writing_spaces() as spaces:
             spaces.put(space, windows)
 
-    @override
     def drop_space(self, space: Space) -> None:
         with self.writing_spaces() as spaces:
             spaces.drop(space)
 
-    @override
     def ensure_keyword_index(self) -> bool:
         """Rebuild the keyword index if it is old; check this only once."""
         if not self._keyword_index_checked.is_set():
@@ -129,12 +113,10 @@ class PostgresIndex(Index):
             self._keyword_index_checked.set()
         return True
 
-    @override
     def rebuild_keyword_index(self) -> None:
         with self._locked(WAIT_MS) as session:
             PostgresNotes(session).rebuild_words()
 
-    @override
     def check_integrity(self) -> list[str]:
         """Compare the stored number of chunks with the chunks."""
         with self._server.reading(self._agent) as session:
@@ -148,7 +130,6 @@ class PostgresIndex(Index):
             return []
         return [f"the index has {counted} chunks, but its stored count is {stored}"]
 
-    @override
     def run_checks(self) -> Iterator[Check]:
         """Check the server; before that, migrate the database if the role may."""
         lacking: list[Check] = []
@@ -158,19 +139,16 @@ class PostgresIndex(Index):
             yield from health.run_checks(session)
         yield from lacking
 
-    @override
     def delete(self) -> None:
         with self._locked(WAIT_MS) as session:
             session.connection.execute("SET LOCAL statement_timeout = 0")
             for table in INDEX_TABLES:
                 if table not in _KEPT:
-                    session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
+                    session.run(delete_sql(table))
 
-    @override
     def retrying(self, operation: Callable[[], T]) -> T:
         return self._server.retrying(operation)
 
-    @override
     def close(self) -> None:
         self._server.close()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from memwell.model import Chunk, Note
-from memwell.store.contract import override
 from memwell.store.contract.index import Notes
 from memwell.store.contract.values import (
     FACT_RECIPE,
@@ -19,7 +19,7 @@ from memwell.store.contract.values import (
 from memwell.store.postgres.postings import PostingChanges
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.rows import match_chunks
 from memwell.store.words.normalise import WordRow
 
@@ -37,77 +37,51 @@ class PostgresNotes(Notes):
 
     # -- workspaces --------------------------------------------------------------------------------
 
-    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
-        return int(
-            self._session.value(
-                """
-                INSERT INTO workspaces AS w (tenant, agent, root, folder_id, owner)
-                VALUES (%(tenant)s, %(agent)s, %(root)s, %(folder_id)s, %(owner)s)
-                ON CONFLICT (tenant, agent, root)
-                    DO UPDATE SET folder_id = coalesce(excluded.folder_id, w.folder_id)
-                RETURNING id
-                """,
-                root=root,
-                folder_id=folder_id,
-                owner=owner_of(root),
-            )
+        row = {"root": root, "folder_id": folder_id, "owner": owner_of(root)}
+        key = self._session.value(
+            f"""
+            {insert_sql("workspaces AS w", row)} ON CONFLICT (tenant, agent, root)
+                DO UPDATE SET folder_id = coalesce(excluded.folder_id, w.folder_id)
+            RETURNING id
+            """,
+            **row,
         )
+        return int(key)
 
-    @override
     def workspace_id(self, root: str) -> int | None:
         found: int | None = self._session.value(
             f"SELECT id FROM workspaces w WHERE {of_agent('w')} AND w.root = %(root)s", root=root
         )
         return found
 
-    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
-        return self._session.rows(
-            f"SELECT id, root, folder_id, synced_at FROM workspaces w WHERE {of_agent('w')}"
-            " AND w.owner = '' ORDER BY root"
-        )
+        return [(*row,) for owner, *row in self._workspace_rows() if not owner]
 
-    @override
     def fact_workspaces(self) -> dict[str, int]:
-        return {root: key for root, key, _ in self._fact_workspace_rows()}
+        return {root: key for owner, key, root, *_ in self._workspace_rows() if owner}
 
-    def _fact_workspace_rows(self) -> list[tuple[str, int, str | None]]:
-        """Return name, id and revision of every fact workspace; a reader asks for them once."""
+    def _workspace_rows(self) -> list[Any]:
+        """Return owner, id, root, folder id and last sync of all; a reader asks for them once."""
         return self._session.rows(
-            f"SELECT root, id, synced_at FROM workspaces w WHERE {of_agent('w')} AND w.owner != ''"
+            "SELECT owner, id, root, folder_id, synced_at FROM workspaces w"
+            f" WHERE {of_agent('w')} ORDER BY root"
         )
 
-    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
-        self._session.run(
-            f"UPDATE workspaces w SET root = %(root)s WHERE {of_agent('w')} AND w.id = %(id)s",
-            root=root,
-            id=workspace_id,
-        )
+        self._session.run(update_sql("workspaces", ("root",)), root=root, id=workspace_id)
 
-    @override
     def remove_workspace(self, workspace_id: int) -> None:
         self.delete([stamp.note_id for stamp in self.indexed_files(workspace_id).values()])
-        self._session.run(
-            f"DELETE FROM workspaces w WHERE {of_agent('w')} AND w.id = %(id)s", id=workspace_id
-        )
+        self._session.run(delete_sql("workspaces", "t.id = %(id)s"), id=workspace_id)
 
-    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
-        """Record that a workspace is up to date."""
-        self._session.run(
-            f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')} AND w.id = %(id)s",
-            at=at,
-            id=workspace_id,
-        )
+        self._session.run(update_sql("workspaces", ("synced_at",)), synced_at=at, id=workspace_id)
 
-    @override
     def facts_revision(self, root: str) -> int:
-        revisions = {name: revision for name, _, revision in self._fact_workspace_rows()}
+        revisions = {name: synced for owner, _, name, _, synced in self._workspace_rows() if owner}
         return int(revisions.get(root) or 0)
 
-    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         self._session.run(
             f"UPDATE workspaces w SET synced_at = %(at)s WHERE {of_agent('w')}"
@@ -116,7 +90,6 @@ class PostgresNotes(Notes):
             roots=[*roots],
         )
 
-    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         return self._session.rows(
             f"""
@@ -129,7 +102,6 @@ class PostgresNotes(Notes):
 
     # -- notes -------------------------------------------------------------------------------------
 
-    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
         notes, chunks = self._session.row(
             f"""
@@ -141,28 +113,19 @@ class PostgresNotes(Notes):
         )
         return notes, chunks
 
-    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         rows = self._session.rows(
-            f"SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes n"
+            f"SELECT path, size, mtime_ns, read_ns, hash, recipe, id FROM notes n"
             f" WHERE {of_agent('n')} AND n.workspace_id = %(id)s",
             id=workspace_id,
         )
-        return {path: IndexedFile(*stamp) for path, *stamp in rows}
+        return {row[0]: IndexedFile(*row) for row in rows}
 
-    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         for note_id, file in files:
-            self._session.run(
-                f"UPDATE notes n SET size = %(size)s, mtime_ns = %(mtime_ns)s,"
-                f" read_ns = %(read_ns)s WHERE {of_agent('n')} AND n.id = %(id)s",
-                id=note_id,
-                size=file.size,
-                mtime_ns=file.mtime_ns,
-                read_ns=file.read_ns,
-            )
+            stamp = {"size": file.size, "mtime_ns": file.mtime_ns, "read_ns": file.read_ns}
+            self._session.run(update_sql("notes", stamp), id=note_id, **stamp)
 
-    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
@@ -182,14 +145,11 @@ class PostgresNotes(Notes):
         self._words.add((row for row in after if row not in stay), owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
-    @override
     def delete(self, note_ids: Sequence[int]) -> None:
         for start in range(0, len(note_ids), _AT_ONCE):
             ids = [*note_ids[start : start + _AT_ONCE]]
             self._words.remove(self._word_rows(ids))
-            self._session.run(
-                f"DELETE FROM notes n WHERE {of_agent('n')} AND n.id = ANY(%(ids)s)", ids=ids
-            )
+            self._session.run(delete_sql("notes", "t.id = ANY(%(ids)s)"), ids=ids)
 
     def flush(self) -> None:
         """Write the gathered changes to postings, before the transaction ends."""
@@ -198,7 +158,7 @@ class PostgresNotes(Notes):
     def rebuild_words(self) -> None:
         """Rebuild the keyword index from the chunks."""
         for table in ("postings", "vocabulary", "chunk_texts"):
-            self._session.run(f"DELETE FROM {table} t WHERE {of_agent('t')}")
+            self._session.run(delete_sql(table))
         self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
         statement = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
         for number, (note_id, owner) in enumerate(self._session.rows(statement), 1):
@@ -207,24 +167,9 @@ class PostgresNotes(Notes):
                 self._words.write()
         self._words.write()
 
-    @override
-    def workspace_root(self, chunk_id: int) -> str:
-        return str(
-            self._session.value(
-                f"""
-                SELECT w.root FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
-                JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
-                WHERE {of_agent("c")} AND c.id = %(id)s
-                """,
-                id=chunk_id,
-            )
-        )
-
-    @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
         return self._find_note(workspace_id, path, None)[0]
 
-    @override
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self._session.rows(
             f"SELECT c.id FROM chunks c WHERE {of_agent('c')} AND c.note_id = %(id)s"
@@ -274,13 +219,8 @@ class PostgresNotes(Notes):
     ) -> int:
         validity = note.meta if file.recipe == FACT_RECIPE else {}
         row: dict[str, Any] = {
+            **asdict(file),
             "workspace_id": workspace_id,
-            "path": file.path,
-            "size": file.size,
-            "mtime_ns": file.mtime_ns,
-            "read_ns": file.read_ns,
-            "hash": file.hash,
-            "recipe": file.recipe,
             "title": note.title,
             "names": "\n".join(note.names),
             "date": note.date,
@@ -292,13 +232,8 @@ class PostgresNotes(Notes):
             "owner": owner,
         }
         if old_id is None:
-            columns, marks = ", ".join(row), ", ".join(f"%({name})s" for name in row)
-            statement = f"INSERT INTO notes (tenant, agent, {columns})"
-            statement += f" VALUES (%(tenant)s, %(agent)s, {marks}) RETURNING id"
-            return int(self._session.value(statement, **row))
-        changes = ", ".join(f"{name} = %({name})s" for name in row)
-        statement = f"UPDATE notes n SET {changes} WHERE {of_agent('n')} AND n.id = %(id)s"
-        self._session.run(statement, id=old_id, **row)
+            return int(self._session.value(f"{insert_sql('notes', row)} RETURNING id", **row))
+        self._session.run(update_sql("notes", row), id=old_id, **row)
         return old_id
 
     def _put_chunks(
@@ -345,9 +280,7 @@ class PostgresNotes(Notes):
         if gone:
             if same_text:
                 reuse_old_vectors(self._session, note_id, gone)
-            self._session.run(
-                f"DELETE FROM chunks c WHERE {of_agent('c')} AND c.id = ANY(%(ids)s)", ids=gone
-            )
+            self._session.run(delete_sql("chunks", "t.id = ANY(%(ids)s)"), ids=gone)
         return ids
 
     def _new_ids(self, count: int) -> list[int]:

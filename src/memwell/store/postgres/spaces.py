@@ -7,30 +7,30 @@ It leaves as little-endian float32, as SQLite keeps it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memwell.store.contract import override
 from memwell.store.contract.index import Vectors
 from memwell.store.contract.query import Match, WordQuery
-from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.postgres.sql import Values, delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.rows import decode, encode, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.values import Array
-    from memwell.store.postgres.reader import PostgresKeywords
+    from memwell.store.postgres.keywords import PostgresKeywords
 
 _COLUMNS = (
     "id, fingerprint, provider, model, dimensions, settings, state, opened_at, retired_at,"
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
     f" unrelated_deviation, {vector_index('s')}"
 )
+_NEW_COLUMNS = ("fingerprint", "provider", "model", "dimensions", "settings", "state", "opened_at")
 _ROWS_A_CHUNK = 4
 """Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
 
@@ -43,7 +43,6 @@ class PostgresSpaces(Spaces):
 
     # -- spaces ------------------------------------------------------------------------------------
 
-    @override
     def all(self) -> list[Space]:
         rows = self._session.rows(
             f"""
@@ -53,84 +52,32 @@ class PostgresSpaces(Spaces):
         )
         return [Space(*row) for row in rows]
 
-    @override
-    def open(
-        self,
-        fingerprint: str,
-        provider: str,
-        model: str,
-        dimensions: int,
-        settings: Mapping[str, Any],
-        at: str,
-    ) -> Space:
-        self._alone()
+    def _lock(self) -> None:
+        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+
+    def _insert(self, space: Space) -> None:
+        row = {name: getattr(space, name) for name in _NEW_COLUMNS}
         self._session.run(
-            """
-            INSERT INTO spaces AS s (tenant, agent, fingerprint, provider, model, dimensions,
-                                     settings, state, opened_at)
-            VALUES (%(tenant)s, %(agent)s, %(fingerprint)s, %(provider)s, %(model)s,
-                    %(dimensions)s, %(settings)s, %(state)s, %(at)s)
-            ON CONFLICT (tenant, agent, fingerprint)
+            f"""
+            {insert_sql("spaces AS s", row)} ON CONFLICT (tenant, agent, fingerprint)
                 DO UPDATE SET state = excluded.state, retired_at = NULL WHERE s.state = 'retired'
             """,
-            fingerprint=fingerprint,
-            provider=provider,
-            model=model,
-            dimensions=dimensions,
-            settings=json.dumps(settings),
-            state=FILLING if self.live() else LIVE,
-            at=at,
+            **row,
         )
-        space = self.find(fingerprint)
-        assert space is not None
-        return space
 
-    @override
-    def go_live(self, space: Space, at: str) -> None:
-        self._alone()
-        self._session.run(
-            f"UPDATE spaces s SET state = '{RETIRED}', retired_at = %(at)s"
-            f" WHERE {of_agent('s')} AND s.state = '{LIVE}' AND s.id != %(id)s",
-            at=at,
-            id=space.id,
-        )
-        self._change(space, state=LIVE, retired_at=None)
-
-    @override
-    def retire(self, space: Space, at: str) -> None:
-        self._change(space, state=RETIRED, retired_at=at)
-
-    @override
-    def pin(self, space: Space, chain: str) -> None:
-        self._session.run(f"UPDATE spaces s SET pinned = NULL WHERE {of_agent('s')}")
-        self._change(space, pinned=chain)
+    def _change(self, space: Space, **columns: Any) -> None:
+        self._session.run(update_sql("spaces", columns), id=space.id, **columns)
 
     def drop(self, space: Space) -> None:
         """Delete a space with its vectors."""
-        self._session.run(
-            f"DELETE FROM spaces s WHERE {of_agent('s')} AND s.id = %(id)s", id=space.id
-        )
-
-    def _alone(self) -> None:
-        """Keep other processes from opening or switching spaces until this transaction ends."""
-        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
-
-    def _change(self, space: Space, **columns: Any) -> None:
-        changes = ", ".join(f"{name} = %({name})s" for name in columns)
-        self._session.run(
-            f"UPDATE spaces s SET {changes} WHERE {of_agent('s')} AND s.id = %(id)s",
-            id=space.id,
-            **columns,
-        )
+        self._session.run(delete_sql("spaces", "t.id = %(id)s"), id=space.id)
 
     # -- vectors -----------------------------------------------------------------------------------
 
-    @override
     def coverage(self, space: Space) -> tuple[int, int]:
         total = int(self._session.value(f"SELECT count(*) FROM chunks c WHERE {of_agent('c')}"))
         return total - self.count_waiting(space), total
 
-    @override
     def has_vectors(self, space: Space) -> bool:
         return bool(
             self._session.value(
@@ -140,12 +87,10 @@ class PostgresSpaces(Spaces):
             )
         )
 
-    @override
     def count_waiting(self, space: Space) -> int:
         statement = f"SELECT count(*) FROM chunks c WHERE {WAITING}"
         return int(self._session.value(statement, **bound(space)))
 
-    @override
     def waiting(
         self, space: Space, limit: int, among: Sequence[int] | None = None
     ) -> list[WaitingChunk]:
@@ -205,21 +150,19 @@ class PostgresSpaces(Spaces):
             chunks=chunks,
         )
 
-    @override
-    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
+    def _last_embedded(self, space: Space) -> int:
+        """Return the newest chunk if all chunks have their vectors, else the last one known.
+
+        One statement finds both out: another process may write chunks between two.
+        """
         last = self._session.value(
             f"""
             SELECT max(c.id) FROM chunks c
             WHERE {of_agent("c")} AND NOT EXISTS (SELECT 1 FROM chunks c WHERE {WAITING})
             """,
             **bound(space),
-        )  # in one statement: another process may write chunks between two
-        reached = space.complete_to if last is None else last
-        self._change(space, random_mean=mean, random_deviation=deviation, complete_to=reached)
-
-    @override
-    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        self._change(space, unrelated_mean=mean, unrelated_deviation=deviation)
+        )
+        return space.complete_to if last is None else int(last)
 
 
 class PostgresVectors(Vectors):
@@ -231,7 +174,6 @@ class PostgresVectors(Vectors):
         self._session = session
         self._keywords = keywords
 
-    @override
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         rows = self._session.rows(
             f"""
@@ -252,52 +194,38 @@ class PostgresVectors(Vectors):
         )
         return [(note, little_endian(vector)) for note, vector in rows]
 
-    @override
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         import numpy as np
 
-        rows = self._session.rows(
-            f"""
-            SELECT DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.vector IS NOT NULL
-            ORDER BY v.chunk_id, v.window_number
-            """,
-            space=space.id,
-            chunks=[*chunk_ids],
-        )
+        what = "DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector)"
+        rows = self._rows(space, chunk_ids, what, "v.vector IS NOT NULL ORDER BY 1, window_number")
         return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
 
-    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        rows = self._session.rows(
-            f"""
-            SELECT v.chunk_id, vector_send(v.vector) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.window_number >= 0
-            ORDER BY v.chunk_id, v.window_number
-            """,
-            space=space.id,
-            chunks=[*chunk_ids],
-        )
+        what, rest = "v.chunk_id, vector_send(v.vector)", "v.window_number >= 0 ORDER BY 1"
+        rows = self._rows(space, chunk_ids, what, f"{rest}, v.window_number")
         sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
         return decode(sent, space.dimensions)
 
-    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        rows = self._session.rows(
+        query = literal(vector.astype("<f4").tobytes())
+        rest = "v.vector IS NOT NULL GROUP BY 1"
+        return dict(self._rows(space, chunk_ids, f"v.chunk_id, max({COSINE})", rest, query=query))
+
+    def _rows(
+        self, space: Space, chunk_ids: Sequence[int], what: str, rest: str, **values: Any
+    ) -> list[Any]:
+        """Select columns of the vectors of chunks; `rest` follows the condition on them."""
+        return self._session.rows(
             f"""
-            SELECT v.chunk_id, max({COSINE}) FROM vectors v
-            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = ANY(%(chunks)s)
-                AND v.vector IS NOT NULL GROUP BY v.chunk_id
+            SELECT {what} FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
+                AND v.chunk_id = ANY(%(chunks)s) AND {rest}
             """,
             space=space.id,
             chunks=[*chunk_ids],
-            query=literal(vector.astype("<f4").tobytes()),
+            **values,
         )
-        return dict(rows)
 
-    @override
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-_LAST_CHARACTER = "\U0010ffff"
+from memwell.store.postgres.schema import FACT_TABLES
+
+LAST_CHARACTER = "\U0010ffff"
 
 
 class Values(dict[str, Any]):
@@ -23,6 +25,33 @@ def of_agent(table: str) -> str:
     return f"{table}.tenant = %(tenant)s AND {table}.agent = %(agent)s"
 
 
+def insert_sql(table: str, columns: Iterable[str], key: Sequence[str] = ()) -> str:
+    """Return the statement that inserts a row; with `key` it replaces the row of the same key."""
+    owner = ("tenant",) if table in FACT_TABLES else ("tenant", "agent")
+    names = (*owner, *columns)
+    values = ", ".join(f"%({name})s" for name in names)
+    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"
+    if not key:
+        return statement
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    return f"{statement} ON CONFLICT ({', '.join((*owner, *key))}) DO UPDATE SET {changes}"
+
+
+def update_sql(table: str, columns: Iterable[str]) -> str:
+    """Return the statement that changes columns of the row with the id ``%(id)s``."""
+    changes = ", ".join(f"{name} = %({name})s" for name in columns)
+    return f"UPDATE {table} t SET {changes} WHERE {_owned(table)} AND t.id = %(id)s"
+
+
+def delete_sql(table: str, condition: str = "true") -> str:
+    """Return the statement that deletes the rows that meet a condition."""
+    return f"DELETE FROM {table} t WHERE {_owned(table)} AND {condition}"
+
+
+def _owned(table: str) -> str:
+    return "t.tenant = %(tenant)s" if table in FACT_TABLES else of_agent("t")
+
+
 def array(values: Iterable[object]) -> str:
     """Return an array as PostgreSQL text, which sends many values faster than parameters do."""
     escaped = (str(value).replace("\\", r"\\").replace('"', r"\"") for value in values)
@@ -31,5 +60,5 @@ def array(values: Iterable[object]) -> str:
 
 def starts_with(column: str, start: str, values: Values) -> str:
     """Return the condition that a text, compared by its bytes, begins with another."""
-    end = values(start + _LAST_CHARACTER)
+    end = values(start + LAST_CHARACTER)
     return f"{column} >= {values(start)} AND {column} < {end}"

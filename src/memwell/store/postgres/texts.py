@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from memwell.store.postgres.server import Session
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, of_agent
 
 TokenCounts = Iterable[tuple[str, float]]
 """Tokens, each with how often it occurs."""
@@ -40,10 +40,7 @@ def insert(session: Session, chunks: Mapping[int, TokenCounts]) -> None:
 
 def delete(session: Session, chunk_ids: Sequence[int]) -> None:
     """Delete the texts of chunks."""
-    session.run(
-        f"DELETE FROM chunk_texts s WHERE {of_agent('s')} AND s.chunk_id = ANY(%(ids)s)",
-        ids=[*chunk_ids],
-    )
+    session.run(delete_sql("chunk_texts", "t.chunk_id = ANY(%(ids)s)"), ids=[*chunk_ids])
 
 
 def _text(counts: TokenCounts) -> str:

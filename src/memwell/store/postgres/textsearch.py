@@ -7,15 +7,18 @@ of its common words. The postings score them as they score all chunks, so the sc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.texts import encode_token
-from memwell.store.postgres.vocabulary import PostgresVocabulary
 from memwell.store.words.query import Clause
 from memwell.store.words.tree import Condition, Term
+
+if TYPE_CHECKING:
+    from memwell.store.postgres.keywords import PostgresKeywords
 
 _SPARE = 3
 """Candidates for each chunk that is wanted, since pg_textsearch weighs a little differently."""
@@ -25,7 +28,7 @@ _SPARE_OF_FILTERS = 2
 
 def find_candidates(
     session: Session,
-    vocabulary: PostgresVocabulary,
+    vocabulary: PostgresKeywords,
     query: WordQuery,
     clauses: Sequence[Clause],
     wanted: int,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from memwell.store.contract import override
+from dataclasses import asdict
+
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 from memwell.store.postgres.server import Server
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent
 
 
 class WorkspaceTable(WorkspaceList):
@@ -16,7 +17,6 @@ class WorkspaceTable(WorkspaceList):
         self._server = server
         self._agent = agent
 
-    @override
     def list_all(self) -> list[Workspace]:
         rows = self._server.rows(
             self._agent,
@@ -27,23 +27,11 @@ class WorkspaceTable(WorkspaceList):
             Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
         ]
 
-    @override
     def put(self, workspace: Workspace) -> Workspace:
-        self._server.rows(
-            self._agent,
-            """
-            INSERT INTO workspace_list (tenant, agent, root, conventional, include)
-            VALUES (%(tenant)s, %(agent)s, %(root)s, %(conventional)s, %(include)s)
-            ON CONFLICT (tenant, agent, root) DO UPDATE
-                SET conventional = excluded.conventional, include = excluded.include
-            """,
-            root=workspace.root,
-            conventional=workspace.conventional,
-            include=[*workspace.include],
-        )
+        row = {**asdict(workspace), "include": [*workspace.include]}
+        self._server.rows(self._agent, insert_sql("workspace_list", row, key=("root",)), **row)
         return workspace
 
-    @override
     def remove(self, root: str) -> None:
-        statement = f"DELETE FROM workspace_list l WHERE {of_agent('l')} AND l.root = %(root)s"
+        statement = delete_sql("workspace_list", "t.root = %(root)s")
         self._server.rows(self._agent, statement, root=root)

@@ -61,8 +61,7 @@ def _copy(source: apsw.Connection, target: Path) -> int:
     facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # starts the read transaction
     with translated_errors(target), _database_part(target) as part:
         _fill(source, part)
-        connection = apsw.Connection(str(part), vfs=_checksum_vfs())
-        try:
+        with contextlib.closing(apsw.Connection(str(part), vfs=_checksum_vfs())) as connection:
             # Without a log the copy is one file that can be read in a read-only folder.
             connection.pragma("journal_mode", "DELETE")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
@@ -71,8 +70,6 @@ def _copy(source: apsw.Connection, target: Path) -> int:
                     f"The copy {target} would be damaged",
                     "Run `memwell verify` to see the problems",
                 )
-        finally:
-            connection.close()
     return int(facts)
 
 
@@ -88,8 +85,7 @@ def _database_part(target: Path) -> Iterator[Path]:
 
 
 def _fill(source: apsw.Connection, file: Path) -> None:
-    connection = apsw.Connection(str(file), vfs=_checksum_vfs())
-    try:
+    with contextlib.closing(apsw.Connection(str(file), vfs=_checksum_vfs())) as connection:
         # Pages from a log have no checksum yet. Unless the file has checksums before the first page
         # arrives, it reads as damaged.
         _reserve_checksums(connection)
@@ -97,8 +93,6 @@ def _fill(source: apsw.Connection, file: Path) -> None:
         with connection.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(-1)
-    finally:
-        connection.close()
 
 
 # -- restore ---------------------------------------------------------------------------------------
@@ -240,13 +234,13 @@ def _clear_indexes(home: Path) -> None:
     wider scope does not see that change. An index that cannot be written now syncs by revision.
     """
     for file in sorted(home.glob("agents/*/index.db")):
-        index = SqliteIndex(file)
-        try:
-            with contextlib.suppress(MemwellError), index.writing() as notes:
-                for workspace in notes.fact_workspaces().values():
-                    notes.remove_workspace(workspace)
-        finally:
-            index.database.close()
+        with (
+            contextlib.closing(SqliteIndex(file)) as index,
+            contextlib.suppress(MemwellError),
+            index.writing() as notes,
+        ):
+            for workspace in notes.fact_workspaces().values():
+                notes.remove_workspace(workspace)
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memwell.model import Chunk
-from memwell.store.contract import override
 from memwell.store.contract.index import NoteListing
 from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, ListedNote, MapPoint
 from memwell.store.rows import to_chunk, to_exported_note, to_map_point
@@ -26,18 +25,15 @@ class SqliteNoteListing(NoteListing):
         self._connection = connection
         self._vectors = vectors
 
-    @override
     def notes(self, roots: Sequence[str], path: str | None) -> list[ListedNote]:
         return [
             ListedNote(path, root, title, date, tuple(json.loads(tags)), chunks)
             for path, root, title, date, tags, chunks in self._rows(_NOTES, roots, path=path)
         ]
 
-    @override
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         return [to_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
 
-    @override
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
@@ -45,7 +41,6 @@ class SqliteNoteListing(NoteListing):
         vectors = self._vectors.read(space, [(at, row[-1]) for at, row in enumerate(rows)])
         return [(to_map_point(rows[at][:-1]), vector) for at, vector in vectors]
 
-    @override
     def export(self, after: int, limit: int) -> list[ExportedNote]:
         rows: Any = self._connection.execute(_EXPORT, (after, limit)).fetchall()
         return [

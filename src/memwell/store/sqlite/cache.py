@@ -6,7 +6,8 @@ vectors that were not used for longest. If anything is wrong with it, texts are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.files import digest_of
-from memwell.store.contract import override
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
 
@@ -45,84 +45,71 @@ class SqliteVectorCache(VectorCache):
         self.database = Database(path, MIGRATIONS)
         self._most_bytes = most_bytes
 
-    @override
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
         by_digest = {digest_of(text): text for text in texts}
         found: dict[str, Matrix] = {}
-        try:
-            with self.database.reading() as connection:
-                for digest, text in by_digest.items():
-                    blob = connection.execute(
-                        "SELECT vectors FROM cached WHERE digest = ? AND fingerprint = ?",
-                        (digest, fingerprint),
-                    ).get
-                    if blob is not None:
-                        found[text] = np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
-        except (MemwellError, ValueError) as error:
-            self._start_again_after(error)
+        with self._start_again_if_damaged(), self.database.reading() as connection:
+            for digest, text in by_digest.items():
+                blob = connection.execute(
+                    "SELECT vectors FROM cached WHERE digest = ? AND fingerprint = ?",
+                    (digest, fingerprint),
+                ).get
+                if blob is not None:
+                    found[text] = np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
         return found
 
-    @override
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
         rows = [
             (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
             for text, matrix in vectors
         ]
-        try:
-            with self.database.writing() as connection:
-                connection.executemany(
-                    "INSERT OR REPLACE INTO cached (digest, fingerprint, vectors) VALUES (?, ?, ?)",
-                    rows,
-                )
-        except MemwellError as error:
-            self._start_again_after(error)
+        with self._start_again_if_damaged(), self.database.writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO cached (digest, fingerprint, vectors) VALUES (?, ?, ?)",
+                rows,
+            )
 
-    @override
     def forget(self, digests: Iterable[bytes]) -> bool:
         if not self.database.path.exists():
             return True
-        try:
+        with self._start_again_if_damaged():
             with self.database.writing() as connection:
                 connection.pragma("secure_delete", True)
                 connection.executemany(
                     "DELETE FROM cached WHERE digest = ?", ((digest,) for digest in digests)
                 )
             return self.database.scrub()
-        except MemwellError as error:
-            return self._start_again_after(error)
+        return not self.database.path.exists()  # a damaged file was deleted
 
-    @override
     def trim(self) -> None:
         files = [Path(f"{self.database.path}{suffix}") for suffix in ("", "-wal")]
         if sum(file.stat().st_size for file in files if file.exists()) < self._most_bytes:
             return  # small enough: the rows need not be counted
-        try:
-            with self.database.writing() as connection:
-                connection.execute(
-                    """
-                    DELETE FROM cached WHERE id <= (
-                        SELECT max(id) FROM (
-                            SELECT id, sum(length(vectors)) OVER (ORDER BY id DESC) AS so_far
-                            FROM cached
-                        )
-                        WHERE so_far > :most
-                    ) AND (SELECT sum(length(vectors)) FROM cached) > :most / :share
-                    """,
-                    {"most": int(self._most_bytes * _TRIMMED_TO), "share": _TRIMMED_TO},
-                )
-        except MemwellError as error:
-            self._start_again_after(error)
+        with self._start_again_if_damaged(), self.database.writing() as connection:
+            connection.execute(
+                """
+                DELETE FROM cached WHERE id <= (
+                    SELECT max(id) FROM (
+                        SELECT id, sum(length(vectors)) OVER (ORDER BY id DESC) AS so_far
+                        FROM cached
+                    )
+                    WHERE so_far > :most
+                ) AND (SELECT sum(length(vectors)) FROM cached) > :most / :share
+                """,
+                {"most": int(self._most_bytes * _TRIMMED_TO), "share": _TRIMMED_TO},
+            )
 
-    @override
     def close(self) -> None:
         self.database.close()
 
-    def _start_again_after(self, error: Exception) -> bool:
-        """Delete a damaged cache; return False if the error may pass (a busy or full disk)."""
-        damaged = isinstance(error, CorruptIndexError | ValueError)
-        if damaged:
-            renamed = self.database.quarantine()
-            if renamed:
+    @contextmanager
+    def _start_again_if_damaged(self) -> Iterator[None]:
+        """Delete a damaged cache; ignore an error that may pass (a busy or full disk)."""
+        try:
+            yield
+        except (CorruptIndexError, ValueError):
+            if renamed := self.database.quarantine():
                 for file in renamed.parent.glob(f"{renamed.name}*"):
                     file.unlink(missing_ok=True)
-        return damaged
+        except MemwellError:
+            pass

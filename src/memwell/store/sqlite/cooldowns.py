@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import apsw
 
-from memwell.store.contract import override
-from memwell.store.contract.values import Cooldown, cooldown_seconds
+from memwell.store.contract.values import Cooldown
 from memwell.store.contract.vectors import Cooldowns
 
 
@@ -15,7 +16,6 @@ class SqliteCooldowns(Cooldowns):
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    @override
     def get(self, provider: str) -> Cooldown | None:
         row = self._connection.execute(
             "SELECT provider, until, failures, unavailable, reason FROM rests WHERE provider = ?",
@@ -23,31 +23,15 @@ class SqliteCooldowns(Cooldowns):
         ).fetchone()
         return Cooldown(*row) if row else None
 
-    @override
-    def record_failure(
-        self,
-        provider: str,
-        reason: str,
-        now: float,
-        *,
-        unavailable: bool = False,
-        at_least: float = 0.0,
-    ) -> None:
-        before = self._connection.execute(
-            "SELECT failures FROM rests WHERE provider = ?", (provider,)
-        ).get
-        failures = int(before or 0) + 1
-        seconds = cooldown_seconds(failures)
+    def put(self, cooldown: Cooldown) -> None:
         self._connection.execute(
             "INSERT OR REPLACE INTO rests (provider, until, failures, unavailable, reason)"
             " VALUES (?, ?, ?, ?, ?)",
-            (provider, now + max(seconds, at_least), failures, unavailable, reason),
+            astuple(cooldown),
         )
 
-    @override
     def clear(self, provider: str) -> None:
         self._connection.execute("DELETE FROM rests WHERE provider = ?", (provider,))
 
-    @override
     def clear_all(self) -> None:
         self._connection.execute("DELETE FROM rests")

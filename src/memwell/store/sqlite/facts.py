@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
-
-from memwell.store.rows import group_events
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -24,19 +23,17 @@ from memwell.errors import (
     HomeError,
     IdTakenError,
     NewerIndexError,
-    NotFoundError,
 )
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
-from memwell.store.contract import override
 from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
-from memwell.store.rows import FACT_COLUMNS, fact_values
+from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import SqliteIndex
 
-_TAGS = "(SELECT group_concat(tag, char(10)) FROM fact_tags WHERE fact_id = f.id)"
+_TAGS = "(SELECT json_group_array(tag) FROM fact_tags WHERE fact_id = f.id)"
 
 
 class MemoryFile(Database, FactFile):
@@ -45,7 +42,6 @@ class MemoryFile(Database, FactFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, FACT_MIGRATIONS, durable=True)
 
-    @override
     def copies(self) -> list[Path]:
         with fact_errors(self.path), self.reading() as connection:
             rows: Any = connection.execute("SELECT file FROM copies").fetchall()
@@ -53,13 +49,11 @@ class MemoryFile(Database, FactFile):
         files = {*beside, *(Path(file) for (file,) in rows)}
         return sorted(file for file in files if file.is_file())
 
-    @override
     def backup(self, target: Path, *, force: bool = False) -> BackupReport:
         from memwell.store.sqlite.backup import create_backup
 
         return create_backup(self, target, force=force)
 
-    @override
     def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
         from memwell.store.sqlite.backup import restore
 
@@ -69,69 +63,50 @@ class MemoryFile(Database, FactFile):
 class SqliteFactStore(FactStore):
     """The facts of one home."""
 
+    file: MemoryFile
+
     def __init__(self, path: Path) -> None:
-        self._file = MemoryFile(path)
+        self.file = MemoryFile(path)
+        self.location = str(path)
+        self.home = path.parent
 
-    @override
-    @property
-    def file(self) -> MemoryFile:
-        return self._file
-
-    @override
-    @property
-    def location(self) -> str:
-        return str(self._file.path)
-
-    @override
-    @property
-    def home(self) -> Path:
-        return self._file.path.parent
-
-    @override
     @property
     def exists(self) -> bool:
-        return self._file.path.exists()
+        return self.file.path.exists()
 
-    @override
     def indexes(self) -> Iterator[SqliteIndex]:
         for folder in sorted(self.home.glob("agents/*/")):
             with closing(SqliteIndex(folder / "index.db")) as index:
                 yield index
 
-    @override
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
-    @override
     @contextmanager
     def for_viewer(self, viewer: Viewer) -> Iterator[SqliteFacts]:
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             yield SqliteFacts(connection, viewer)
 
-    @override
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
-        with fact_errors(self._file.path), self._file.writing() as connection:
+        with fact_errors(self.file.path), self.file.writing() as connection:
             yield SqliteFacts(connection, viewer)
 
-    @override
     def revision(self) -> int:
         if not self.exists:
             return 0
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
-    @override
     def pending_erasures(self) -> dict[str, bytes]:
         if not self.exists:
             return {}
-        with fact_errors(self._file.path), self._file.reading() as connection:
+        with fact_errors(self.file.path), self.file.reading() as connection:
             rows: Any = connection.execute("SELECT id, digest FROM unfinished").fetchall()
             return dict(rows)
 
-    @override
     def clear_pending(self, ids: Iterable[str]) -> None:
-        with fact_errors(self._file.path), self._file.writing() as connection:
+        with fact_errors(self.file.path), self.file.writing() as connection:
             rows = ((fact_id,) for fact_id in ids)
             connection.executemany("DELETE FROM unfinished WHERE id = ?", rows)
 
@@ -172,7 +147,6 @@ class SqliteFacts(Facts):
         """
         return self._connection.execute(restricted, (*scopes, *values)).fetchall()
 
-    @override
     def find(self, which: FactFilter, limit: int = -1) -> list[Fact]:
         conditions, values = _conditions(which)
         rows = self._visible(
@@ -180,9 +154,8 @@ class SqliteFacts(Facts):
             " ORDER BY +f.id DESC LIMIT ?",
             (*values, limit),
         )
-        return [_fact(row) for row in rows]
+        return _to_facts(rows)
 
-    @override
     def history(self, fact_id: str) -> list[FactEvent]:
         self.get(fact_id)
         rows = self._visible(
@@ -199,18 +172,18 @@ class SqliteFacts(Facts):
         )
         return [FactEvent(*row) for row in rows]
 
-    @override
     def changed_since(self, revision: int) -> tuple[list[Fact], list[str]]:
         rows = self._visible(
             f"SELECT {FACT_COLUMNS}, {_TAGS} FROM facts f WHERE f.revision > ? ORDER BY f.revision",
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
-        return [_fact(row) for row in rows], [fact_id for (fact_id,) in gone]
+        return [to_fact(row, json.loads(tags)) for *row, tags in rows], [
+            fact_id for (fact_id,) in gone
+        ]
 
     # -- writing: only visible facts can be changed ------------------------------------------------
 
-    @override
     def add(self, fact: Fact, folded: str) -> None:
         self._connection.execute(
             f"""
@@ -221,9 +194,7 @@ class SqliteFacts(Facts):
         )
         self._tag(fact)
 
-    @override
-    def change(self, fact: Fact, folded: str, what: str, at: str, detail: str = "") -> None:
-        self.get(fact.id)
+    def _update(self, fact: Fact, folded: str) -> None:
         assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
@@ -231,27 +202,21 @@ class SqliteFacts(Facts):
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
-        self.note(fact.id, at, what, detail)
 
-    @override
     def note(self, fact_id: str, at: str, what: str, detail: str = "") -> None:
         self._connection.execute(
             "INSERT INTO fact_events VALUES (?, ?, ?, ?)", (fact_id, at, what, detail)
         )
 
-    @override
-    def delete(self, ids: Iterable[str]) -> int:
-        count = 0
-        for fact_id in ids:
-            self.get(fact_id)
-            self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact_id,))
-            self._connection.execute(
-                "INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (fact_id, self._next_revision())
-            )
-            count += 1
-        return count
+    def _remove(self, fact_id: str) -> None:
+        self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact_id,))
 
-    @override
+    def _mark_forgotten(self, fact_id: str, forgotten: bool = True) -> None:
+        self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact_id,))
+        if forgotten:
+            row = (fact_id, self._next_revision())
+            self._connection.execute("INSERT INTO forgotten VALUES (?, ?)", row)
+
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         self._connection.executemany(
             "INSERT OR REPLACE INTO unfinished VALUES (?, ?)",
@@ -269,7 +234,6 @@ class SqliteFacts(Facts):
 
     # -- copying: facts with their events ----------------------------------------------------------
 
-    @override
     def events(self) -> dict[str, list[FactEvent]]:
         rows = self._visible(
             "SELECT e.fact_id, e.at, e.what, e.detail FROM fact_events e"
@@ -277,57 +241,33 @@ class SqliteFacts(Facts):
         )
         return group_events(rows)
 
-    @override
-    def put(self, fact: Fact, folded: str, events: Iterable[FactEvent]) -> None:
-        if (fact.scope, fact.target) not in self.viewer.scopes:
-            raise NotFoundError(f"There is no scope {fact.scope} {fact.target}".rstrip())
+    @contextmanager
+    def _unless_taken(self, fact_id: str) -> Iterator[None]:
         try:
-            with self._connection:  # all of it or nothing, inside the transaction
-                if self.find(FactFilter(ids=(fact.id,), superseded=True)):
-                    self._connection.execute("DELETE FROM fact_rows WHERE id = ?", (fact.id,))
-                self.add(fact, folded)
-                for event in events:
-                    self.note(fact.id, event.at, event.what, event.detail)
-                self._connection.execute("DELETE FROM forgotten WHERE id = ?", (fact.id,))
+            with self._connection:
+                yield
         except apsw.ConstraintError as error:
-            raise IdTakenError(fact.id) from error
+            raise IdTakenError(fact_id) from error
 
 
 def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
     """Return the filter as an SQL condition, and its values."""
-    found = [*_equal(which), *_in_time(which)]
+    values: list[Any] = []
+
+    def mark(value: Any) -> str:
+        values.append(value)
+        return "?"
+
+    conditions = [*fact_conditions(which, mark)]
     if which.ids is not None:
-        found.append((f"f.id IN ({', '.join('?' * len(which.ids))})", *which.ids))
-    sql = " AND ".join(["1", *(condition for condition, *_ in found)])
-    return sql, [value for _, *values in found for value in values]
-
-
-def _equal(which: FactFilter) -> Iterator[tuple[Any, ...]]:
-    for name, value in (
-        ("folded", which.normalised),
-        ("scope", which.scope),
-        ("category", which.category),
-        ("source", which.source),
-    ):
-        if value is not None:
-            yield f"f.{name} = ?", value
+        conditions.append(f"f.id IN ({', '.join(map(mark, which.ids))})")
+    if which.normalised is not None:
+        conditions.append(f"f.folded = {mark(which.normalised)}")
     if which.tag is not None:
-        tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag = ?"
-        yield f"EXISTS ({tagged})", which.tag
+        tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag"
+        conditions.append(f"EXISTS ({tagged} = {mark(which.tag)})")
+    return " AND ".join(conditions), values
 
 
-def _in_time(which: FactFilter) -> Iterator[tuple[Any, ...]]:
-    if which.as_of is not None:
-        yield "coalesce(f.valid_from, f.created_at) <= ?", which.as_of
-        yield "(f.valid_until IS NULL OR f.valid_until > ?)", which.as_of
-    elif not which.superseded:
-        yield ("f.superseded_by IS NULL",)
-    if which.expired_before is not None:
-        yield "f.expires_at <= ?", which.expired_before
-    if which.live_at is not None:
-        yield "(f.expires_at IS NULL OR f.expires_at > ?)", which.live_at
-
-
-def _fact(row: Sequence[Any]) -> Fact:
-    known: dict[str, Any] = dict(zip(FACT_COLUMNS.split(", "), row, strict=False))
-    return Fact(**known, tags=tuple(sorted(row[-1].split("\n"))) if row[-1] else ())
+def _to_facts(rows: Iterable[Any]) -> list[Fact]:
+    return [to_fact(row, json.loads(tags)) for *row, tags in rows]

@@ -7,25 +7,19 @@ that leaves it is positive, and higher is better.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import apsw
 
 from memwell.errors import KeywordSearchUnavailable
-from memwell.store.contract import override
 from memwell.store.contract.index import Vocabulary
-from memwell.store.contract.query import Match, WordQuery
+from memwell.store.contract.query import WordQuery
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
 from memwell.store.words.normalise import WORDS_VERSION, WordRow
-from memwell.store.words.query import Clause, excluded_condition, required_condition
-from memwell.store.words.ranking import (
-    COLUMN_WEIGHTS,
-    POOL,
-    ClauseRunner,
-    match_scores,
-    rank_chunks,
-)
+from memwell.store.words.query import Clause, excluded_condition
+from memwell.store.words.ranking import COLUMN_WEIGHTS, ClauseRunner
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, any_of
 
 _WORD_ROWS = """
@@ -99,36 +93,17 @@ def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
     )
 
 
-def search(
-    connection: apsw.Connection, vocabulary: Vocabulary, query: WordQuery, limit: int
-) -> list[Match]:
-    """Return the best matches, best first."""
-    runner = FtsRunner(connection, query, max(limit, POOL), vocabulary)
-    return rank_chunks(runner, vocabulary, query, limit)
-
-
-def scores_of(
-    connection: apsw.Connection, vocabulary: Vocabulary, query: WordQuery, chunk_ids: Sequence[int]
-) -> dict[int, float]:
-    """Return the scores of those of the given chunks that match, as `search` would give them."""
-    runner = FtsRunner(connection, query, len(chunk_ids), vocabulary, chunk_ids)
-    return match_scores(runner, vocabulary, query)
-
-
-def must_and_must_not(
-    connection: apsw.Connection, vocabulary: Vocabulary, query: WordQuery
-) -> tuple[list[int] | None, list[int]]:
-    """Return the chunks that a query requires (None: it requires none) and those it excludes."""
-    required = required_condition(query, vocabulary)
-    excluded = excluded_condition(query, vocabulary)
-
-    def matching(condition: Condition) -> list[int]:
-        rows = connection.execute(
-            "SELECT rowid FROM words WHERE words MATCH ?", (match_text(condition),)
-        )
-        return [chunk_id for (chunk_id,) in rows]
-
-    return matching(required) if required else None, matching(excluded) if excluded else []
+@contextmanager
+def fts_errors() -> Iterator[None]:
+    """Tell a broken keyword index from a damaged file: vector search can still answer."""
+    try:
+        yield
+    except apsw.CorruptError as error:
+        if getattr(error, "extendedresult", 0) != apsw.SQLITE_CORRUPT_VTAB:
+            raise
+        raise KeywordSearchUnavailable(f"the keyword index is damaged ({error})") from error
+    except apsw.SQLError as error:
+        raise KeywordSearchUnavailable(f"the keyword index refused a query ({error})") from error
 
 
 def match_text(condition: Condition) -> str:
@@ -178,7 +153,6 @@ class FtsRunner(ClauseRunner):
             WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank LIMIT ?
         """
 
-    @override
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
         """Score chunks by two queries, since FTS5 counts a phrase as often as MATCH names it.
 
@@ -193,11 +167,11 @@ class FtsRunner(ClauseRunner):
                 scores[chunk_id] = max(score, scores.get(chunk_id, 0.0))
         return scores
 
-    @override
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
         """Return {}: FTS5 looks at every chunk that holds any of the words."""
         return {}
 
+    @fts_errors()
     def _scores(self, condition: Condition) -> dict[int, float]:
         wanted = AndNot(condition, self._excluded) if self._excluded else condition
         rows = self._connection.execute(self._statement, (match_text(wanted), *self._parameters))

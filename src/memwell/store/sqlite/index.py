@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import apsw
 
 from memwell.errors import KeywordSearchUnavailable, MemwellError
 from memwell.files import hold_lock
 from memwell.reports import Check
-from memwell.store.contract import override
 from memwell.store.contract.index import WAIT_MS, Index, IndexFiles
 from memwell.store.sqlite import fts
+from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.notes import SqliteNotes
 from memwell.store.sqlite.reader import SqliteReader
+from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import BackendSetting
 from memwell.store.vectors.backends import VectorBackends
 
@@ -27,58 +28,40 @@ if TYPE_CHECKING:
     from memwell.store.contract.values import Space, WaitingChunk
     from memwell.store.contract.vectors import Take
     from memwell.store.sqlite.cache import SqliteVectorCache
-    from memwell.store.sqlite.cooldowns import SqliteCooldowns
-    from memwell.store.sqlite.spaces import SqliteSpaces
 
 
 class SqliteIndex(Index, IndexFiles):
     """The index of one agent, open for reading and writing. Whoever can read the file sees all."""
 
+    shared = False
+
     def __init__(self, path: Path, backend: BackendSetting | None = None) -> None:
         """The backend finds the nearest vectors; None is the scan."""
         self.path = path
+        self.location = str(path)
+        self.files = self
         self.database = Database(path)
         self.backends = VectorBackends(self.database, backend or BackendSetting())
 
     # -- the file ----------------------------------------------------------------------------------
 
-    @override
     @property
     def exists(self) -> bool:
         return self.path.exists()
 
-    @override
-    @property
-    def location(self) -> str:
-        return str(self.path)
-
-    @override
-    @property
-    def shared(self) -> bool:
-        return False
-
-    @override
     @property
     def bytes(self) -> int:
         files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm")]
         return sum(file.stat().st_size for file in files if file.exists())
 
-    @override
-    @property
-    def files(self) -> Self:
-        return self
-
-    @override
     def cache(self, most_bytes: int) -> SqliteVectorCache:
         from memwell.store.sqlite.cache import SqliteVectorCache
 
         return SqliteVectorCache(self.path.with_name("embeddings.db"), most_bytes)
 
-    @override
     def close(self) -> None:
         self.database.close()
 
-    @override
     def delete(self) -> None:
         with suppress(MemwellError):  # the next compaction drops tables that could not be reached
             for space in self.backends.external() if self.exists else ():
@@ -88,43 +71,33 @@ class SqliteIndex(Index, IndexFiles):
             for file in self.path.parent.glob(pattern):
                 file.unlink(missing_ok=True)
 
-    @override
     def quarantine(self) -> Path | None:
         return self.database.quarantine()
 
     # -- transactions ------------------------------------------------------------------------------
 
-    @override
     @contextmanager
     def writing(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteNotes]:
         with self.database.writing(wait_ms) as connection:
             yield SqliteNotes(connection, with_words=_ensure_words(connection))
 
-    @override
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
         with self.database.reading() as connection:
             yield SqliteReader(connection, self.backends)
 
-    @override
     @contextmanager
     def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteSpaces]:
-        from memwell.store.sqlite.spaces import SqliteSpaces
-
         with self.database.writing(wait_ms) as connection:
             yield SqliteSpaces(connection)
 
-    @override
     @contextmanager
     def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteCooldowns]:
-        from memwell.store.sqlite.cooldowns import SqliteCooldowns
-
         with self.database.writing(wait_ms) as connection:
             yield SqliteCooldowns(connection)
 
     # -- vectors -----------------------------------------------------------------------------------
 
-    @override
     @contextmanager
     def leasing(self) -> Iterator[Take | None]:
         with hold_lock(self.path.with_name("filling.lock"), wait=False) as is_alone:
@@ -134,25 +107,20 @@ class SqliteIndex(Index, IndexFiles):
         with self.reading() as reader:
             return reader.spaces.waiting(space, limit)
 
-    @override
     def move_vectors(self, space: Space) -> None:
         self.backends.move_vectors(space)
 
-    @override
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         self.backends.put(space, windows)
 
-    @override
     def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
         self.backends.compact(fingerprint, even_if_little_changed=even_if_little_changed)
 
-    @override
     def drop_space(self, space: Space) -> None:
         self.backends.drop(space)
         with self.writing_spaces() as spaces:
             spaces.drop(space)
 
-    @override
     def scrub(self) -> bool:
         with self.database.writing() as connection:
             connection.pragma("secure_delete", True)
@@ -163,7 +131,6 @@ class SqliteIndex(Index, IndexFiles):
 
     # -- the keyword index -------------------------------------------------------------------------
 
-    @override
     def ensure_keyword_index(self) -> bool:
         with self.reading() as reader:
             if not reader.keywords.problem():
@@ -171,7 +138,6 @@ class SqliteIndex(Index, IndexFiles):
         with self.database.writing() as connection:
             return _ensure_words(connection)
 
-    @override
     def rebuild_keyword_index(self) -> None:
         with self.database.writing() as connection:
             fts.mark_stale(connection)
@@ -179,9 +145,11 @@ class SqliteIndex(Index, IndexFiles):
 
     # -- checks ------------------------------------------------------------------------------------
 
-    @override
     def check_integrity(self) -> list[str]:
         with self.database.reading() as connection:
+            with suppress(apsw.SQLError, apsw.AuthError):
+                # FTS5 checks the structure that this connection has cached; a query refreshes it.
+                connection.execute("SELECT rowid FROM words LIMIT 1").fetchall()
             lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check")]
         problems = [line for line in lines if line != "ok"]
         with self.database.writing() as connection:
@@ -193,7 +161,6 @@ class SqliteIndex(Index, IndexFiles):
                 problems.append(f"keyword index: {error}")
         return problems
 
-    @override
     def run_checks(self) -> Iterator[Check]:
         yield Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})")
         folder = self.path.parent

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import apsw
 
 from memwell.model import Chunk, Context, Hit, Note
-from memwell.store.contract import override
 from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours
 from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
 from memwell.store.rows import group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
-from memwell.store.sqlite.vocabulary import count_common_words
+from memwell.store.sqlite.keywords import count_common_words
 from memwell.store.words.normalise import WordRow
 
 
@@ -28,7 +28,6 @@ class SqliteNotes(Notes):
         self._with_words = with_words
         self._last_chunk: int | None = None
 
-    @override
     def workspace(self, root: str, folder_id: str | None = None) -> int:
         known = self.workspace_id(root)
         if known is None:
@@ -41,12 +40,10 @@ class SqliteNotes(Notes):
             )
         return known
 
-    @override
     def workspace_id(self, root: str) -> int | None:
         found = self.connection.execute("SELECT id FROM workspaces WHERE root = ?", (root,)).get
         return None if found is None else int(found)
 
-    @override
     def workspaces(self) -> list[tuple[int, str, str | None, str | None]]:
         rows = self.connection.execute(
             "SELECT id, root, folder_id, synced_at FROM workspaces WHERE root NOT GLOB ?"
@@ -55,18 +52,15 @@ class SqliteNotes(Notes):
         )
         return [(int(key), root, folder, synced) for key, root, folder, synced in rows]
 
-    @override
     def fact_workspaces(self) -> dict[str, int]:
         rows = self.connection.execute(
             "SELECT root, id FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
         )
         return {root: int(key) for root, key in rows}
 
-    @override
     def move_workspace(self, workspace_id: int, root: str) -> None:
         self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
 
-    @override
     def remove_workspace(self, workspace_id: int) -> None:
         rows = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
@@ -75,7 +69,6 @@ class SqliteNotes(Notes):
         self.delete(ids)
         self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
-    @override
     def mark_synced(self, workspace_id: int, at: str) -> None:
         self.connection.execute(
             "UPDATE workspaces SET synced_at = ? WHERE id = ?", (at, workspace_id)
@@ -83,18 +76,15 @@ class SqliteNotes(Notes):
         if self._with_words:
             count_common_words(self.connection)
 
-    @override
     def facts_revision(self, root: str) -> int:
         statement = "SELECT synced_at FROM workspaces WHERE root = ?"
         revision: Any = self.connection.execute(statement, (root,)).get
         return int(f"{revision or 0}")
 
-    @override
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         rows = [(str(revision), root) for root in roots]
         self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
 
-    @override
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         rows: Any = self.connection.execute(
             """
@@ -105,7 +95,6 @@ class SqliteNotes(Notes):
         ).fetchall()
         return [*rows]
 
-    @override
     def counts(self, workspace_id: int) -> tuple[int, int]:
         row = self.connection.execute(
             """
@@ -117,23 +106,20 @@ class SqliteNotes(Notes):
         ).get
         return int(row[0]), int(row[1])
 
-    @override
     def indexed_files(self, workspace_id: int) -> dict[str, IndexedFile]:
         rows = self.connection.execute(
-            "SELECT path, id, size, mtime_ns, read_ns, hash, recipe FROM notes"
+            "SELECT path, size, mtime_ns, read_ns, hash, recipe, id FROM notes"
             " WHERE workspace_id = ?",
             (workspace_id,),
         )
-        return {path: IndexedFile(*stamp) for path, *stamp in rows}
+        return {row[0]: IndexedFile(*row) for row in rows}
 
-    @override
     def restamp(self, files: Iterable[tuple[int, SourceFile]]) -> None:
         self.connection.executemany(
             "UPDATE notes SET size = ?, mtime_ns = ?, read_ns = ? WHERE id = ?",
             ((file.size, file.mtime_ns, file.read_ns, note_id) for note_id, file in files),
         )
 
-    @override
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
@@ -155,7 +141,6 @@ class SqliteNotes(Notes):
         self._index_words(before, after)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
-    @override
     def delete(self, note_ids: Sequence[int]) -> None:
         for note_id in note_ids:
             recipe = self.connection.execute("SELECT recipe FROM notes WHERE id = ?", (note_id,))
@@ -173,6 +158,7 @@ class SqliteNotes(Notes):
         return None if found is None else str(found)
 
     def _put_row(self, workspace_id: int, file: SourceFile, note: Note, old_id: int | None) -> int:
+        names, meta = "\n".join(note.names), json.dumps(note.meta, ensure_ascii=False)
         self.connection.execute(
             """
             INSERT INTO notes (id, workspace_id, path, size, mtime_ns, read_ns, hash, recipe,
@@ -184,11 +170,7 @@ class SqliteNotes(Notes):
                 recipe = excluded.recipe, title = excluded.title, names = excluded.names,
                 date = excluded.date, meta = excluded.meta
             """,
-            (
-                *(old_id, workspace_id, file.path, file.size, file.mtime_ns, file.read_ns),
-                *(file.hash, file.recipe, note.title, "\n".join(note.names), note.date),
-                json.dumps(note.meta, ensure_ascii=False),
-            ),
+            (old_id, workspace_id, *astuple(file), note.title, names, note.date, meta),
         )
         return old_id if old_id is not None else self.connection.last_insert_rowid()
 
@@ -254,18 +236,12 @@ class SqliteNotes(Notes):
         fts.remove(self.connection, [row for row in before if row not in stay])
         fts.add(self.connection, [row for row in after if row not in stay])
 
-    @override
-    def workspace_root(self, chunk_id: int) -> str:
-        return str(self.connection.execute(_HIT, (chunk_id,)).get[1])
-
-    @override
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self.connection.execute(
             "SELECT id FROM chunks WHERE note_id = ? ORDER BY seq", (note_id,)
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    @override
     def note_id(self, workspace_id: int, path: str) -> int | None:
         found: int | None = self.connection.execute(
             "SELECT id FROM notes WHERE workspace_id = ? AND path = ?", (workspace_id, path)
@@ -279,7 +255,6 @@ class SqliteChunks(Chunks):
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    @override
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         rows = self._connection.execute(
             """
@@ -291,7 +266,6 @@ class SqliteChunks(Chunks):
         )
         return group_neighbours(rows, shorter_than)
 
-    @override
     def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
         rows = self._connection.execute(
             """
@@ -302,7 +276,6 @@ class SqliteChunks(Chunks):
         )
         return {chunk_id: (path, date) for chunk_id, path, date in rows}
 
-    @override
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
         rows: list[Any] = self._connection.execute(
@@ -315,7 +288,6 @@ class SqliteChunks(Chunks):
         ).fetchall()
         return join_chunks(rows)
 
-    @override
     def has_allowed(self, filters: Filters, chunk_ids: Sequence[int]) -> bool:
         condition, values = filter_sql(filters)
         found = self._connection.execute(
@@ -327,7 +299,6 @@ class SqliteChunks(Chunks):
         ).get
         return found is not None
 
-    @override
     def list_filtered(self, filters: Filters, limit: int) -> list[int]:
         if not filters.selects_content:
             return []
@@ -341,7 +312,6 @@ class SqliteChunks(Chunks):
         )
         return [chunk_id for (chunk_id,) in rows]
 
-    @override
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         for chunk_id, relevance in matches:
             *row, tags, until = self._connection.execute(_HIT, (chunk_id,)).get

@@ -2,162 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apsw
 
-from memwell.errors import KeywordSearchUnavailable, VectorSearchUnavailable
-from memwell.store.contract import override
-from memwell.store.contract.index import Keywords, Reader, Vectors
-from memwell.store.contract.query import Filters, Match, Word, WordQuery
-from memwell.store.rows import surface_form
-from memwell.store.sqlite import fts
-from memwell.store.sqlite.filters import filter_sql
+from memwell.errors import VectorSearchUnavailable
+from memwell.store.contract.index import Reader, Vectors
+from memwell.store.contract.query import Match, WordQuery
+from memwell.store.rows import decode
+from memwell.store.sqlite.browse import SqliteNoteListing
+from memwell.store.sqlite.cooldowns import SqliteCooldowns
+from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.notes import SqliteChunks, SqliteNotes
-from memwell.store.sqlite.vocabulary import SqliteVocabulary
+from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import Allowed, Stored
-from memwell.store.words.query import unknown_words
-from memwell.store.words.ranking import ideal_score
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.values import Array, Space
-    from memwell.store.sqlite.browse import SqliteNoteListing
-    from memwell.store.sqlite.cooldowns import SqliteCooldowns
-    from memwell.store.sqlite.spaces import SqliteSpaces
     from memwell.store.vectors.backends import VectorBackends
 
 
 class SqliteReader(Reader):
-    """The parts of one state; those that a keyword search does not need are imported on use."""
+    """The parts of one state, over one connection."""
 
     def __init__(self, connection: apsw.Connection, backends: VectorBackends) -> None:
-        self._connection = connection
-        self._backends = backends
-
-    @override
-    @property
-    def total(self) -> int:
-        return self.keywords.known.total
-
-    @override
-    @cached_property
-    def notes(self) -> SqliteNotes:
-        return SqliteNotes(self._connection)
-
-    @override
-    @cached_property
-    def chunks(self) -> SqliteChunks:
-        return SqliteChunks(self._connection)
-
-    @override
-    @cached_property
-    def keywords(self) -> SqliteKeywords:
-        return SqliteKeywords(self._connection)
-
-    @override
-    @cached_property
-    def vectors(self) -> SqliteVectors:
-        return SqliteVectors(self._connection, self._backends, self.spaces, self.keywords)
-
-    @override
-    @cached_property
-    def spaces(self) -> SqliteSpaces:
-        from memwell.store.sqlite.spaces import SqliteSpaces
-
-        return SqliteSpaces(self._connection)
-
-    @override
-    @cached_property
-    def cooldowns(self) -> SqliteCooldowns:
-        from memwell.store.sqlite.cooldowns import SqliteCooldowns
-
-        return SqliteCooldowns(self._connection)
-
-    @override
-    @cached_property
-    def listing(self) -> SqliteNoteListing:
-        from memwell.store.sqlite.browse import SqliteNoteListing
-
-        return SqliteNoteListing(self._connection, self.vectors)
-
-
-class SqliteKeywords(Keywords):
-    """The keyword index as FTS5 has it."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self.known = SqliteVocabulary(connection)
-
-    @override
-    def problem(self) -> str:
-        return fts.find_problem(self._connection)
-
-    @override
-    def search(self, query: WordQuery, limit: int) -> list[Match]:
-        with fts_errors():
-            return fts.search(self._connection, self.known, query, limit)
-
-    @override
-    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        with fts_errors():
-            return fts.scores_of(self._connection, self.known, query, chunk_ids)
-
-    @override
-    def ideal_score(self, query: WordQuery) -> float:
-        with fts_errors():
-            return ideal_score(self.known, query)
-
-    def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
-        """Return the chunks with all required words (None: all chunks), and those with excluded."""
-        with fts_errors():
-            return fts.must_and_must_not(self._connection, self.known, query)
-
-    @override
-    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
-        required, excluded = self.required_and_excluded(query)
-        matching = {*chunk_ids} if required is None else {*chunk_ids} & {*required}
-        return bool(matching - {*excluded})
-
-    @override
-    def tokens(self, text: str) -> list[tuple[str, str]]:
-        with fts_errors():
-            return self.known.tokens(text)
-
-    @override
-    def document_frequency(self, token: str) -> int:
-        with fts_errors():
-            return self.known.document_frequency(token)
-
-    @override
-    def unknown_words(self, words: Iterable[Word]) -> list[str]:
-        with fts_errors():
-            return unknown_words(words, self.known)
-
-    @override
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
-        with fts_errors():
-            rows: Any = self._connection.execute(
-                "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
-                (shortest, longest),
-            ).fetchall()
-        return ((str(term), int(count)) for term, count in rows)
-
-    @override
-    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
-        condition, values = filter_sql(filters)
-        text: str | None = self._connection.execute(
-            f"""
-            SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
-            FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
-            WHERE w.words MATCH ? {condition} LIMIT 1
-            """,
-            (f'"{token}"', *values),
-        ).get
-        return None if text is None else surface_form(token, like, text, self.tokens)
+        keywords = SqliteKeywords(connection)
+        vectors = SqliteVectors(connection, backends, keywords)
+        self.notes = SqliteNotes(connection)
+        self.chunks = SqliteChunks(connection)
+        self.keywords = keywords
+        self.vectors = vectors
+        self.spaces = SqliteSpaces(connection)
+        self.cooldowns = SqliteCooldowns(connection)
+        self.listing = SqliteNoteListing(connection, vectors)
 
 
 class SqliteVectors(Vectors):
@@ -168,19 +48,14 @@ class SqliteVectors(Vectors):
     """
 
     def __init__(
-        self,
-        connection: apsw.Connection,
-        backends: VectorBackends,
-        spaces: SqliteSpaces,
-        keywords: SqliteKeywords,
+        self, connection: apsw.Connection, backends: VectorBackends, keywords: SqliteKeywords
     ) -> None:
         self._connection = connection
         self._backends = backends
-        self._spaces = spaces
+        self._spaces = SqliteSpaces(connection)
         self._keywords = keywords
         self.problem = ""
 
-    @override
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
@@ -192,29 +67,23 @@ class SqliteVectors(Vectors):
             return backend.nearest(self._connection, space, vector, allowed, limit)
         return []
 
-    @override
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
         from memwell.store.vectors import scan
 
         rows = self.read(space, self._spaces.vectors_of(space, chunk_ids))
         return scan.cosines(rows, space, vector)
 
-    @override
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         from memwell.store.vectors import scan
 
         return scan.first_vectors(self.read(space, self._spaces.vectors_of(space, chunk_ids)))
 
-    @override
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        from memwell.store.rows import decode
-
         rows = self._spaces.windows(space, chunk_ids)
         empty = [(chunk_id, b"") for chunk_id, stored in rows if stored == b""]
         vectors = self.read(space, [(chunk_id, stored) for chunk_id, stored in rows if stored])
         return decode([*empty, *vectors], space.dimensions)
 
-    @override
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         return self.read(space, self._spaces.sample(space, most))
 
@@ -230,16 +99,3 @@ class SqliteVectors(Vectors):
             yield
         except VectorSearchUnavailable as error:
             self.problem = str(error)
-
-
-@contextmanager
-def fts_errors() -> Iterator[None]:
-    """Tell a broken keyword index from a damaged file: vector search can still answer."""
-    try:
-        yield
-    except apsw.CorruptError as error:
-        if getattr(error, "extendedresult", 0) != apsw.SQLITE_CORRUPT_VTAB:
-            raise
-        raise KeywordSearchUnavailable(f"the keyword index is damaged ({error})") from error
-    except apsw.SQLError as error:
-        raise KeywordSearchUnavailable(f"the keyword index refused a query ({error})") from error

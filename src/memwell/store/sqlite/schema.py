@@ -158,7 +158,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
 )
 
 KEYWORD_TABLES = f"""
-    -- What FTS5 shows for a row. What it has indexed is richer: see words.py and keyword.py.
+    -- What FTS5 shows for a row. What it has indexed is richer: see words/normalise.py.
     CREATE VIEW word_source AS
         SELECT c.id AS id, c.text AS content, c.heading AS heading, n.path AS name, '' AS parts
         FROM chunks c JOIN notes n ON n.id = c.note_id;
@@ -170,7 +170,7 @@ KEYWORD_TABLES = f"""
     );
     CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
 
-    -- About how many chunks hold each very common word, in large indexes: see lexicon.py.
+    -- About how many chunks hold each very common word, in large indexes: see keywords.py.
     CREATE TABLE common_words (term TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 
     CREATE VIEW memory_fts AS

@@ -12,13 +12,13 @@ have numbers below 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.store.contract import override
-from memwell.store.contract.values import FILLING, LIVE, RETIRED, Space, WaitingChunk
+from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.rows import encode, with_headings
 
@@ -42,7 +42,6 @@ class SqliteSpaces(Spaces):
 
     # -- spaces --------------------------------------------------------------------------------
 
-    @override
     def all(self) -> list[Space]:
         rows = self._connection.execute(
             f"""
@@ -57,17 +56,10 @@ class SqliteSpaces(Spaces):
         place = self._connection.execute("SELECT place FROM spaces WHERE id = ?", (space.id,)).get
         return None if place is None else str(place)
 
-    @override
-    def open(
-        self,
-        fingerprint: str,
-        provider: str,
-        model: str,
-        dimensions: int,
-        settings: Mapping[str, Any],
-        at: str,
-    ) -> Space:
-        state = FILLING if self.live() else LIVE
+    def _lock(self) -> None:
+        """Do nothing: SQLite has one writer at a time."""
+
+    def _insert(self, space: Space) -> None:
         self._connection.execute(
             """
             INSERT INTO spaces
@@ -76,33 +68,14 @@ class SqliteSpaces(Spaces):
             ON CONFLICT (fingerprint) DO UPDATE SET state = excluded.state, retired_at = NULL
             WHERE state = 'retired'
             """,
-            (fingerprint, provider, model, dimensions, json.dumps(settings), state, at),
-        )
-        space = self.find(fingerprint)
-        assert space is not None
-        return space
-
-    @override
-    def go_live(self, space: Space, at: str) -> None:
-        self._connection.execute(
-            f"UPDATE spaces SET state = '{RETIRED}', retired_at = ?"
-            f" WHERE state = '{LIVE}' AND id != ?",
-            (at, space.id),
-        )
-        self._connection.execute(
-            f"UPDATE spaces SET state = '{LIVE}', retired_at = NULL WHERE id = ?", (space.id,)
+            astuple(space)[1:8],
         )
 
-    @override
-    def retire(self, space: Space, at: str) -> None:
+    def _change(self, space: Space, **columns: Any) -> None:
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
         self._connection.execute(
-            f"UPDATE spaces SET state = '{RETIRED}', retired_at = ? WHERE id = ?", (at, space.id)
+            f"UPDATE spaces SET {changes} WHERE id = :id", {**columns, "id": space.id}
         )
-
-    @override
-    def pin(self, space: Space, chain: str) -> None:
-        self._connection.execute("UPDATE spaces SET pinned = NULL")
-        self._connection.execute("UPDATE spaces SET pinned = ? WHERE id = ?", (chain, space.id))
 
     def drop(self, space: Space) -> None:
         """Delete a space with its vectors."""
@@ -111,12 +84,10 @@ class SqliteSpaces(Spaces):
 
     # -- vectors -------------------------------------------------------------------------------
 
-    @override
     def coverage(self, space: Space) -> tuple[int, int]:
         total = int(self._connection.execute("SELECT count(*) FROM chunks").get)
         return total - self.count_waiting(space), total
 
-    @override
     def has_vectors(self, space: Space) -> bool:
         found = self._connection.execute(
             "SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? LIMIT 1",
@@ -124,11 +95,9 @@ class SqliteSpaces(Spaces):
         ).get
         return found is not None
 
-    @override
     def count_waiting(self, space: Space) -> int:
         return int(self._connection.execute(f"SELECT count(*) {_WAITING}", _bind(space)).get)
 
-    @override
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         rows = self._connection.execute(
             f"""
@@ -168,23 +137,8 @@ class SqliteSpaces(Spaces):
             rows,
         )
 
-    @override
-    def mark_complete(self, space: Space, mean: float | None, deviation: float | None) -> None:
-        self._connection.execute(
-            """
-            UPDATE spaces SET random_mean = ?, random_deviation = ?,
-                complete_to = (SELECT coalesce(max(id), 0) FROM chunks)
-            WHERE id = ?
-            """,
-            (mean, deviation, space.id),
-        )
-
-    @override
-    def set_baseline(self, space: Space, mean: float, deviation: float) -> None:
-        self._connection.execute(
-            "UPDATE spaces SET unrelated_mean = ?, unrelated_deviation = ? WHERE id = ?",
-            (mean, deviation, space.id),
-        )
+    def _last_embedded(self, space: Space) -> int:
+        return int(self._connection.execute("SELECT max(id) FROM chunks").get or 0)
 
     def sample(self, space: Space, most: int) -> list[tuple[int, Stored]]:
         """Return at most `most` stored vectors, spread evenly, each with its note id."""
@@ -206,26 +160,20 @@ class SqliteSpaces(Spaces):
 
     def vectors_of(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """Return the stored vectors of chunks, each with its chunk id."""
-        rows = self._connection.execute(
-            """
-            SELECT chunk_id, vector FROM vectors
-            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND vector != x''
-            """,
-            (json.dumps([*chunk_ids]), space.id),
-        )
-        return [*rows]
+        return self._stored(space, chunk_ids, "vector != x''")
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """Return the stored vectors of chunks in order, without those of old chunks."""
-        rows = self._connection.execute(
-            """
+        return self._stored(space, chunk_ids, "window >= 0 ORDER BY chunk_id, window")
+
+    def _stored(self, space: Space, chunk_ids: Sequence[int], rest: str) -> list[Any]:
+        return self._connection.execute(
+            f"""
             SELECT chunk_id, vector FROM vectors
-            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND window >= 0
-            ORDER BY chunk_id, window
+            WHERE chunk_id IN (SELECT value FROM json_each(?)) AND space_id = ? AND {rest}
             """,
             (json.dumps([*chunk_ids]), space.id),
-        )
-        return [*rows]
+        ).fetchall()
 
 
 def reuse_old_vectors(connection: apsw.Connection, note_id: int, old_ids: Sequence[int]) -> None:

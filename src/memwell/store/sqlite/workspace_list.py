@@ -14,7 +14,6 @@ from pathlib import Path
 
 from memwell.errors import HomeError
 from memwell.files import hold_lock, private_file, write_errors
-from memwell.store.contract import override
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 
@@ -27,7 +26,6 @@ class WorkspaceFile(WorkspaceList):
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
 
-    @override
     def list_all(self) -> list[Workspace]:
         try:
             listed = json.loads(self.file.read_text(encoding="utf-8"))
@@ -49,14 +47,12 @@ class WorkspaceFile(WorkspaceList):
                 "Delete it and run `memwell index PATH` for each workspace",
             ) from error
 
-    @override
     def put(self, workspace: Workspace) -> Workspace:
         with self._lock():
             others = [other for other in self.list_all() if other.root != workspace.root]
             self._write([*others, workspace])
         return workspace
 
-    @override
     def remove(self, root: str) -> None:
         with self._lock():
             self._write([workspace for workspace in self.list_all() if workspace.root != root])

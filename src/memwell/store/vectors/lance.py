@@ -23,7 +23,6 @@ import apsw
 
 from memwell.errors import VectorSearchUnavailable
 from memwell.files import hold_lock, make_private_folder
-from memwell.store.contract import override
 from memwell.store.contract.query import Filters, Match
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
@@ -63,7 +62,6 @@ class LanceBackend(VectorBackend):
 
     # -- writing -------------------------------------------------------------------------------
 
-    @override
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
         vectors = {chunk: encode(matrix, space.dimensions) for chunk, matrix in windows}
         rows: list[Row] = []
@@ -99,7 +97,6 @@ class LanceBackend(VectorBackend):
 
     # -- reading -------------------------------------------------------------------------------
 
-    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
@@ -118,7 +115,6 @@ class LanceBackend(VectorBackend):
         found = [Match(chunk, score) for chunk, score in best.items()]
         return sorted(found, key=match_order)[:limit]
 
-    @override
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
         keys = [key for _, key in rows if isinstance(key, int)]
         found = self._query(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
@@ -149,7 +145,6 @@ class LanceBackend(VectorBackend):
 
     # -- compaction ----------------------------------------------------------------------------
 
-    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         with self.database.reading() as connection:
             dead = len(_dead(connection, space))
@@ -175,7 +170,6 @@ class LanceBackend(VectorBackend):
             if int(name.split("-")[1]) < time.time() - _LEFT_SECONDS:
                 self.tables.drop(root.place(name))
 
-    @override
     def drop(self, space: Space) -> None:
         self.tables.drop(space.location)
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
-from memwell.store.contract import override
 from memwell.store.contract.query import Match
 from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
@@ -84,7 +83,6 @@ class TableVectors(VectorBackend):
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    @override
     def put(self, space: Space, windows: Sequence[tuple[int, Matrix]]) -> bool:
         with self.database.writing() as connection:
             spaces = SqliteSpaces(connection)
@@ -93,7 +91,6 @@ class TableVectors(VectorBackend):
             spaces.put(space, windows)
             return True
 
-    @override
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
         return [(key, vector) for key, vector in rows if isinstance(vector, bytes)]
 
@@ -105,7 +102,6 @@ class ScanBackend(TableVectors):
         super().__init__(database)
         self.snapshots = Snapshots(database.path.parent)
 
-    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
@@ -124,7 +120,6 @@ class ScanBackend(TableVectors):
         newer = _nearest_since(connection, space, base.last_id, query, allowed, limit)
         return sorted([*older, *newer], key=match_order)[:limit]
 
-    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         with self.database.reading() as connection:
             if not (even_if_little_changed or is_scattered(connection, self.snapshots, space)):
@@ -136,7 +131,6 @@ class ScanBackend(TableVectors):
         self.snapshots.delete(written.instead_of if adopted else written.name)
         self.snapshots.sweep(used)
 
-    @override
     def drop(self, space: Space) -> None:
         self.snapshots.delete(space.snapshot)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from memwell.store.contract import override
 from memwell.store.contract.query import Match
 from memwell.store.contract.values import Space
 from memwell.store.vectors.backend import Allowed
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 class SqliteVecBackend(TableVectors):
     """Finds vectors by one SQL statement. It has no copy that could be compacted or dropped."""
 
-    @override
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
@@ -39,11 +37,9 @@ class SqliteVecBackend(TableVectors):
         )
         return [Match(chunk_id, cosine) for chunk_id, cosine in rows]
 
-    @override
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         pass
 
-    @override
     def drop(self, space: Space) -> None:
         pass
 

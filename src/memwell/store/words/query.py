@@ -24,7 +24,7 @@ from memwell.store.words.normalise import (
 from memwell.store.words.tree import Condition, Term, all_of, and_not, any_of
 
 _JOINED = re.compile(r"\w[_./\\:@#]+\w")
-_SHORTEST_PREFIX = 3
+SHORTEST_PREFIX = 3
 _BIGRAMS_IN_A_ROW = 3
 """Bigrams that an alphabetic script without spaces is searched by: four characters."""
 
@@ -129,7 +129,7 @@ def _tokens(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
     for token, surface in vocabulary.tokens(text):
         if frequency := vocabulary.document_frequency(token):
             yield Clause(Term((token,), False, surface), frequency, token)
-        elif len(token) >= _SHORTEST_PREFIX:
+        elif len(token) >= SHORTEST_PREFIX:
             frequency = vocabulary.prefix_frequency(token)
             yield Clause(Term((token,), True, surface), frequency, f"{token}*")
 
@@ -155,7 +155,7 @@ def _beginning(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
     Too many words begin with a short one.
     """
     last = [token for token, _ in vocabulary.tokens(text)][-1:]
-    return _row(text, vocabulary, prefix=bool(last) and len(last[0]) >= _SHORTEST_PREFIX)
+    return _row(text, vocabulary, prefix=bool(last) and len(last[0]) >= SHORTEST_PREFIX)
 
 
 def _identifier(text: str, vocabulary: Vocabulary, alone: bool) -> Iterator[Clause]:

@@ -6,12 +6,13 @@ Every score is positive, and higher is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
-from memwell.store.contract.index import Vocabulary
-from memwell.store.contract.query import Match, Node, WordQuery
+from memwell.store.contract.index import Keywords
+from memwell.store.contract.query import Match, Node, Word, WordQuery
 from memwell.store.words.query import Clause, required_condition, to_clauses, unknown_words
 from memwell.store.words.tree import Condition, any_of
 
@@ -42,61 +43,68 @@ class ClauseRunner(Protocol):
         """Score the best chunks by an index that finds them directly; {} without such an index."""
 
 
-def rank_chunks(
-    runner: ClauseRunner, vocabulary: Vocabulary, query: WordQuery, limit: int
-) -> list[Match]:
-    """Return the best matches of a query, best first."""
-    required = required_condition(query, vocabulary)
-    clauses = _ranking(query, vocabulary)
-    if required:
-        return order_matches(runner.run(required, clauses), limit)
-    return order_matches(_rank(runner, clauses, vocabulary.total), limit)
+class RankedKeywords(Keywords):
+    """The search of a keyword index, as it is in every engine."""
 
+    @abstractmethod
+    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> ClauseRunner:
+        """Return a runner that looks conditions up for a query, in `only` if it is not empty."""
 
-def order_matches(scores: Mapping[int, float], limit: int) -> list[Match]:
-    """Return the best chunks with their scores, best first."""
-    best_first = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
+    def prepare(self, query: WordQuery) -> None:
+        """Look up all words of a query at once, if that is faster than one by one."""
 
+    def search(self, query: WordQuery, limit: int) -> list[Match]:
+        """Return the best matches of a query, best first."""
+        self.prepare(query)
+        runner = self.runner(query, max(limit, POOL))
+        clauses = self._ranking(query)
+        if required := required_condition(query, self):
+            scores = runner.run(required, clauses)
+        else:
+            scores = _rank(runner, clauses, self.total)
+        best_first = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
 
-def match_scores(
-    runner: ClauseRunner, vocabulary: Vocabulary, query: WordQuery
-) -> dict[int, float]:
-    """Return the scores of the chunks that match, among the few that the runner looks at."""
-    required = required_condition(query, vocabulary)
-    clauses = _drop_stopwords(_ranking(query, vocabulary), vocabulary.total)
-    if required:
-        return runner.run(required, clauses)
-    return runner.run(any_of(clause.condition for clause in clauses))
+    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Return the scores of those of the chunks that match, as `search` would give them."""
+        self.prepare(query)
+        runner = self.runner(query, len(chunk_ids), chunk_ids)
+        clauses = _drop_stopwords(self._ranking(query), self.total)
+        if required := required_condition(query, self):
+            return runner.run(required, clauses)
+        return runner.run(any_of(clause.condition for clause in clauses))
 
+    def ideal_score(self, query: WordQuery) -> float:
+        """Return about what a chunk of average length scores that holds every word that ranks.
 
-def ideal_score(vocabulary: Vocabulary, query: WordQuery) -> float:
-    """Return about what a chunk of average length scores that holds every word that ranks.
+        A word that no chunk holds counts as the rarest there could be.
+        """
+        self.prepare(query)
+        frequencies = [clause.document_frequency for clause in self._ranking(query)]
+        frequencies += [0] * len(unknown_words(query.any_of, self))
+        return sum(idf(frequency, self.total) for frequency in frequencies)
 
-    A word that no chunk holds counts as the rarest there could be.
-    """
-    frequencies = [clause.document_frequency for clause in _ranking(query, vocabulary)]
-    frequencies += [0] * len(unknown_words(query.any_of, vocabulary))
-    return sum(idf(frequency, vocabulary.total) for frequency in frequencies)
+    def unknown_words(self, words: Iterable[Word]) -> list[str]:
+        """Return those of the words that no chunk contains."""
+        return unknown_words(words, self)
+
+    @cached_property
+    def _rankings(self) -> dict[Sequence[Node], list[Clause]]:
+        return {}
+
+    def _ranking(self, query: WordQuery) -> list[Clause]:
+        """Return the clauses to rank by, rarest first; computed once for each state of an index."""
+        if query.any_of not in self._rankings:
+            clauses = to_clauses(query.any_of, self)
+            rarest_first = sorted(clauses, key=lambda clause: clause.document_frequency)
+            self._rankings[query.any_of] = rarest_first[:MAX_CLAUSES]
+        return self._rankings[query.any_of]
 
 
 def idf(document_frequency: int, total: int) -> float:
     """Return the weight of a word in BM25; the frequency of a prefix is an estimate."""
     frequency = min(document_frequency, total)
     return max(0.0, math.log((total - frequency + 0.5) / (frequency + 0.5)))
-
-
-_RANKING: WeakKeyDictionary[Vocabulary, dict[Sequence[Node], list[Clause]]] = WeakKeyDictionary()
-
-
-def _ranking(query: WordQuery, vocabulary: Vocabulary) -> list[Clause]:
-    """Return the clauses to rank by, rarest first; computed once for each state of an index."""
-    known = _RANKING.setdefault(vocabulary, {})
-    if query.any_of not in known:
-        clauses = to_clauses(query.any_of, vocabulary)
-        rarest_first = sorted(clauses, key=lambda clause: clause.document_frequency)
-        known[query.any_of] = rarest_first[:MAX_CLAUSES]
-    return known[query.any_of]
 
 
 def _drop_stopwords(clauses: Sequence[Clause], total: int) -> Sequence[Clause]:

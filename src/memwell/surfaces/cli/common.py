@@ -1,9 +1,11 @@
-"""Options that commands share, opening the memory, and printing JSON."""
+"""Options that commands share, opening the memory, and printing the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,62 +18,65 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def json_option(command: F) -> F:
-    """``--json``: machine-readable output."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")(
-        command
-    )
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def workspace_options(command: F) -> F:
-    """``--workspace`` and ``--agent``: the folder and the agent of the memory."""
-    command = click.option("--agent", help="The agent of the memory; default the setting `agent`.")(
-        command
-    )
-    return click.option(
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")
+agent_option = click.option("--agent", help="The agent of the memory; default the setting `agent`.")
+workspace_options = combine(
+    click.option(
         "--workspace",
         "-w",
         metavar="PATH",
         help="The workspace; default the one around this folder.",
-    )(command)
-
-
-def viewer_options(command: F) -> F:
-    """``--user`` and ``--session``: facts of theirs are visible besides the shared ones."""
-    for option in (
-        click.option("--user", default="", help="Also use the facts of this user."),
-        click.option("--session", default="", help="Also use the facts of this session."),
-    ):
-        command = option(command)
-    return command
-
-
-def history_options(command: F) -> F:
-    """``--include-superseded`` and ``--as-of``: facts that are no longer valid."""
-    command = click.option(
-        "--as-of", help="Only facts that were valid at this time, such as 2026-02-10."
-    )(command)
-    return click.option(
+    ),
+    agent_option,
+)
+user_option = click.option("--user", default="", help="Also use the facts of this user.")
+viewer_options = combine(
+    click.option("--session", default="", help="Also use the facts of this session."),
+    user_option,
+)
+"""Facts of that user or session are visible besides the shared ones."""
+history_options = combine(
+    click.option(
         "--include-superseded", is_flag=True, help="Also facts that are superseded or expired."
-    )(command)
-
-
-def now_option(command: F) -> F:
-    """``--now``: replaces the clock, so that examples print the same every day."""
-    return click.option(
-        "--now",
-        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
-        help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
-    )(command)
-
-
-def mode_option(command: F) -> F:
-    """``--mode``: keyword search, vector search or both."""
-    return click.option(
-        "--mode",
-        type=click.Choice(["hybrid", "words", "meaning"]),
-        help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
-    )(command)
+    ),
+    click.option("--as-of", help="Only facts that were valid at this time, such as 2026-02-10."),
+)
+everywhere_option = click.option(
+    "--all", "everywhere", is_flag=True, help="Search all workspaces of the agent."
+)
+now_option = click.option(
+    "--now",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+    help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
+)
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "words", "meaning"]),
+    help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
+)
+cutoff_option = click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many of the results count.",
+)
+scope_option = partial(
+    click.option, "--scope", type=click.Choice(["global", "user", "agent", "session"])
+)
+"""``--scope`` of a new fact; each command explains its default."""
 
 
 def overrides() -> dict[str, Value]:
@@ -80,32 +85,81 @@ def overrides() -> dict[str, Value]:
     return dict(context.find_root().obj or {}) if context else {}
 
 
-@contextmanager
-def open_memory(
+def new_memory(
     workspace: str | None,
     agent: str | None,
     *,
     everywhere: bool = False,
-    user: str = "",
-    session: str = "",
     settings: Mapping[str, Value] | None = None,
-) -> Iterator[Memory]:
-    """Open the memory of a workspace, by default of the one around the current folder."""
+    **options: Any,
+) -> Memory:
+    """Return the memory of a workspace, by default of the one around the current folder."""
     from memwell.memory import Memory
 
-    with Memory(
+    return Memory(
         workspace=workspace,
         fallback_workspace=None if everywhere or workspace else Path.cwd(),
         agent=agent,
-        user=user,
-        session=session,
         settings={**overrides(), **(settings or {})},
-    ) as memory:
+        **options,
+    )
+
+
+@contextmanager
+def open_memory(*arguments: Any, **options: Any) -> Iterator[Memory]:
+    """Open a memory as `new_memory` returns it, and print its notices in the end."""
+    with new_memory(*arguments, **options) as memory:
         try:
             yield memory
         finally:
             for notice in memory.notices:
                 click.echo(notice, err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a command."""
+
+    value: Any
+    """The value that ``--json`` prints."""
+    text: str | Callable[[], object]
+    """The result for people, or a function that prints it."""
+    status: int = 0
+    """The exit status."""
+
+
+def prints_answer(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Add ``--json`` to a command, and print the answer that it returns."""
+
+    @wraps(command)
+    def run(*, as_json: bool, **options: Any) -> None:
+        answer = command(**options)
+        if as_json:
+            print_json(answer.value)
+        elif callable(answer.text):
+            answer.text()
+        elif answer.text:
+            click.echo(answer.text)
+        click.get_current_context().exit(answer.status)
+
+    return json_option(run)
+
+
+def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Open the memory for a command, and print the answer when the memory is closed again.
+
+    The command gets ``--workspace``, ``--agent`` and ``--json``. If it also has ``--user``,
+    ``--session`` or ``--all``, they choose the memory, too.
+    """
+
+    @wraps(command)
+    def run(**options: Any) -> Answer:
+        names = ("workspace", "agent", "user", "session", "everywhere")
+        target = {name: options.pop(name) for name in names if name in options}
+        with open_memory(**target) as memory:
+            return command(memory, **options)
+
+    return workspace_options(prints_answer(run))
 
 
 def print_json(value: Any) -> None:

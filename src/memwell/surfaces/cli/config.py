@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
+from memwell.surfaces.cli.common import Answer, with_memory
+
+if TYPE_CHECKING:
+    from memwell.memory import Memory
 
 
 @click.command("config")
 @click.argument("name", required=False)
-@workspace_options
-@json_option
-def config_command(
-    name: str | None, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@with_memory
+def config_command(memory: Memory, name: str | None) -> Answer:
     """Show each setting: its value, the origin of the value, the reason for the default."""
     from memwell.config.fields import to_toml
     from memwell.config.settings import SETTINGS, setting_named
 
-    with open_memory(workspace, agent) as memory:
-        settings = memory.settings
-    chosen = [setting_named(name)] if name else SETTINGS
-    if as_json:
-        rows = {
-            setting.name: {
-                "value": setting.get_masked(settings),
-                "origin": settings.origin(setting.name),
-                "default": setting.default,
-                "variable": setting.variable,
-                "reason": setting.reason,
-            }
-            for setting in chosen
+    settings = memory.settings
+    rows = {
+        setting.name: {
+            "value": setting.get_masked(settings),
+            "origin": settings.origin(setting.name),
+            "default": setting.default,
+            "variable": setting.variable,
+            "reason": setting.reason,
         }
-        print_json({"settings": rows})
-        return
-    for setting in chosen:
-        value, origin = to_toml(setting.get_masked(settings)), settings.origin(setting.name)
-        click.echo(f"{click.style(setting.name, bold=True)} = {value}  ({origin})")
-        click.echo(f"    {setting.reason}")
+        for setting in ([setting_named(name)] if name else SETTINGS)
+    }
+
+    def show() -> None:
+        for name, row in rows.items():
+            value = to_toml(row["value"])
+            click.echo(f"{click.style(name, bold=True)} = {value}  ({row['origin']})")
+            click.echo(f"    {row['reason']}")
+
+    return Answer({"settings": rows}, show)
 
 
 @click.command("completion")

@@ -11,6 +11,7 @@ import click
 
 from memwell.errors import MemwellError
 from memwell.surfaces.cli.common import (
+    cutoff_option,
     json_option,
     mode_option,
     open_memory,
@@ -21,6 +22,7 @@ from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from memwell.config.fields import Value
+    from memwell.evaluate.cases import Case
     from memwell.evaluate.compare import Difference
     from memwell.evaluate.dataset import Dataset
     from memwell.evaluate.report import Evaluation, Miss
@@ -39,14 +41,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="How many of the results count.",
-)
+@cutoff_option
 @click.option(
     "--compare",
     metavar="NAME=VALUE[,...]",
@@ -69,6 +64,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.pass_context
 def eval_command(
     ctx: click.Context,
+    /,
     dataset: Path,
     k: int,
     compare: str | None,
@@ -77,9 +73,8 @@ def eval_command(
     html_file: Path | None,
     run_file: Path | None,
     mode: str | None,
-    workspace: str | None,
-    agent: str | None,
     as_json: bool,
+    **target: Any,
 ) -> None:
     """Measure how well searches answer queries.
 
@@ -97,11 +92,8 @@ def eval_command(
     thresholds = _thresholds(fail_under, k, is_cases)
     for file in filter(None, (html_file, run_file)):
         _check_folder(file)
-    measured = (
-        _measure_cases(dataset, workspace, agent, mode, k, settings, recall)
-        if is_cases
-        else _measure_dataset(dataset, mode, k, settings, recall)
-    )
+    plan = _EvalPlan(dataset, is_cases, k, mode, settings, recall, target)
+    measured = _measure_cases(plan) if is_cases else _measure_dataset(plan)
     for notice in recall.notices if recall else ():
         click.echo(notice, err=True)
     if run_file:
@@ -119,19 +111,53 @@ def eval_command(
 
 
 @dataclass(frozen=True, slots=True)
-class _EvalRun:
-    """One run or several, and what they evaluated."""
+class _EvalPlan:
+    """The cases or the dataset to evaluate, and the way to search it."""
 
-    dataset: Dataset
+    path: Path
     is_cases: bool
+    k: int
+    mode: str | None
+    settings: Mapping[str, str]
+    """The settings of a second run, as they were written."""
+    recall: RecallRun | None
+    """The model and the budget, if the runs are ways to recall."""
+    target: Mapping[str, str | None]
+    """The workspace and the agent that cases search."""
+
+    def overrides(self) -> dict[str, Mapping[str, Value]]:
+        """Return the overrides of each run, by its name."""
+        from memwell.evaluate.runner import WAYS, to_overrides
+
+        first: dict[str, Value] = {"search.mode": self.mode} if self.mode else {}
+        if self.recall:
+            return {way: {**first, **overrides} for way, overrides in WAYS.items()}
+        if not self.settings:
+            return {_EVALUATING: first}
+        second = {**first, **to_overrides(self.settings, _COMPARE)}
+        return {_EVALUATING: first, _COMPARING: second}
+
+    @property
+    def visible_settings(self) -> str:
+        """The settings of the second run, without secrets."""
+        from memwell.config.settings import setting_named
+
+        return ", ".join(
+            f"{name}={'***' if setting_named(name).secret else value}"
+            for name, value in self.settings.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _EvalRun:
+    """The results of a plan: one run or several."""
+
+    plan: _EvalPlan
+    dataset: Dataset
     mode: str
     runs: Mapping[str, Evaluation]
     describe: Callable[[str, str], str]
     """Returns the text of a document that a question found."""
-    settings: str = ""
-    """The settings of the second run, without secrets."""
-    recall: RecallRun | None = None
-    """The model and the budget, if the runs are ways to recall."""
 
     @property
     def first(self) -> Evaluation:
@@ -144,7 +170,7 @@ class _EvalRun:
     @property
     def answered(self) -> int:
         """How many queries had a hypothetical answer."""
-        known = self.recall.answered if self.recall else set()
+        known = self.plan.recall.answered if self.plan.recall else set()
         return sum(question.text in known for question in self.dataset.questions)
 
     @property
@@ -162,7 +188,7 @@ class _EvalRun:
     @property
     def about(self) -> str:
         first = self.first
-        what = "notes" if self.is_cases else "documents"
+        what = "notes" if self.plan.is_cases else "documents"
         return f"{first.name}: {first.questions} queries, {first.documents} {what}"
 
 
@@ -196,15 +222,6 @@ def _thresholds(texts: Sequence[str], k: int, is_cases: bool) -> list[Threshold]
         raise click.BadParameter(str(error), param_hint="--fail-under") from error
 
 
-def _visible(settings: Mapping[str, str]) -> str:
-    from memwell.config.settings import setting_named
-
-    return ", ".join(
-        f"{name}={'***' if setting_named(name).secret else value}"
-        for name, value in settings.items()
-    )
-
-
 def _recall_run(mode: str | None) -> RecallRun:
     from memwell import config
     from memwell.evaluate.runner import RecallRun
@@ -215,87 +232,44 @@ def _recall_run(mode: str | None) -> RecallRun:
 # -- measuring -------------------------------------------------------------------------------------
 
 
-def _runs(
-    settings: Mapping[str, str], mode: str | None, recall: RecallRun | None
-) -> dict[str, Mapping[str, Value]]:
-    """Return the overrides of each run, by its name."""
-    from memwell.evaluate.runner import WAYS, to_overrides
-
-    first: dict[str, Value] = {"search.mode": mode} if mode else {}
-    if recall:
-        return {way: {**first, **overrides} for way, overrides in WAYS.items()}
-    second = {_COMPARING: {**first, **to_overrides(settings, _COMPARE)}} if settings else {}
-    return {_EVALUATING: first, **second}
-
-
-def _measure_dataset(
-    folder: Path,
-    mode: str | None,
-    k: int,
-    settings: Mapping[str, str],
-    recall: RecallRun | None,
-) -> _EvalRun:
+def _measure_dataset(plan: _EvalPlan) -> _EvalRun:
     from memwell import config
     from memwell.evaluate.dataset import load
     from memwell.evaluate.runner import evaluate_memory
 
-    dataset = load(folder)
+    dataset = load(plan.path)
     cache = config.home_folder() / "evaluation.db"
     texts = {document.id: f"{document.title} {document.text}" for document in dataset.documents}
     modes, runs = [], {}
-    for label, overrides in _runs(settings, mode, recall).items():
+    for label, overrides in plan.overrides().items():
         used = config.load(None).with_overrides(overrides)
         modes.append(used.search.mode)
         with progress_bar("embedding") as embedding, progress_bar(label) as progress:
             runs[label] = evaluate_memory(
-                dataset, used, modes[-1], cache, progress, embedding, k=k, recall=recall
+                dataset, used, modes[-1], cache, progress, embedding, k=plan.k, recall=plan.recall
             )
-    return _EvalRun(
-        dataset,
-        False,
-        modes[0],
-        runs,
-        lambda question, document: texts.get(document, ""),
-        _visible(settings),
-        recall,
-    )
+    return _EvalRun(plan, dataset, modes[0], runs, lambda _, document: texts.get(document, ""))
 
 
-def _measure_cases(
-    file: Path,
-    workspace: str | None,
-    agent: str | None,
-    mode: str | None,
-    k: int,
-    settings: Mapping[str, str],
-    recall: RecallRun | None,
-) -> _EvalRun:
-    from memwell.evaluate.cases import check_notes, read_cases, to_dataset
-    from memwell.evaluate.runner import NoteSearch, evaluate_cases, find_known_notes
+def _measure_cases(plan: _EvalPlan) -> _EvalRun:
+    from memwell.evaluate.cases import read_cases, to_dataset
+    from memwell.evaluate.runner import NoteSearch, evaluate_cases
 
-    cases = read_cases(file)
-    dataset = to_dataset(file.name, cases)
+    cases = read_cases(plan.path)
+    dataset = to_dataset(plan.path.name, cases)
     runs: dict[str, Evaluation] = {}
     modes, searches = [], []
-    for label, overrides in _runs(settings, mode, recall).items():
-        with open_memory(workspace, agent, settings=overrides) as memory:
+    for label, overrides in plan.overrides().items():
+        with open_memory(**plan.target, settings=overrides) as memory:
             if not runs:
-                check_notes(file, cases, lambda paths: find_known_notes(paths, search_all(memory)))
+                check_cases(plan.path, cases, memory)
             modes.append(memory.settings.search.mode)
-            searches.append(NoteSearch(_search_function(memory, recall)))
+            searches.append(NoteSearch(_search_function(memory, plan.recall)))
             with progress_bar(label) as progress:
-                runs[label] = evaluate_cases(dataset, searches[-1], progress, k)
-        for caveat, count in searches[-1].caveats.items():
-            click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
-    return _EvalRun(
-        dataset,
-        True,
-        modes[0],
-        runs,
-        lambda question, note: searches[0].passages.get((question, note), ""),
-        _visible(settings),
-        recall,
-    )
+                runs[label] = evaluate_cases(dataset, searches[-1], progress, plan.k)
+        print_caveats(searches[-1].caveats, len(cases))
+    passages = searches[0].passages
+    return _EvalRun(plan, dataset, modes[0], runs, lambda *found: passages.get(found, ""))
 
 
 def _search_function(
@@ -306,9 +280,21 @@ def _search_function(
     return lambda query, k: recall.search(query, memory)
 
 
-def search_all(memory: Memory) -> Callable[[str, int], SearchResult]:
-    """Return a keyword search without a threshold, so that no setting hides a note."""
-    return lambda query, k: memory.search(query, k=k, min_score=0, mode="words")
+def check_cases(file: Path, cases: Sequence[Case], memory: Memory) -> None:
+    """Raise an error if a note of the cases is not in the index."""
+    from memwell.evaluate.cases import check_notes
+    from memwell.evaluate.runner import find_known_notes
+
+    def search(query: str, k: int) -> SearchResult:  # no setting may hide a note
+        return memory.search(query, k=k, min_score=0, mode="words")
+
+    check_notes(file, cases, lambda paths: find_known_notes(paths, search))
+
+
+def print_caveats(caveats: Mapping[str, int], queries: int) -> None:
+    """Print the reasons why results may be incomplete."""
+    for caveat, count in caveats.items():
+        click.echo(f"{count} of {queries} queries: {caveat}", err=True)
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -318,20 +304,20 @@ def _print(measured: _EvalRun) -> None:
     click.echo(measured.about)
     _print_table(measured.first.rows)
     if measured.second:
-        click.echo(f"\nwith {measured.settings}, and the difference (95 % interval)")
+        click.echo(f"\nwith {measured.plan.visible_settings}, and the difference (95 % interval)")
         width = max(map(len, measured.first.overall))
         for metric in measured.differences:
             click.echo(
                 f"{metric.metric:<{width}}  {metric.second:.3f}  {metric.difference:+.3f}"
                 f"  ({metric.low:+.3f} to {metric.high:+.3f})"
             )
-    if measured.recall:
+    if measured.plan.recall:
         click.echo(
-            f"\nwith hypothetical answers of {measured.recall.model}"
+            f"\nwith hypothetical answers of {measured.plan.recall.model}"
             f" ({measured.answered} of {measured.first.questions} queries have one)"
         )
         _print_table([(way, run.overall) for way, run in measured.runs.items()])
-    if measured.is_cases and measured.failed:
+    if measured.plan.is_cases and measured.failed:
         click.echo(f"\nQueries that found none of their notes: {len(measured.failed)}")
         for miss in measured.failed[:_LISTED_FAILURES]:
             instead = miss.found[0][0] if miss.found else "nothing"
@@ -371,15 +357,15 @@ def _to_json(measured: _EvalRun) -> dict[str, Any]:
     }
     if second:
         result["comparison"] = {
-            "settings": measured.settings,
+            "settings": measured.plan.visible_settings,
             "metrics": second.overall,
             "categories": second.by_category,
             "differences": [asdict(difference) for difference in measured.differences],
         }
-    if measured.recall:
-        budget = measured.recall.budget
+    if measured.plan.recall:
+        budget = measured.plan.recall.budget
         result["hyde"] = {
-            "model": measured.recall.model,
+            "model": measured.plan.recall.model,
             "answered": measured.answered,
             "calls": budget.calls,
             "tokens": budget.tokens,
@@ -391,9 +377,8 @@ def _to_json(measured: _EvalRun) -> dict[str, Any]:
 def _page(measured: _EvalRun) -> str:
     from memwell.evaluate.html import Comparison, page
 
-    comparison = (
-        Comparison(measured.settings, measured.differences) if measured.differences else None
-    )
+    differences = measured.differences
+    comparison = Comparison(measured.plan.visible_settings, differences) if differences else None
     about = [measured.about, f"Mode {measured.mode}; the first {measured.first.k} results count."]
     return page(measured.dataset, measured.first, about, measured.describe, comparison)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import overrides, workspace_options
+from memwell.surfaces.cli.common import (
+    F,
+    combine,
+    overrides,
+    scope_option,
+    user_option,
+    workspace_options,
+)
 
 if TYPE_CHECKING:
     from memwell.surfaces.hooks.deadline import HookLog
@@ -27,25 +33,20 @@ class _NeverBlocking(click.Command):
             ctx.exit(0)
 
 
-def _limits(seconds: float) -> Callable[[Any], Any]:
+def _hook_options(seconds: float) -> Callable[[F], F]:
     """Add the options that every hook has."""
-
-    def add(command: Any) -> Any:
-        for option in (
-            click.option("--debug", is_flag=True, help="Also print the log messages to stderr."),
-            click.option(
-                "--timeout",
-                type=click.FloatRange(0.05, 3600),
-                default=seconds,
-                show_default=True,
-                help="Give up after so many seconds.",
-            ),
-            click.option("--user", default="", help="Also use the facts of this user."),
-        ):
-            command = option(command)
-        return workspace_options(command)
-
-    return add
+    return combine(
+        workspace_options,
+        user_option,
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0.05, 3600),
+            default=seconds,
+            show_default=True,
+            help="Give up after so many seconds.",
+        ),
+        click.option("--debug", is_flag=True, help="Also print the log messages to stderr."),
+    )
 
 
 @click.group("hook")
@@ -55,15 +56,8 @@ def hook_command() -> None:
 
 @hook_command.command("recall", cls=_NeverBlocking)
 @click.option("--budget", type=click.IntRange(min=1), help="Tokens at most.")
-@_limits(2.0)
-def recall_command(
-    budget: int | None,
-    timeout: float,
-    debug: bool,
-    user: str,
-    workspace: str | None,
-    agent: str | None,
-) -> None:
+@_hook_options(2.0)
+def recall_command(budget: int | None, timeout: float, debug: bool, **options: Any) -> None:
     """Print the memories that fit the prompt, or those for the start of a session.
 
     Reads the event as JSON from standard input. Exit status: always 0.
@@ -71,7 +65,7 @@ def recall_command(
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.recall import recall
 
-    target = events.HookTarget(agent, user, workspace, overrides())
+    target = events.HookTarget(**options, settings=overrides())
 
     def work() -> str:
         return recall(events.read_event(_stdin()), target, timeout, budget)
@@ -80,21 +74,11 @@ def recall_command(
 
 
 @hook_command.command("capture", cls=_NeverBlocking)
-@click.option(
-    "--scope",
-    type=click.Choice(["global", "user", "agent", "session"]),
-    help="Who can see the facts; default the user if one is named, else the agent.",
-)
+@scope_option(help="Who can see the facts; default the user if one is named, else the agent.")
 @click.option("--rules", is_flag=True, help="Use the rules even if a language model is configured.")
-@_limits(10.0)
+@_hook_options(10.0)
 def capture_command(
-    scope: str | None,
-    rules: bool,
-    timeout: float,
-    debug: bool,
-    user: str,
-    workspace: str | None,
-    agent: str | None,
+    scope: str | None, rules: bool, timeout: float, debug: bool, **options: Any
 ) -> None:
     """Remember what the user told an agent since the last call, as facts.
 
@@ -104,7 +88,7 @@ def capture_command(
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.capture import capture
 
-    target = events.HookTarget(agent, user, workspace, overrides())
+    target = events.HookTarget(**options, settings=overrides())
     log = _log("capture", debug=debug)
 
     def work() -> str:
@@ -128,13 +112,14 @@ def capture_command(
     show_default=True,
     help="The settings file of the program.",
 )
-@click.option("--user", default="", help="Also use the facts of this user.")
+@user_option
 @workspace_options
 def config_command(
     program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
 ) -> None:
     """Print the settings that make PROGRAM run these hooks, or write them."""
     from memwell.surfaces.hooks.claude_code import hooks_block, install
+    from memwell.surfaces.json_file import to_json
 
     block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
     if write:
@@ -143,7 +128,7 @@ def config_command(
             f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them"
         )
     else:
-        click.echo(json.dumps(block, indent=2, ensure_ascii=False))
+        click.echo(to_json(block), nl=False)
 
 
 def _stdin() -> str:

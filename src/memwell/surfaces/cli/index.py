@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,16 +21,14 @@ _MOST_PROBLEMS = 20
 @click.option("--no-embed", is_flag=True, help="Do not compute vectors now.")
 @workspace_options
 @json_option
-def index_command(
-    paths: tuple[str, ...], no_embed: bool, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+def index_command(paths: tuple[str, ...], no_embed: bool, as_json: bool, **target: Any) -> None:
     """Create or update the index of folders and files.
 
     A folder is indexed completely. Without PATH, memwell indexes the workspace around the current
     folder: MEMORY.md, USER.md, AGENTS.md, SOUL.md, TOOLS.md, memory/ and `scan.extra`.
     Keyword search finds the notes at once; the vectors follow, and Ctrl-C keeps those made so far.
     """
-    with open_memory(workspace, agent) as memory:
+    with open_memory(**target) as memory:
         with progress_bar("indexing") as progress:
             reports = memory.index(*paths, embed=False, progress=progress)
         if not as_json:
@@ -40,10 +38,7 @@ def index_command(
             with progress_bar("embedding") as progress:
                 filled = memory.fill(progress)
     if as_json:
-        from dataclasses import asdict
-
-        vectors = asdict(filled) if filled else None
-        print_json({"reports": [asdict(report) for report in reports], "vectors": vectors})
+        print_json({"reports": reports, "vectors": filled})
     elif filled:
         _print_filled(filled)
 
@@ -79,12 +74,7 @@ def filled_summary(filled: FillReport) -> str:
 
 def summary(report: IndexReport) -> str:
     """Return a line on what a sync did."""
-    counts = {
-        "added": report.added,
-        "changed": report.changed,
-        "moved": report.moved,
-        "deleted": report.deleted,
-        "unchanged": report.unchanged,
-    }
+    names = ("added", "changed", "moved", "deleted", "unchanged")
+    counts = {name: getattr(report, name) for name in names}
     listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     return f"{report.workspace}: {listed or 'no notes'}; {report.chunks_written} chunks written"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memwell.surfaces.cli.common import (
-    json_option,
+    Answer,
     open_memory,
-    print_json,
+    prints_answer,
     viewer_options,
     workspace_options,
 )
@@ -27,18 +27,10 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Store nothing; list the changes.")
 @viewer_options
 @workspace_options
-@json_option
-@click.pass_context
+@prints_answer
 def ingest_files_command(
-    ctx: click.Context,
-    paths: str | None,
-    dry_run: bool,
-    user: str,
-    session: str,
-    workspace: str | None,
-    agent: str | None,
-    as_json: bool,
-) -> None:
+    paths: str | None, dry_run: bool, workspace: str | None, **viewer: Any
+) -> Answer:
     """Extract facts from files, and sync them when the files change.
 
     A language model extracts them if one is configured (`llm.default`), else rules do. The
@@ -51,15 +43,12 @@ def ingest_files_command(
     named = [part for part in (paths or "").split(",") if part.strip()]
     if paths is not None and not named:
         raise click.UsageError("--paths does not name a file")
-    with open_memory(str(root), agent, user=user, session=session) as memory:
+    with open_memory(str(root), **viewer) as memory:
         with progress_bar("Reading") as progress:
             report = memory.ingest_files(root, paths=named, dry_run=dry_run, progress=progress)
         wanted = ", ".join(named or memory.settings.ingest.paths)
-    if as_json:
-        print_json(report)
-    else:
-        _print(report, wanted)
-    ctx.exit(0 if report.files or report.gone else NO_HITS)
+    status = 0 if report.files or report.gone else NO_HITS
+    return Answer(report, lambda: _print(report, wanted), status)
 
 
 def _root(workspace: str | None) -> Path:

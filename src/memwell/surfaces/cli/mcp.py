@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memwell.errors import ConfigError
-from memwell.surfaces.cli.common import overrides, viewer_options, workspace_options
+from memwell.surfaces.cli.common import new_memory, viewer_options, workspace_options
 from memwell.surfaces.mcp.clients import CLIENTS, absolute_path, config_block, install, server_entry
 
 if TYPE_CHECKING:
@@ -26,37 +25,20 @@ if TYPE_CHECKING:
 @viewer_options
 @workspace_options
 @click.pass_context
-def mcp_command(
-    ctx: click.Context,
-    http: bool,
-    host: str,
-    port: int,
-    workspace: str | None,
-    agent: str | None,
-    user: str,
-    session: str,
-) -> None:
+def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **target: Any) -> None:
     """Serve the memory to an agent over the Model Context Protocol.
 
     These options decide which memory and which workspace the agent uses.
     """
     if ctx.invoked_subcommand:
-        if any((http, workspace, agent, user, session)):
+        if http or any(target.values()):
             raise click.UsageError("Put these options after `config`", ctx)
         return
-    from memwell.memory import Memory
     from memwell.surfaces.background import SERVER_SETTINGS
-    from memwell.surfaces.mcp.server import listen, serve
+    from memwell.surfaces.mcp.server import listen_locally, serve
 
-    listening = listen(host, port) if http else None
-    with Memory(
-        workspace=workspace,
-        fallback_workspace=None if workspace else Path.cwd(),
-        agent=agent,
-        user=user,
-        session=session,
-        settings={**SERVER_SETTINGS, **overrides()},
-    ) as memory:
+    listening = listen_locally(host, port) if http else None
+    with new_memory(**target, settings=SERVER_SETTINGS) as memory:
         serve(memory, _log, listening)
 
 
@@ -67,21 +49,16 @@ def mcp_command(
 )
 @viewer_options
 @workspace_options
-def config_command(
-    name: str, write: bool, workspace: str | None, agent: str | None, user: str, session: str
-) -> None:
+def config_command(name: str, write: bool, workspace: str | None, **options: str | None) -> None:
     """Print the configuration that makes CLIENT use this memory, with these options.
 
     CLIENT is claude-code, claude-desktop, cursor, openclaw or vscode.
     """
-    options = {
-        "--workspace": workspace and absolute_path(workspace),
-        "--agent": agent,
-        "--user": user,
-        "--session": session,
-    }
     client = CLIENTS[name]
-    arguments = [word for option, value in options.items() if value for word in (option, value)]
+    arguments = ["--workspace", absolute_path(workspace)] if workspace else []
+    for option in ("agent", "user", "session"):
+        if value := options[option]:
+            arguments += [f"--{option}", value]
     added = server_entry(client, arguments)
     if not write:
         click.echo(config_block(client, added), nl=False)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
+from memwell.surfaces.cli.common import Answer, with_memory
+
+if TYPE_CHECKING:
+    from memwell.memory import Memory
 
 
 @click.command("get")
 @click.argument("reference", metavar="PATH[#L3-L9]")
-@workspace_options
-@json_option
-def get_command(reference: str, workspace: str | None, agent: str | None, as_json: bool) -> None:
+@with_memory
+def get_command(memory: Memory, reference: str) -> Answer:
     """Print a note or some of its lines, as the file is now."""
-    with open_memory(workspace, agent) as memory:
-        passage = memory.get(reference)
-    if as_json:
-        print_json(passage)
-    else:
-        click.echo(passage.text.encode("utf-8", "replace"))
+    passage = memory.get(reference)
+    return Answer(passage, lambda: click.echo(passage.text.encode("utf-8", "replace")))
 
 
 @click.command("note")
@@ -29,19 +28,12 @@ def get_command(reference: str, workspace: str | None, agent: str | None, as_jso
 @click.option(
     "--now", envvar="MEMWELL_NOW", metavar="TIME", help="Use this as the current time (ISO 8601)."
 )
-@workspace_options
-@json_option
-def note_command(
-    text: tuple[str, ...], now: str | None, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@with_memory
+def note_command(memory: Memory, text: tuple[str, ...], now: str | None) -> Answer:
     """Append TEXT (or standard input) to the log of today in the workspace."""
     words = " ".join(text) if text else sys.stdin.read()
-    with open_memory(workspace, agent) as memory:
-        passage = memory.note(words, now=_time(now))
-    if as_json:
-        print_json(passage)
-    else:
-        click.echo(f"{passage.path}:{passage.start_line}")
+    passage = memory.note(words, now=_time(now))
+    return Answer(passage, f"{passage.path}:{passage.start_line}")
 
 
 def _time(now: str | None) -> dt.datetime | None:

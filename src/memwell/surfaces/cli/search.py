@@ -5,23 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memwell.surfaces.cli.common import (
+    Answer,
+    everywhere_option,
     history_options,
-    json_option,
     mode_option,
     now_option,
-    open_memory,
-    print_json,
     viewer_options,
-    workspace_options,
+    with_memory,
 )
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from memwell.memory import Memory
     from memwell.model import Hit, SearchResult, Trace
 
 NO_HITS = 1
@@ -32,7 +32,7 @@ NO_HITS = 1
 @click.option("-k", "k", type=int, help="Maximum number of hits.")
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
-@click.option("--all", "everywhere", is_flag=True, help="Search all workspaces of the agent.")
+@everywhere_option
 @mode_option
 @click.option(
     "--fusion",
@@ -54,72 +54,33 @@ NO_HITS = 1
 @viewer_options
 @click.option("--explain", is_flag=True, help="Show how the score of each hit was computed.")
 @now_option
-@workspace_options
-@json_option
-@click.pass_context
+@with_memory
 def search_command(
-    ctx: click.Context,
+    memory: Memory,
     query: tuple[str, ...],
-    k: int | None,
-    min_score: float | None,
     files_only: bool,
-    everywhere: bool,
-    mode: str | None,
-    fusion: str | None,
-    diversity: str | None,
-    context: str | None,
-    kind: str | None,
-    include_superseded: bool,
-    as_of: str | None,
-    user: str,
-    session: str,
-    explain: bool,
     now: dt.datetime | None,
-    workspace: str | None,
-    agent: str | None,
-    as_json: bool,
-) -> None:
+    **options: Any,
+) -> Answer:
     """Find the passages that answer QUERY, best first.
 
     Plain words rank, but none of them is required. A "quoted phrase" must occur; AND, OR, NOT,
     parentheses, -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
-    _refuse_unknown_options(ctx, query)
-    with (
-        open_memory(workspace, agent, everywhere=everywhere, user=user, session=session) as memory,
-        progress_bar("indexing") as progress,
-    ):
-        result = memory.search(
-            " ".join(query),
-            k=k,
-            min_score=min_score,
-            mode=mode,
-            fusion=fusion,
-            diversity=diversity,
-            context=context,
-            kind=kind,
-            include_superseded=include_superseded,
-            as_of=as_of,
-            explain=explain,
-            today=now.date() if now else None,
-            progress=progress,
-        )
-    if as_json:
-        print_json(result)
-    elif files_only:
-        for path in dict.fromkeys(_display_path(hit, result) for hit in result.hits):
-            click.echo(path)
-    else:
-        _print(result)
-    ctx.exit(0 if result.hits else NO_HITS)
-
-
-def _refuse_unknown_options(ctx: click.Context, query: tuple[str, ...]) -> None:
-    """Refuse --anything, which was meant as an option; -word excludes a word."""
-    for word in query:
+    for word in query:  # -word excludes a word, but --word was meant as an option
         if word.startswith("--") and " " not in word:
-            raise click.NoSuchOption(word, ctx=ctx)
+            raise click.NoSuchOption(word, ctx=click.get_current_context())
+    today = now.date() if now else None
+    with progress_bar("indexing") as progress:
+        result = memory.search(" ".join(query), today=today, progress=progress, **options)
+    show = _print_paths if files_only else _print
+    return Answer(result, lambda: show(result), 0 if result.hits else NO_HITS)
+
+
+def _print_paths(result: SearchResult) -> None:
+    for path in dict.fromkeys(_display_path(hit, result) for hit in result.hits):
+        click.echo(path)
 
 
 def _print(result: SearchResult) -> None:

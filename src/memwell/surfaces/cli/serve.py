@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memwell.surfaces.cli.common import (
-    json_option,
-    overrides,
-    print_json,
+    Answer,
+    new_memory,
+    prints_answer,
     viewer_options,
     workspace_options,
 )
@@ -36,36 +36,26 @@ HOST, PORT = "127.0.0.1", 8765
 @click.pass_context
 def serve_command(
     ctx: click.Context,
+    /,
     host: str,
     port: int,
     names: tuple[str, ...],
     open_page: bool,
-    user: str,
-    session: str,
-    workspace: str | None,
-    agent: str | None,
+    **target: Any,
 ) -> None:
     """Serve the memory over HTTP until Ctrl-C: a JSON API, OpenAI's vector stores, a web page."""
     if ctx.invoked_subcommand:
         return
-    from memwell.memory import Memory
     from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
     from memwell.surfaces.http.security import host_names, is_loopback
+    from memwell.surfaces.listen import listen
 
     embedders = shared_embedders()
     with (
-        Memory(
-            workspace=workspace,
-            fallback_workspace=None if workspace else Path.cwd(),
-            agent=agent,
-            user=user,
-            session=session,
-            embedders=embedders,
-            settings={**SERVER_SETTINGS, **overrides()},
-        ) as memory,
-        _listen_socket(host, port) as listening,
+        new_memory(**target, embedders=embedders, settings=SERVER_SETTINGS) as memory,
+        listen(host, port) as listening,
     ):
         reachable = not is_loopback(host)
         if reachable:
@@ -80,30 +70,13 @@ def serve_command(
 @viewer_options
 @workspace_options
 @click.pass_context
-def ui_command(
-    ctx: click.Context,
-    port: int,
-    user: str,
-    session: str,
-    workspace: str | None,
-    agent: str | None,
-) -> None:
+def ui_command(ctx: click.Context, /, port: int, **target: Any) -> None:
     """Open the web page of the memory in the browser; start the server if none runs."""
     address = f"http://{HOST}:{port}"
     if _is_serving(address):
         click.launch(address)
         return
-    ctx.invoke(
-        serve_command,
-        host=HOST,
-        port=port,
-        names=(),
-        open_page=True,
-        user=user,
-        session=session,
-        workspace=workspace,
-        agent=agent,
-    )
+    ctx.invoke(serve_command, host=HOST, port=port, names=(), open_page=True, **target)
 
 
 @serve_command.group("token")
@@ -114,14 +87,14 @@ def token_group() -> None:
 @token_group.command("add")
 @click.argument("name")
 @viewer_options
-@json_option
-def add_command(name: str, user: str, session: str, as_json: bool) -> None:
+@prints_answer
+def add_command(name: str, user: str, session: str) -> Answer:
     """Create the token NAME and print it, this one time.
 
     As soon as a token exists, the server requires one with every request.
     """
     token = _tokens().add(name, user, session)
-    print_json({"name": name, "token": token}) if as_json else click.echo(token)
+    return Answer({"name": name, "token": token}, token)
 
 
 @token_group.command("remove")
@@ -133,24 +106,17 @@ def remove_command(name: str) -> None:
 
 
 @token_group.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
+@prints_answer
+def list_command() -> Answer:
     """List the tokens, and whose facts each of them can see."""
-    tokens = [
-        {
-            "name": token.name,
-            "user": token.user,
-            "session": token.session,
-            "created_at": token.created_at,
-        }
-        for token in _tokens().list_all()
-    ]
-    if as_json:
-        print_json({"tokens": tokens})
-        return
+    fields = ("name", "user", "session", "created_at")
+    tokens = [{name: getattr(token, name) for name in fields} for token in _tokens().list_all()]
+    lines = []
     for token in tokens:
         scopes = ", ".join(f"{kind} {token[kind]}" for kind in ("user", "session") if token[kind])
-        click.echo(f"{token['name']}  {scopes or 'shared facts only'}  since {token['created_at']}")
+        about = f"{scopes or 'shared facts only'}  since {token['created_at']}"
+        lines.append(f"{token['name']}  {about}")
+    return Answer({"tokens": tokens}, "\n".join(lines))
 
 
 def _tokens() -> Tokens:
@@ -171,31 +137,18 @@ def _refuse_without_token(host: str, home: Path) -> None:
         )
 
 
-def _listen_socket(host: str, port: int) -> socket.socket:
-    import socket
-
-    from memwell.errors import ConfigError
-
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"Cannot listen at {host}:{port} ({error})", "Choose another --port or --host"
-        ) from error
-
-
 def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None]) -> None:
     """Serve until a signal arrives; finish the requests that have begun."""
     import signal
 
     import uvicorn
 
+    from memwell.surfaces.listen import http_address
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            host, port, *_ = listening.getsockname()
-            started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            started(http_address(listening))
 
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda *_: None)  # uvicorn installs its own handlers later

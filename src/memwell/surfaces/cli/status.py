@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
+from memwell.surfaces.cli.common import Answer, agent_option, open_memory, with_memory
+
+if TYPE_CHECKING:
+    from memwell.memory import Memory
+    from memwell.reports import Check, Status
 
 PROBLEMS_FOUND = 1
 
 
 @click.command("status")
 @click.option("--deep", is_flag=True, help="Also check every page of the index.")
-@workspace_options
-@json_option
-def status_command(deep: bool, workspace: str | None, agent: str | None, as_json: bool) -> None:
+@with_memory
+def status_command(memory: Memory, deep: bool) -> Answer:
     """Show the contents and the state of the index."""
-    with open_memory(workspace, agent) as memory:
-        status = memory.status(deep=deep)
-    if as_json:
-        print_json(status)
-        return
+    status = memory.status(deep=deep)
+    return Answer(status, lambda: _print_status(status))
+
+
+def _print_status(status: Status) -> None:
     click.echo(f"memwell {status.version}, agent {status.agent}")
     click.echo(f"index   {status.index} ({status.bytes / 1e6:.1f} MB)")
     if len(status.store) > 1:  # a server: more than one of its parts can fail
@@ -30,7 +36,7 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
     for provider in status.providers:
         if not provider.usable:
             click.secho(f"{provider.name}: {provider.detail}", fg="yellow", err=True)
-    if deep:
+    if status.deep:
         click.echo(f"checked {status.deep['integrity']}")
     for row in status.workspaces:
         state = "the folder is missing" if row.missing else f"synced {row.synced_at or 'never'}"
@@ -42,32 +48,26 @@ def status_command(deep: bool, workspace: str | None, agent: str | None, as_json
 
 
 @click.command("doctor")
-@workspace_options
-@json_option
-@click.pass_context
-def doctor_command(
-    ctx: click.Context, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+@with_memory
+def doctor_command(memory: Memory) -> Answer:
     """Check everything, and print a remedy for each problem; exit status 1 if there is one."""
-    with open_memory(workspace, agent) as memory:
-        checks = memory.doctor()
-    if as_json:
-        from dataclasses import asdict
+    checks = memory.doctor()
+    status = 0 if all(check.ok for check in checks) else PROBLEMS_FOUND
+    return Answer({"checks": checks}, lambda: _print_checks(checks), status)
 
-        print_json({"checks": [asdict(check) for check in checks]})
-    else:
-        for check in checks:
-            mark = click.style("ok  ", fg="green") if check.ok else click.style("FAIL", fg="red")
-            click.echo(f"{mark} {check.name}: {check.detail}")
-            if check.remedy:
-                click.echo(f"     {check.remedy}")
-    ctx.exit(0 if all(check.ok for check in checks) else PROBLEMS_FOUND)
+
+def _print_checks(checks: Sequence[Check]) -> None:
+    for check in checks:
+        mark = click.style("ok  ", fg="green") if check.ok else click.style("FAIL", fg="red")
+        click.echo(f"{mark} {check.name}: {check.detail}")
+        if check.remedy:
+            click.echo(f"     {check.remedy}")
 
 
 @click.command("reset")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--workspace", "-w", metavar="PATH", help="Forget this workspace only.")
-@click.option("--agent", help="The agent of the memory; default the setting `agent`.")
+@agent_option
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
     """Delete the index, or forget a workspace. Notes stay; `memwell index` rebuilds the index."""
     with open_memory(None, agent, everywhere=True) as memory:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import json_option, overrides, print_json
+from memwell.surfaces.cli.common import Answer, json_option, overrides, print_json, prints_answer
 
 if TYPE_CHECKING:
     from memwell.store.copy.memory import CopyReport
@@ -26,20 +26,10 @@ def store_command() -> None:
 @click.argument("target", metavar="TO")
 @click.option("--tenant", help="The tenant on a server; default `store.tenant`.")
 @click.option(
-    "--into-existing",
-    is_flag=True,
-    help="Add what is missing to a target that holds other facts.",
+    "--into-existing", is_flag=True, help="Add what is missing to a target that holds other facts."
 )
-@json_option
-@click.pass_context
-def copy_command(
-    ctx: click.Context,
-    source: str,
-    target: str,
-    tenant: str | None,
-    into_existing: bool,
-    as_json: bool,
-) -> None:
+@prints_answer
+def copy_command(source: str, target: str, tenant: str | None, into_existing: bool) -> Answer:
     """Copy a memory FROM a home folder or a server (postgresql://...) TO another one.
 
     Only for the owner of both. It copies the facts of every user, agent and session, the lists of
@@ -65,11 +55,7 @@ def copy_command(
         progress_bar,
         into_existing=into_existing,
     )
-    if as_json:
-        print_json(report)
-    else:
-        _print_copy(report)
-    ctx.exit(0 if report.same else DIFFERENT)
+    return Answer(report, lambda: _print_copy(report), 0 if report.same else DIFFERENT)
 
 
 def _print_copy(report: CopyReport) -> None:

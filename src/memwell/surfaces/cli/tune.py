@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
-from memwell.surfaces.cli.eval import search_all
+from memwell.surfaces.cli.common import (
+    cutoff_option,
+    json_option,
+    open_memory,
+    print_json,
+    workspace_options,
+)
+from memwell.surfaces.cli.eval import check_cases, print_caveats
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -23,26 +30,13 @@ NOTHING_BETTER = 1
 
 @click.command("tune")
 @click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="How many of the results count.",
-)
+@cutoff_option
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @workspace_options
 @json_option
 @click.pass_context
 def tune_command(
-    ctx: click.Context,
-    cases: Path,
-    k: int,
-    dry_run: bool,
-    workspace: str | None,
-    agent: str | None,
-    as_json: bool,
+    ctx: click.Context, /, cases: Path, k: int, dry_run: bool, as_json: bool, **target: Any
 ) -> None:
     """Tune the fusion of keyword search and vector search to your own cases.
 
@@ -52,7 +46,7 @@ def tune_command(
     """
     from memwell.config.edit import write_settings
 
-    tuned = _run_tune(cases, k, workspace, agent)
+    tuned = _run_tune(cases, k, target)
     if not as_json:
         _print_figures(tuned)
     write = bool(tuned.changes) and not dry_run
@@ -98,24 +92,23 @@ class _TuneRun:
         return find_overrides(self.changes, os.environ)
 
 
-def _run_tune(file: Path, k: int, workspace: str | None, agent: str | None) -> _TuneRun:
-    from memwell.evaluate.cases import check_notes, read_cases, to_dataset
-    from memwell.evaluate.runner import NoteSearchEach, find_known_notes
+def _run_tune(file: Path, k: int, target: Mapping[str, Any]) -> _TuneRun:
+    from memwell.evaluate.cases import read_cases, to_dataset
+    from memwell.evaluate.runner import NoteSearchEach
     from memwell.evaluate.tune import candidates, halves, tune
 
     cases = read_cases(file)
     fitting, held_back = (to_dataset(file.name, part) for part in halves(file.name, cases))
-    with open_memory(workspace, agent) as memory:
+    with open_memory(**target) as memory:
         settings = memory.settings
         _check_fused(settings)
-        check_notes(file, cases, lambda paths: find_known_notes(paths, search_all(memory)))
+        check_cases(file, cases, memory)
         search = NoteSearchEach(lambda query, k, tries: memory.search_with(query, tries, k=k))
         with progress_bar("tuning") as progress:
             tuning = tune(fitting, held_back, candidates(settings.search), search, progress, k)
         notes = len({note for case in cases for note in case.notes})
         tuned = _TuneRun(file.name, notes, tuning, settings, memory.workspace)
-    for caveat, count in search.caveats.items():
-        click.echo(f"{count} of {len(cases)} queries: {caveat}", err=True)
+    print_caveats(search.caveats, len(cases))
     return tuned
 
 

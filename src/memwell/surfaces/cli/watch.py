@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 @click.option("--all", "everywhere", is_flag=True, help="Watch all workspaces of the agent.")
 @workspace_options
 @json_option
-def watch_command(
-    everywhere: bool, workspace: str | None, agent: str | None, as_json: bool
-) -> None:
+def watch_command(as_json: bool, **target: Any) -> None:
     """Sync the index whenever a file changes, until Ctrl-C."""
     stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: stop.set())
-    with open_memory(workspace, agent, everywhere=everywhere) as memory:
+    with open_memory(**target) as memory:
         click.echo("Watching; stop with Ctrl-C.", err=True)
         memory.watch(lambda event: _print(event, as_json), stop)
 

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from memwell.config.fields import Value
     from memwell.memory import Memory
 
-PROMPT, SESSION_START, STOP, SESSION_END = (
-    "UserPromptSubmit",
-    "SessionStart",
-    "Stop",
-    "SessionEnd",
-)
+PROMPT, SESSION_START = "UserPromptSubmit", "SessionStart"
+STOP, SESSION_END = "Stop", "SessionEnd"
 
 
 @dataclass(frozen=True, slots=True)

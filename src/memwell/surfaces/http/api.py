@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import PlainTextResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from memwell.facts.erase import EraseReport
 from memwell.facts.recall import Recall
@@ -41,8 +41,7 @@ Mode = Literal["hybrid", "words", "meaning"]
 # -- finding ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(BaseModel):
     """A query and its options; the settings decide what is left out."""
 
     query: Text
@@ -58,8 +57,7 @@ class SearchRequest:
     explain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WhyRequest:
+class WhyRequest(BaseModel):
     """A query, and a note that is or is not among its hits."""
 
     query: Text
@@ -68,8 +66,7 @@ class WhyRequest:
     mode: Mode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecallRequest:
+class RecallRequest(BaseModel):
     """A message to an agent, and how many tokens the recalled block may have."""
 
     message: Text
@@ -81,19 +78,19 @@ class RecallRequest:
 @router.post("/search", response_model=SearchResult)
 def search(body: SearchRequest, memory: ViewerMemory) -> Any:
     """Find the passages that answer a query, best first."""
-    return to_jsonable(memory.search(**asdict(body)))
+    return to_jsonable(memory.search(**dict(body)))
 
 
 @router.post("/why", response_model=Why)
 def why(body: WhyRequest, memory: ViewerMemory) -> Any:
     """Return the rank of a note among the hits of a query, or why it is not among them."""
-    return to_jsonable(memory.why(**asdict(body)))
+    return to_jsonable(memory.why(**dict(body)))
 
 
 @router.post("/recall", response_model=Recall)
 def recall(body: RecallRequest, memory: ViewerMemory) -> Any:
     """Return the facts and passages for a message, as a block for an agent's prompt."""
-    return to_jsonable(memory.recall(**asdict(body)))
+    return to_jsonable(memory.recall(**dict(body)))
 
 
 @router.get("/get", response_model=Excerpt)
@@ -105,8 +102,7 @@ def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory)
 # -- writing ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NoteRequest:
+class NoteRequest(BaseModel):
     """A text to append to today's log."""
 
     text: Text
@@ -126,8 +122,7 @@ class SupersedeRequest(RememberRequest):
     old: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetRequest:
+class ForgetRequest(BaseModel):
     """The ids of facts to forget."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=1000)]
@@ -166,22 +161,31 @@ def _wake_background(request: Request, result: Any) -> Any:
 # -- facts -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FactsResponse:
+class FactsRequest(BaseModel):
+    """Which facts to list."""
+
+    category: str | None = None
+    tag: str | None = None
+    scope: str | None = None
+    source: str | None = None
+    include_superseded: bool = False
+    as_of: str | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST_FACTS)] = 1000
+
+
+class FactsResponse(BaseModel):
     """Facts, the newest first."""
 
     facts: list[Fact]
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryResponse:
+class HistoryResponse(BaseModel):
     """The events of a fact, and of the facts that it superseded."""
 
     events: list[FactEvent]
 
 
-@dataclass(frozen=True, slots=True)
-class EditRequest:
+class EditRequest(BaseModel):
     """The fields of a fact to change."""
 
     text: Text | None = None
@@ -191,41 +195,25 @@ class EditRequest:
     confidence: Share | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PromoteRequest:
+class PromoteRequest(BaseModel):
     """The wider scope of a fact."""
 
     scope: Literal["global", "user", "agent"]
 
 
-@dataclass(frozen=True, slots=True)
-class PruneResponse:
+class PruneResponse(BaseModel):
     """How many expired facts were deleted."""
 
     pruned: int
 
 
 @router.get("/facts", response_model=FactsResponse)
-def facts(
-    memory: ViewerMemory,
-    category: str | None = None,
-    tag: str | None = None,
-    scope: str | None = None,
-    source: str | None = None,
-    include_superseded: bool = False,
-    as_of: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=MOST_FACTS)] = 1000,
-) -> Any:
+def facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> Any:
     """List facts, the newest first."""
-    which = FactFilter(
-        category=category,
-        tag=tag,
-        scope=scope,
-        source=source,
-        superseded=include_superseded,
-        as_of=as_of,
-    )
-    return {"facts": to_jsonable(memory.facts.find(which, limit))}
+    wanted = dict(request)
+    limit, superseded = wanted.pop("limit"), wanted.pop("include_superseded")
+    filter = FactFilter(superseded=superseded, **wanted)
+    return {"facts": to_jsonable(memory.facts.find(filter, limit))}
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
@@ -243,7 +231,7 @@ def history(fact_id: FactId, memory: ViewerMemory) -> Any:
 @router.patch("/facts/{fact_id}", response_model=Fact)
 def edit(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request) -> Any:
     """Change fields of a fact."""
-    changes = {name: value for name, value in asdict(body).items() if value is not None}
+    changes = {name: value for name, value in body if value is not None}
     if "tags" in changes:
         changes["tags"] = tuple(changes["tags"])
     return _wake_background(request, memory.facts.edit(fact_id, **changes))
@@ -272,29 +260,25 @@ def export(
 # -- status ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorResponse:
+class DoctorResponse(BaseModel):
     """The checks of `doctor`."""
 
     checks: list[Check]
 
 
-@dataclass(frozen=True, slots=True)
-class SpacesResponse:
+class SpacesResponse(BaseModel):
     """The vector spaces, the live one first."""
 
     spaces: list[SpaceStatus]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexResponse:
+class IndexResponse(BaseModel):
     """The report of each workspace."""
 
     reports: list[IndexReport]
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyResponse:
+class VerifyResponse(BaseModel):
     """Whether the memory of facts is sound; `memwell verify` on the server has the details."""
 
     sound: bool

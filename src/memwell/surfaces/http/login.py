@@ -8,36 +8,15 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from memwell.surfaces.http.security import COOKIE, LOGIN
+from memwell.surfaces.web.render import page
 
 router = APIRouter(include_in_schema=False)
 
-_FORM = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>memwell</title>
-<link rel="stylesheet" href="/static/memwell.css"><link rel="icon" href="/static/memwell.svg">
-</head>
-<body>
-<main>
-<h1>memwell</h1>
-<form method="post">
-<input name="username" autocomplete="username" value="memwell" hidden>
-<label>Token
-<input name="token" type="password" autocomplete="current-password" autofocus required></label>
-<button>Log in</button>
-</form>
-<p>The owner of this memory creates a token: <code>memwell serve token add NAME</code></p>
-</main>
-</body>
-</html>
-"""
 
-
-@router.get(LOGIN, response_class=HTMLResponse)
-def login_form() -> str:
+@router.get(LOGIN)
+def login_form(request: Request) -> HTMLResponse:
     """Ask for a token."""
-    return _FORM
+    return page(request, "login.html")
 
 
 @router.post(LOGIN)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memwell.errors import ConfigError
-from memwell.files import atomic_write
+from memwell.surfaces.json_file import edit_file, to_json
 
 _NAME = "memwell"
 _PATH_VARIABLES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
@@ -63,7 +62,7 @@ def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
 
 def config_block(client: Client, entry: Mapping[str, Any]) -> str:
     """Return a client's configuration that contains only memwell."""
-    return _json(_merge({}, client.keys, entry))
+    return to_json(_merge({}, client.keys, entry))
 
 
 def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
@@ -71,23 +70,13 @@ def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
 
     The old file is kept as a copy whose name ends with ``.bak``.
     """
-    file = client.file.resolve()  # a symbolic link stays a link
-    try:
-        old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-        settings = json.loads(old) if old.strip() else {}
-        new = _merge(settings, client.keys, entry)
-        if new == settings:
-            return None
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if old:
-            shutil.copy2(file, file.with_name(f"{file.name}.bak"))
-        with atomic_write(file, keep_permissions=True) as part:
-            part.write_text(_json(new), encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{file} was not changed ({error})", "Add the block above to it by hand"
-        ) from error
-    return file
+    is_new = edit_file(
+        client.file,
+        lambda settings: _merge(settings, client.keys, entry),
+        "Add the block above to it by hand",
+        backup=True,
+    )
+    return client.file.resolve() if is_new else None
 
 
 def _merge(settings: Any, keys: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +99,3 @@ def _command() -> str:
         return _NAME
     installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
     return installed or absolute_path(sys.argv[0])
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -19,6 +19,7 @@ from memwell.memory import Memory
 from memwell.model import IndexReport
 from memwell.surfaces.background import Background
 from memwell.surfaces.hook_socket import HookServer
+from memwell.surfaces.listen import http_address, listen
 from memwell.surfaces.mcp.resources import Resources, add_resources
 from memwell.surfaces.mcp.tools import Tools, add_tools
 
@@ -69,31 +70,23 @@ def _warm_up(memory: Memory) -> None:
         memory.search("memory", k=1)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen_locally(host: str, port: int) -> socket.socket:
     """Return a socket for streamable HTTP that only this machine can reach."""
     if host not in _LOOPBACK:
         raise MemwellError(
             f"Other machines could reach --host {host}",
             f"Use one of {', '.join(_LOOPBACK)}, or `memwell serve`, which has tokens",
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        raise MemwellError(
-            f"Port {port} of {host} cannot be used ({error})", "Choose another --port"
-        ) from error
+    return listen("127.0.0.1" if host == "localhost" else host, port)
 
 
 def _serve_http(server: MCPServer, listening: socket.socket, report: Callable[[str], None]) -> None:
     """Serve until a signal arrives; requests of web pages, which name other hosts, are refused."""
     import uvicorn
 
-    host, port, *_ = listening.getsockname()
-    app = server.streamable_http_app(host=host)
+    app = server.streamable_http_app(host=listening.getsockname()[0])
     http = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-    name = f"[{host}]" if ":" in host else host
-    report(f"Listening on http://{name}:{port}/mcp; stop with Ctrl-C.")
+    report(f"Listening on {http_address(listening)}/mcp; stop with Ctrl-C.")
     running = _run_until_signal(lambda: http.run([listening]))
     http.should_exit = True
     running.join()

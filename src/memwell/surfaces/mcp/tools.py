@@ -154,11 +154,7 @@ class Tools:
         )
 
     def memory_supersede(
-        self,
-        id: _FactId,
-        text: _Text,
-        category: _Category = "fact",
-        tags: _Tags = (),
+        self, id: _FactId, text: _Text, category: _Category = "fact", tags: _Tags = ()
     ) -> Annotated[CallToolResult, StoreAnswer]:
         """Replace a stored fact that is no longer true with a new statement.
 

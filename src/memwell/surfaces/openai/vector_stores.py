@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -151,7 +152,7 @@ def search_store(
             content=[Content(text=hit.text)],
         )
         for hit in hits
-        if (file := files.find(_file_id(hit))) and file.status == COMPLETED
+        if (file := files.find(hit.path.removesuffix(".md"))) and file.status == COMPLETED
     ]
     return SearchResultPage(search_query=queries, data=data)
 
@@ -193,10 +194,6 @@ def _search(
     return sorted(best.values(), key=lambda hit: -hit.score)[: request.max_num_results]
 
 
-def _file_id(hit: Hit) -> str:
-    return hit.path.removesuffix(".md")
-
-
 def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
     """Return a store with the state, number and size of its files."""
     files = stores.records.store_files(store.id).select()
@@ -215,11 +212,8 @@ def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
 
 def count_files(files: Iterable[VectorStoreFileRecord]) -> FileCounts:
     """Return how many files are in which state."""
-    counts = FileCounts()
-    for file in files:
-        setattr(counts, file.status, getattr(counts, file.status) + 1)
-        counts.total += 1
-    return counts
+    counts: Counter[str] = Counter(file.status for file in files)
+    return FileCounts(**counts, total=counts.total())
 
 
 def _has_expired(store: VectorStoreRecord) -> bool:

@@ -81,7 +81,7 @@ def why(request: Request, memory: PageMemory, q: str, path: str) -> HTMLResponse
     """Explain why a note is or is not among the hits."""
     answer = memory.why(q, path.strip(), k=_HITS)
     bar = views.score_bar(answer.trace) if answer.trace else []
-    explained = views.explain_score(answer.trace) if answer.trace else []
+    explained = [*views.explain_score(answer.trace)] if answer.trace else []
     return page(request, "why.html", query=q, why=answer, bar=bar, explained=explained)
 
 

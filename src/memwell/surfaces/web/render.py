@@ -56,12 +56,11 @@ class PageRoute(APIRoute):
                     f"These fields are missing or not valid: {fields}", "Go back and correct them"
                 )
                 return page(request, "error.html", 400, error=problem)
-            except NotFoundError as error:
-                return page(request, "error.html", 404, error=error)
             except (HomeError, IndexDatabaseError):
                 raise  # they name files of the server: the application answers without the names
             except MemwellError as error:
-                return page(request, "error.html", 400, error=error)
+                status = 404 if isinstance(error, NotFoundError) else 400
+                return page(request, "error.html", status, error=error)
 
         return answer_with_page
 

@@ -81,7 +81,7 @@ def _to_shown_hit(hit: Hit, several: bool) -> ShownHit:
             if line.text.lstrip("# ") not in hit.heading
         ],
         score_bar(hit.trace),
-        explain_score(hit.trace),
+        [*explain_score(hit.trace)],
     )
 
 
@@ -126,12 +126,8 @@ def score_bar(trace: Trace) -> list[BarSlice]:
     return slices
 
 
-def explain_score(trace: Trace) -> list[str]:
-    """Return sentences that explain a score."""
-    return [*_score_sentences(trace)]
-
-
-def _score_sentences(trace: Trace) -> Iterator[str]:
+def explain_score(trace: Trace) -> Iterator[str]:
+    """Yield sentences that explain a score."""
     for part in trace.parts:
         yield _explain_leg(part)
     yield f"The sum is {trace.fused:.2f}; it decides the order."

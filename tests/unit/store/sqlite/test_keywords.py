@@ -15,7 +15,7 @@ from tests.support.states import index_file
 def test_common_words_of_a_large_index_are_counted_ahead(
     memory: Memory, workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memwell.store.sqlite.vocabulary._LARGE", 30)
+    monkeypatch.setattr("memwell.store.sqlite.keywords._LARGE", 30)
 
     def counted() -> dict[str, int]:
         with SqliteIndex(index_file(home)).database.reading() as connection:

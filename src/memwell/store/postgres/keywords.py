@@ -1,0 +1,178 @@
+"""The keyword index of one state in PostgreSQL: its vocabulary, and the search for words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from memwell.store.contract.query import And, Filters, Node, Or, WordQuery
+from memwell.store.postgres.agent_indexes import text_index
+from memwell.store.postgres.bm25 import PostingsRunner
+from memwell.store.postgres.filters import filter_sql
+from memwell.store.postgres.postings import chunks_matching, chunks_with_term
+from memwell.store.postgres.server import Session
+from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
+from memwell.store.postgres.tokenizer import tokenize
+from memwell.store.rows import surface_form
+from memwell.store.words.normalise import WORDS_VERSION, camel_parts, normalise
+from memwell.store.words.query import SHORTEST_PREFIX, excluded_condition, required_condition
+from memwell.store.words.ranking import RankedKeywords
+from memwell.store.words.tree import Condition, Term
+
+
+class PostgresKeywords(RankedKeywords):
+    """The keyword index in tables of postings."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._frequencies: dict[str, int] = {}
+        self._prefix_frequencies: dict[str, int] = {}
+        self._counts: dict[Term, int] = {}
+
+    @cached_property
+    def _state(self) -> tuple[int, int, str, int]:
+        """The chunks and tokens, the name of the text index, the version of the words."""
+        row = self._session.row(
+            f"SELECT chunks, tokens, {text_index('i')}, words_version FROM indexes i"
+            f" WHERE {of_agent('i')}"
+        )
+        return row or (0, 0, "", WORDS_VERSION)
+
+    @property
+    def text_index(self) -> str:
+        """The name of the agent's text index; "" if it has none."""
+        return self._state[2]
+
+    @property
+    def total(self) -> int:
+        return self._state[0]
+
+    @property
+    def average(self) -> float:
+        """How many tokens a chunk has on average."""
+        chunks, tokens, *_ = self._state
+        return tokens / chunks if chunks and tokens else 1.0
+
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        return tokenize(text)
+
+    def document_frequency(self, token: str) -> int:
+        if token not in self._frequencies:
+            self._look_up([token])
+        return self._frequencies.get(token, 0)
+
+    def prefix_frequency(self, start: str) -> int:
+        if start not in self._prefix_frequencies:
+            self._look_up([start], prefixes=True)
+        return self._prefix_frequencies.get(start, 0)
+
+    def occurs(self, condition: Condition) -> bool:
+        if isinstance(condition, Term):
+            return self.count(condition) > 0
+        values = Values()
+        statement = f"SELECT EXISTS ({chunks_matching(condition, values)})"
+        return bool(self._session.value(statement, **values))
+
+    def count(self, term: Term) -> int:
+        """Return how many chunks hold a term."""
+        if len(term.tokens) == 1 and not term.prefix:
+            return self.document_frequency(term.tokens[0])
+        if term not in self._counts:
+            values = Values()
+            statement = f"SELECT count(*) FROM ({chunks_with_term(term, values)}) AS m"
+            self._counts[term] = int(self._session.value(statement, **values))
+        return self._counts[term]
+
+    def prepare(self, query: WordQuery) -> None:
+        """Look up all words of a query in one round trip to the server."""
+        texts = [*_texts((*query.any_of, *query.all_of, *query.none_of))]
+        texts += [" ".join(camel_parts(normalise(text))) for text in texts]
+        tokens = {token for text in texts for token, _ in tokenize(text)}
+        if unknown := [token for token in tokens if token not in self._frequencies]:
+            self._look_up(unknown)
+
+    def restriction(self, query: WordQuery, values: Values) -> str:
+        """Return the required and excluded words of a query as conditions on ``chunks c``."""
+        required = required_condition(query, self)
+        excluded = excluded_condition(query, self)
+        sql = f" AND c.id IN ({chunks_matching(required, values)})" if required else ""
+        return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
+
+    def problem(self) -> str:
+        is_old = self._state[3] != WORDS_VERSION
+        return "the keyword index is out of date" if is_old else ""
+
+    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> PostingsRunner:
+        return PostingsRunner(self._session, self, query, limit, only)
+
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+        rows = self._session.rows(
+            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
+            " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
+            shortest=shortest,
+            longest=longest,
+        )
+        return iter(rows)
+
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
+        values = Values(token=token)
+        found = self._session.value(
+            f"""
+            SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
+            FROM postings p JOIN chunks c ON {of_agent("c")} AND c.id = p.chunk_id
+            JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+            WHERE {of_agent("p")} AND p.token = %(token)s {filter_sql(filters, values)}
+            ORDER BY p.chunk_id LIMIT 1
+            """,
+            **values,
+        )
+        return None if found is None else surface_form(token, like, found, self.tokens)
+
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        return has_any(
+            self._session, chunk_ids, values := Values(), self.restriction(query, values)
+        )
+
+    def _look_up(self, tokens: Sequence[str], *, prefixes: bool = False) -> None:
+        """Look up tokens in one round trip; unknown ones (or all) also as prefixes."""
+        rows = self._session.rows(
+            f"""
+            SELECT t.token, coalesce(w.document_frequency, 0)::bigint,
+                CASE WHEN %(prefixes)s OR w.token IS NULL AND length(t.token) >= {SHORTEST_PREFIX}
+                THEN (
+                    SELECT coalesce(sum(p.document_frequency), 0)::bigint FROM vocabulary p
+                    WHERE {of_agent("p")} AND p.token >= t.token AND p.token < t.token || %(last)s
+                ) END
+            FROM unnest(%(tokens)s::text[]) AS t (token)
+            LEFT JOIN vocabulary w ON {of_agent("w")} AND w.token = t.token
+            """,
+            tokens=[*tokens],
+            prefixes=prefixes,
+            last=LAST_CHARACTER,
+        )
+        for token, frequency, as_prefix in rows:
+            self._frequencies[token] = frequency
+            if as_prefix is not None:
+                self._prefix_frequencies[token] = as_prefix
+
+
+def _texts(nodes: Iterable[Node]) -> Iterable[str]:
+    for node in nodes:
+        match node:
+            case And(parts, without):
+                yield from _texts((*parts, *without))
+            case Or(parts):
+                yield from _texts(parts)
+            case _:
+                yield node.text
+
+
+def has_any(session: Session, chunk_ids: Sequence[int], values: Values, condition: str) -> bool:
+    """Whether any of the chunks satisfies a condition on ``chunks c`` and ``notes n``."""
+    asked = f"SELECT EXISTS (SELECT 1 FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s) {condition})"
+    return bool(session.value(asked, ids=[*chunk_ids], **values))
+
+
+OF_CHUNKS = f"""
+    chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id WHERE {of_agent("c")}
+"""

@@ -1,0 +1,129 @@
+"""The keyword index of one state of index.db: its vocabulary, and the search for words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import apsw
+
+from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.fts5_tokenizer import Fts5Tokenizer
+from memwell.store.rows import surface_form
+from memwell.store.sqlite import fts
+from memwell.store.sqlite.filters import filter_sql
+from memwell.store.words.query import excluded_condition, required_condition
+from memwell.store.words.ranking import RankedKeywords
+from memwell.store.words.tree import Condition
+
+_LAST_CHARACTER = "\U0010ffff"
+_LARGE = 20_000
+"""From this many chunks on, the frequencies of common words are stored: FTS5 counts a word by
+walking through all its postings, which takes a millisecond or two for each common word."""
+_COMMON = 0.02
+"""A word is common if at least this share of the chunks holds it."""
+_OUTDATED = 1.25
+"""The stored frequencies are renewed when the index has grown or shrunk by this factor."""
+
+
+class SqliteKeywords(RankedKeywords):
+    """The keyword index as FTS5 has it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._frequencies: dict[str, int] = {}
+
+    @cached_property
+    def total(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM chunks").get)
+
+    @cached_property
+    def _tokenizer(self) -> Fts5Tokenizer:
+        return Fts5Tokenizer(self._connection)
+
+    @fts.fts_errors()
+    def tokens(self, text: str) -> list[tuple[str, str]]:
+        return self._tokenizer.query_tokens(text)
+
+    @fts.fts_errors()
+    def document_frequency(self, token: str) -> int:
+        if token not in self._frequencies:
+            execute = self._connection.execute
+            frequency = execute("SELECT rows FROM common_words WHERE term = ?", (token,)).get
+            if frequency is None:
+                frequency = execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
+            self._frequencies[token] = int(frequency or 0)
+        return self._frequencies[token]
+
+    @fts.fts_errors()
+    def prefix_frequency(self, start: str) -> int:
+        frequency = self._connection.execute(
+            "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
+            (start, start + _LAST_CHARACTER),
+        ).get
+        return int(frequency or 0)
+
+    def occurs(self, condition: Condition) -> bool:
+        return bool(self._matching(condition, "LIMIT 1"))
+
+    def problem(self) -> str:
+        return fts.find_problem(self._connection)
+
+    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> fts.FtsRunner:
+        return fts.FtsRunner(self._connection, query, limit, self, only)
+
+    def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
+        """Return the chunks with all required words (None: all chunks), and those with excluded."""
+        required, excluded = required_condition(query, self), excluded_condition(query, self)
+        return (
+            self._matching(required) if required else None,
+            self._matching(excluded) if excluded else [],
+        )
+
+    @fts.fts_errors()
+    def _matching(self, condition: Condition, limit: str = "") -> list[int]:
+        rows = self._connection.execute(
+            f"SELECT rowid FROM words WHERE words MATCH ? {limit}", (fts.match_text(condition),)
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
+    def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
+        required, excluded = self.required_and_excluded(query)
+        matching = {*chunk_ids} if required is None else {*chunk_ids} & {*required}
+        return bool(matching - {*excluded})
+
+    @fts.fts_errors()
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+        rows: Any = self._connection.execute(
+            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
+            (shortest, longest),
+        ).fetchall()
+        return iter(rows)
+
+    def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
+        condition, values = filter_sql(filters)
+        text: str | None = self._connection.execute(
+            f"""
+            SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
+            FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
+            WHERE w.words MATCH ? {condition} LIMIT 1
+            """,
+            (f'"{token}"', *values),
+        ).get
+        return None if text is None else surface_form(token, like, text, self.tokens)
+
+
+def count_common_words(connection: apsw.Connection) -> None:
+    """Store the frequencies of the common words of a large index, unless they are still right."""
+    total = SqliteKeywords(connection).total
+    counted = connection.execute("SELECT value FROM meta WHERE key = 'counted_chunks'").get
+    before = int(counted or 0)
+    if total < _LARGE or before / _OUTDATED < total < before * _OUTDATED:
+        return
+    connection.execute("DELETE FROM common_words")
+    connection.execute(
+        "INSERT INTO common_words SELECT term, doc FROM vocabulary WHERE doc >= ?",
+        (int(total * _COMMON),),
+    )
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('counted_chunks', ?)", (str(total),))
