@@ -26,6 +26,7 @@ from tests.quality.suite import (
     run,
     summary,
 )
+from tests.support.embedders import embedding_once
 
 # Each floor is the count of today. None is ever lowered: a change that finds fewer is not taken.
 FOUND = 100
@@ -65,7 +66,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         for name in [name for name in os.environ if name.startswith("MEMWELL_")]:
             patch.delenv(name)
         patch.setenv("MEMWELL_CONFIG", str(folder / "config"))
-        with Memory(home=folder / "home") as memory:
+        with Memory(home=folder / "home") as memory, embedding_once():
             memory.index(EXAMPLES)
             yield memory
 

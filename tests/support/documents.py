@@ -16,22 +16,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest import mock
 
 from memwell.config.fields import to_toml
 from memwell.config.settings import SETTINGS
-from memwell.embed.minilm import MiniLM
 from memwell.surfaces import cli
+from tests.support.embedders import embedding_once
 from tests.support.llm_servers import chatting, says
-
-if TYPE_CHECKING:
-    from memwell.embed.base import Matrix
-
-    Embed = Callable[[MiniLM, Sequence[str]], list[Matrix]]
 
 REPOSITORY = Path(__file__).parents[2]
 PLACE = "/home/you/memwell"
@@ -49,7 +43,6 @@ _SIMPLE = re.compile(
     r"(?:cd (?P<folder>[\w./-]+) && )?memwell (?P<arguments>(?:[^'\"|;&<>$`]|'[^']*'|\"[^\"$`]*\")*)"
 )
 """A command of memwell without pipes, redirections or variables."""
-_VECTORS: dict[str, Matrix] = {}
 _SETTINGS = re.compile(r"(<!-- settings -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -108,24 +101,13 @@ def run(command: str, folder: Path, model: str) -> str:
     return _SIZE.sub("(1.5 MB)", _TIME.sub("2026-02-10T09:30:00+00:00", printed))
 
 
-def _with_memory(embed: Embed) -> Embed:
-    """Embed each text once: several pages index the same notes."""
-
-    def embed_documents(self: MiniLM, texts: Sequence[str]) -> list[Matrix]:
-        new = [text for text in dict.fromkeys(texts) if text not in _VECTORS]
-        _VECTORS.update(zip(new, embed(self, new), strict=True))
-        return [_VECTORS[text] for text in texts]
-
-    return embed_documents
-
-
 def _run_in_process(arguments: list[str], cwd: Path, environment: dict[str, str]) -> str:
     """Run `memwell` without a new process: half of the time of a page went into starting them."""
     written = io.BytesIO()
     output = io.TextIOWrapper(written, "utf-8", write_through=True)
     with (
         mock.patch.dict(os.environ, environment, clear=True),
-        mock.patch.object(MiniLM, "embed_documents", _with_memory(MiniLM.embed_documents)),
+        embedding_once(),
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(output),

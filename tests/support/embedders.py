@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from memwell.embed.base import Limits
+from memwell.embed.minilm import MiniLM
 from memwell.embed.testing import WordCounts
 from memwell.embed.unrelated_baseline import PASSAGES, QUESTIONS
 from memwell.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+
+
+_VECTORS: dict[str, Matrix] = {}
+"""What MiniLM made of each text, for all tests of this process."""
+
+
+@contextmanager
+def embedding_once() -> Iterator[None]:
+    """Let MiniLM embed each text once a session: many tests index the example notes."""
+    embed = MiniLM.embed_documents
+
+    def embed_documents(self: MiniLM, texts: Sequence[str]) -> list[Matrix]:
+        new = [text for text in dict.fromkeys(texts) if text not in _VECTORS]
+        _VECTORS.update(zip(new, embed(self, new), strict=True))
+        return [_VECTORS[text] for text in texts]
+
+    with mock.patch.object(MiniLM, "embed_documents", embed_documents):
+        yield
 
 
 class Faulty(WordCounts):

@@ -16,6 +16,7 @@ from memwell.config.settings import SETTINGS
 from memwell.surfaces.cli import COMMANDS, cli
 from tests.conftest import EXAMPLES, REPOSITORY
 from tests.support.documents import documents, rewritten, sandbox
+from tests.support.embedders import embedding_once
 
 
 @pytest.mark.parametrize("page", documents(), ids=lambda page: page.name)
@@ -35,7 +36,7 @@ def test_python_blocks_run_and_print_what_they_show(
     assert blocks
     shared: dict[str, object] = {}
     monkeypatch.delenv("MEMWELL_EMBEDDING_CHAIN")
-    with sandbox() as folder:
+    with sandbox() as folder, embedding_once():
         monkeypatch.chdir(folder)
         for block in blocks:
             test = doctest.DocTestParser().get_doctest(block, shared, name, name, 0)
