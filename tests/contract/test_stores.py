@@ -1,4 +1,4 @@
-"""One contract, two stores: whatever holds of the one holds of the other."""
+"""The contract of a store, tested on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def words(
 def filtered(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Indexed]:
-    """Notes that filters tell apart, all of one meaning."""
+    """Notes with equal vectors that differ in what filters select."""
     with opened(request.param, tmp_path_factory.mktemp("filtered")) as made:
         indexed = Indexed(made)
         notes = [
@@ -213,7 +213,7 @@ def test_a_note_that_moved_keeps_its_chunks(indexed: Indexed) -> None:
     assert indexed.found("c.md") == ["b/c.md"]
 
 
-def test_what_is_deleted_is_found_no_more(indexed: Indexed) -> None:
+def test_a_deleted_note_is_not_found(indexed: Indexed) -> None:
     note = indexed.put("a.md", "one cat")
     indexed.put("b.md", "two cats")
     indexed.delete(note)
@@ -243,7 +243,7 @@ def test_a_reader_sees_one_state(indexed: Indexed) -> None:
         assert [match.score for match in reader.keywords.search(parse("cat").query, 9)][1:] == []
 
 
-def test_what_no_database_likes_is_kept_as_far_as_it_can_be(indexed: Indexed) -> None:
+def test_characters_that_databases_reject_are_replaced_or_kept(indexed: Indexed) -> None:
     note = indexed.put("a.md", "nul\0byte " + "x" * 5000, meta={"title": "a\0"}, tags=["t"])
     assert indexed.found("x" * 5000) == ["a.md"]
     indexed.delete(note)
@@ -333,7 +333,7 @@ def test_words_are_found_as_people_write_them(
     assert found[:1] == expected[:1]
 
 
-def test_what_must_and_must_not_match_holds_of_meaning_too(indexed: Indexed) -> None:
+def test_required_and_excluded_words_apply_to_vector_search(indexed: Indexed) -> None:
     space = indexed.embedded()
     note = indexed.put("a.md", "blue fox", "blue dog", "red fox")
     fox, dog, red = indexed.chunks(note)
@@ -345,7 +345,7 @@ def test_what_must_and_must_not_match_holds_of_meaning_too(indexed: Indexed) -> 
         assert not reader.keywords.has_matching(parse('"blue dog"').query, [fox, red])
 
 
-def test_the_vocabulary_and_what_a_token_stands_for(indexed: Indexed) -> None:
+def test_the_vocabulary_maps_tokens_to_surface_forms(indexed: Indexed) -> None:
     indexed.put("a.md", "Reproducibility matters")
     with indexed.index.reading() as reader:
         ((token, _),) = reader.keywords.tokens("reproducibility")
@@ -446,7 +446,7 @@ def test_another_model_fills_its_space_while_the_old_one_answers(indexed: Indexe
     assert indexed.nearest(live, [0, 1]) == [chunk]
 
 
-def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
+def test_rechunked_text_borrows_vectors_until_it_has_its_own(
     indexed: Indexed,
 ) -> None:
     space = indexed.embedded()
@@ -465,7 +465,7 @@ def test_chunks_that_are_only_cut_anew_borrow_vectors_until_they_have_their_own(
         )
 
 
-def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
+def test_the_vector_cache_keeps_returns_and_forgets(stores: Stores) -> None:
     from memwell.files import digest_of
 
     cache = stores.index.cache(10**6)
@@ -482,7 +482,7 @@ def test_vectors_by_text_are_kept_used_and_forgotten(stores: Stores) -> None:
     cache.close()
 
 
-def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
+def test_the_cooldown_of_a_failing_provider_grows(stores: Stores) -> None:
     with stores.index.writing_cooldowns() as rests:
         rests.record_failure("p", "down", 100.0)
         rests.record_failure("p", "down again", 100.0, unavailable=True)
@@ -500,7 +500,7 @@ def test_a_provider_that_fails_rests_longer_each_time(stores: Stores) -> None:
         assert rests.get("p") is None
 
 
-def test_what_one_takes_to_embed_no_other_is_given(indexed: Indexed) -> None:
+def test_a_leased_chunk_is_not_given_to_another_process(indexed: Indexed) -> None:
     space = indexed.embedded()
     indexed.put("old.md", "one", "two")
     indexed.put("new.md", "three")
@@ -576,7 +576,7 @@ def test_nobody_sees_a_fact_of_another_scope(stores: Stores) -> None:
     assert [event.what for event in ben.history(hers.id)] == ["added", "promoted"]
 
 
-def test_facts_expire_are_pruned_and_followed_by_the_index(stores: Stores) -> None:
+def test_facts_expire_and_are_pruned_and_the_index_syncs(stores: Stores) -> None:
     kept = keeper(stores)
     brief = kept.remember(NewFact("The door is open.", decay_class="session")).fact
     lasting = kept.remember(NewFact("The door is green.", scope="global")).fact
@@ -600,7 +600,7 @@ def test_facts_expire_are_pruned_and_followed_by_the_index(stores: Stores) -> No
     assert indexed.found("door", held) == []
 
 
-def test_what_is_forgotten_is_gone_from_facts_index_and_cache(stores: Stores) -> None:
+def test_a_forgotten_fact_is_gone_from_facts_index_and_cache(stores: Stores) -> None:
     kept = keeper(stores)
     fact = kept.remember(NewFact("The zebrafinch sings.", scope="global")).fact
     sync_facts(stores.index, stores.facts, ANNA, LATER)
@@ -636,6 +636,6 @@ def test_export_and_import_give_the_same_lines(stores: Stores, home: Path) -> No
     other.facts.close()
 
 
-def test_a_mistake_is_named(stores: Stores) -> None:
+def test_invalid_input_is_reported(stores: Stores) -> None:
     with pytest.raises(MemwellError, match="'nobody' is not a scope"):
         keeper(stores).remember(NewFact("A thing is here.", scope="nobody"))

@@ -1,4 +1,4 @@
-"""What goes wrong on real machines, and that nothing is lost by it."""
+"""Damage, full disks, missing rights and killed processes: nothing is lost."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_damaged_index_is_noticed_set_aside_and_rebuilt(
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, just text\n" * 200])
-def test_a_file_that_is_no_database_is_replaced(
+def test_a_file_that_is_not_a_database_is_replaced(
     home: Path, workspace: Path, write: Write, content: bytes
 ) -> None:
     write("a.md", "apple\n")
@@ -163,7 +163,7 @@ PR_CAPBSET_DROP = 24
 
 
 def as_mere_mortal() -> None:
-    """Give up root's right to write what it may not, so that permissions mean something."""
+    """Drop root's capability to ignore file permissions."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in (CAP_DAC_OVERRIDE, 2):
@@ -205,7 +205,7 @@ def test_a_read_only_home_refuses_to_index_and_still_answers(
     assert json.loads(answered.stdout) == ["a.md"]
 
 
-def test_a_home_that_cannot_be_made_is_named(
+def test_a_home_that_cannot_be_created_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Path
 ) -> None:
     (tmp_path / "file").write_text("x")
@@ -265,7 +265,7 @@ def test_a_full_disk_loses_nothing(home: Path, workspace: Path, write: Write) ->
     assert contents(index_file(home)) == fresh_contents(workspace, home.parent / "fresh")
 
 
-def test_sqlite_full_is_a_full_disk(
+def test_sqlite_full_is_reported_as_a_full_disk(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.md", "words " * 50_000)
@@ -339,7 +339,7 @@ def test_home_and_its_files_are_private(home: Path, workspace: Path, write: Writ
         ("/dev/sda1 / ext4 rw 0 0", "/home/me/OneDrive - Work/x", "a folder synced by OneDrive"),
     ],
 )
-def test_folders_where_the_log_is_unsafe_are_named(
+def test_folders_where_the_write_ahead_log_is_unsafe_are_recognised(
     tmp_path: Path, line: str, folder: str, verdict: str | None
 ) -> None:
     mounts = tmp_path / "mounts"
@@ -347,7 +347,7 @@ def test_folders_where_the_log_is_unsafe_are_named(
     assert unsafe_for_wal(Path(folder), mounts) == verdict
 
 
-def test_an_unsafe_home_is_named_in_status_and_works_without_the_log(
+def test_an_unsafe_home_is_reported_in_status_and_works_without_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Path, write: Write
 ) -> None:
     monkeypatch.setenv("MEMWELL_HOME", str(tmp_path / "Dropbox" / "home"))

@@ -1,4 +1,4 @@
-"""Laws of a search, for any query: traces add up, order is one, fewer hits begin more."""
+"""Laws of a search for any query: traces add up, the order is stable, a smaller k gives a prefix."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def places(hits: tuple[Hit, ...]) -> list[tuple[str, int]]:
 
 @settings(max_examples=40)
 @given(query=QUERIES, fusion=st.sampled_from(FUSIONS), mode=st.sampled_from(MODES))
-def test_a_trace_gives_the_score_and_its_parts_what_is_fused(
+def test_a_trace_adds_up_to_the_fused_score(
     memory: Memory, query: str, fusion: str, mode: str
 ) -> None:
     for hit in ask(memory, query, fusion=fusion, mode=mode, min_score=0.0).hits:
@@ -94,7 +94,7 @@ def test_the_order_is_the_same_each_time(memory: Memory, query: str, fusion: str
 
 @settings(max_examples=40)
 @given(query=QUERIES, fusion=st.sampled_from(FUSIONS), k=st.integers(1, 30))
-def test_one_hit_more_begins_with_the_others(
+def test_k_plus_one_hits_begin_with_the_k_hits(
     memory: Memory, query: str, fusion: str, k: int
 ) -> None:
     fewer = ask(memory, query, fusion=fusion, k=k, min_score=0.0).hits
@@ -104,10 +104,10 @@ def test_one_hit_more_begins_with_the_others(
 
 @settings(max_examples=40)
 @given(query=QUERIES, fusion=st.sampled_from(FUSIONS), least=st.floats(0, 1), more=st.floats(0, 1))
-def test_a_higher_threshold_only_removes(
+def test_a_higher_threshold_only_removes_hits(
     memory: Memory, query: str, fusion: str, least: float, more: float
 ) -> None:
-    """What was a copy of a hit that went may stand for it."""
+    """A duplicate of a removed hit may take its place."""
     low, high = sorted((least, more))
     many = ask(memory, query, fusion=fusion, k=100, min_score=low).hits
     few = ask(memory, query, fusion=fusion, k=100, min_score=high).hits
@@ -122,7 +122,7 @@ def test_a_higher_threshold_only_removes(
     st.sampled_from([WORDS, MEANING]),
     st.sampled_from(FUSIONS),
 )
-def test_a_leg_that_says_nothing_changes_nothing(
+def test_a_search_without_matches_does_not_change_the_order_of_the_other(
     scores: dict[int, float], leg: str, method: str
 ) -> None:
     found = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))

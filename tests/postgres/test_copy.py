@@ -1,4 +1,4 @@
-"""`memwell store copy`: a memory goes from files to a server and back, and is the same."""
+"""`memwell store copy` copies a memory from files to a server and back without a difference."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def changes(home: Path, tenant: str = "") -> list[str]:
 
 
 def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
-    """What happened to each fact and to those before it."""
+    """The history of each fact and of the facts it superseded."""
     with opened(home, tenant, user="anna", session="s1") as memory:
         return [
             # Of events of the same millisecond no order is promised.
@@ -145,7 +145,7 @@ def histories(home: Path, tenant: str = "") -> list[list[tuple[str, str, str]]]:
 
 
 def answers(home: Path, tenant: str = "") -> list[list[tuple[str, str, int, float]]]:
-    """What is found, with what scores, by words and by both."""
+    """The hits and their scores, in keyword and hybrid mode."""
     with opened(home, tenant, user="anna", session="s1") as memory:
         return [
             [
@@ -157,7 +157,7 @@ def answers(home: Path, tenant: str = "") -> list[list[tuple[str, str, int, floa
         ]
 
 
-def test_there_and_back_gives_the_same_export_and_the_same_answers(
+def test_a_copy_to_the_server_and_back_gives_the_same_export_and_hits(
     first: Path, tmp_path: Path
 ) -> None:
     tenant, back = new_tenant(), tmp_path / "back"
@@ -182,9 +182,7 @@ def test_there_and_back_gives_the_same_export_and_the_same_answers(
     assert same >= 0.95 * len(wanted)
 
 
-def test_what_was_forgotten_is_neither_remembered_nor_found_in_the_copy(
-    first: Path, tmp_path: Path
-) -> None:
+def test_a_forgotten_fact_is_not_in_the_copy(first: Path, tmp_path: Path) -> None:
     tenant = new_tenant()
     copied(first, app_url(), "--tenant", tenant, cwd=tmp_path)
     with opened(tmp_path / "none", tenant, user="anna", session="s1") as memory:
@@ -227,9 +225,7 @@ def rows_of(table: str, tenant: str) -> list[str]:
 
 
 @pytest.mark.parametrize("table", ["facts", "vectors"])
-def test_a_copy_that_was_killed_goes_on_where_it_was(
-    first: Path, tmp_path: Path, table: str
-) -> None:
+def test_a_killed_copy_continues_where_it_stopped(first: Path, tmp_path: Path, table: str) -> None:
     tenant = new_tenant()
     process = subprocess.Popen(
         [
@@ -258,7 +254,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_was(
     assert changes(first) == changes(first, tenant)
 
 
-def test_what_changed_or_was_forgotten_since_follows(first: Path, tmp_path: Path) -> None:
+def test_a_second_copy_brings_changes_and_deletions(first: Path, tmp_path: Path) -> None:
     home, tenant = tmp_path / "home", new_tenant()
     with opened(home) as memory:
         one, two, three = (
@@ -278,7 +274,7 @@ def test_what_changed_or_was_forgotten_since_follows(first: Path, tmp_path: Path
     assert exports(home) == exports(home, tenant)
 
 
-def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> None:
+def test_a_target_with_other_facts_is_refused_without_into_existing(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for home, texts in ((one, ("Rakes are red.", "Hoses are blue.")), (two, ("hoses are blue",))):
         with opened(home) as memory:
@@ -301,7 +297,7 @@ def test_a_target_with_other_facts_is_refused_unless_told(tmp_path: Path) -> Non
         ]
 
 
-def test_a_newer_version_in_the_target_stays_and_is_named(tmp_path: Path) -> None:
+def test_a_newer_version_in_the_target_stays_and_is_reported(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     with opened(one) as memory:
         fact = memory.remember("Rakes are red.", scope="global").fact

@@ -1,4 +1,4 @@
-"""A memory on a server that follows another one and can only be read."""
+"""A memory on a read-only replica."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 
 class Pair:
-    """A server and one that follows it, as memwell's own role uses them."""
+    """A server and its replica, used by a role with the rights that memwell needs."""
 
     def __init__(self, first: Cluster, follower: Cluster, folder: Path) -> None:
         self._first = first
@@ -33,7 +33,7 @@ class Pair:
         return self._memory(self._first.url(user=self._role))
 
     def follower(self) -> Memory:
-        """The memory as it is on the first server now."""
+        """The memory on the replica, as soon as it has everything from the first server."""
         (written,) = self._first.execute("SELECT pg_current_wal_lsn()")
         wait_until(lambda: self._follower.execute("SELECT pg_last_wal_replay_lsn()") >= [written])
         return self._memory(self.url)
@@ -49,7 +49,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         yield Pair(first, follower, tmp_path)
 
 
-def test_what_follows_is_searched_and_says_that_it_cannot_be_written(
+def test_a_replica_is_searched_and_refuses_writes_with_a_remedy(
     pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = tmp_path / "notes"

@@ -1,4 +1,4 @@
-"""What `memwell doctor` and `memwell status` say of a server, run as people run them."""
+"""`memwell doctor` and `memwell status` report the state of a server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def database_of(url: str) -> str:
     return urlsplit(url).path.removeprefix("/")
 
 
-def test_all_is_well_for_a_role_with_the_rights_it_needs(workspace: Path) -> None:
+def test_every_check_passes_for_a_role_with_the_rights_it_needs(workspace: Path) -> None:
     checks = doctor(app_url(), workspace)
     assert failed(checks) == []
     assert [*checks][2:8] == [
@@ -64,7 +64,9 @@ def test_all_is_well_for_a_role_with_the_rights_it_needs(workspace: Path) -> Non
     assert [check["name"] for check in told["store"]][:2] == ["PostgreSQL", "pgvector"]
 
 
-def test_a_superuser_is_told_that_row_level_security_does_not_restrict_it(workspace: Path) -> None:
+def test_a_superuser_is_warned_that_row_level_security_does_not_restrict_it(
+    workspace: Path,
+) -> None:
     checks = doctor(shared().url(), workspace)
     assert failed(checks) == ["role"]
     assert "memwell store roles --role NAME | psql" in checks["role"]["remedy"]
@@ -72,7 +74,7 @@ def test_a_superuser_is_told_that_row_level_security_does_not_restrict_it(worksp
     assert (status.returncode, "does not restrict it" in status.stderr) == (0, True)
 
 
-def test_an_extension_that_is_missing_is_named_with_the_command_that_makes_it(
+def test_a_missing_extension_is_reported_with_the_command_that_creates_it(
     workspace: Path,
 ) -> None:
     url = as_role(new_database(), new_role())
@@ -88,7 +90,7 @@ def test_an_extension_that_is_missing_is_named_with_the_command_that_makes_it(
     assert "memwell doctor" in status.stderr
 
 
-def test_an_extension_that_is_old_is_named_with_the_command_that_updates_it(
+def test_an_old_extension_is_reported_with_the_command_that_updates_it(
     workspace: Path,
 ) -> None:
     url = new_database()
@@ -102,7 +104,7 @@ def test_an_extension_that_is_old_is_named_with_the_command_that_updates_it(
     assert "ALTER EXTENSION vector UPDATE" in checks["pgvector"]["remedy"]
 
 
-def test_what_memwell_can_do_without_is_no_failure(workspace: Path) -> None:
+def test_a_missing_optional_extension_is_not_a_failure(workspace: Path) -> None:
     url = new_database()
     before = doctor(url, workspace)["pg_textsearch"]
     assert before["ok"]
@@ -112,7 +114,7 @@ def test_what_memwell_can_do_without_is_no_failure(workspace: Path) -> None:
     assert (created["ok"], created["detail"][0].isdigit()) == (True, True)
 
 
-def test_a_right_that_is_missing_is_named_with_who_can_give_it(workspace: Path) -> None:
+def test_a_missing_right_is_reported_with_the_role_that_can_grant_it(workspace: Path) -> None:
     role = new_role()
     url = as_role(shared().url(), role)
     shared().execute(f'REVOKE DELETE ON memwell.postings FROM "{role}"')
@@ -130,7 +132,7 @@ def test_a_right_that_is_missing_is_named_with_who_can_give_it(workspace: Path) 
     assert "USAGE on memwell," in doctor(url, workspace)["rights"]["detail"]
 
 
-def test_steps_that_were_not_taken_are_told_to_whoever_may_not_take_them(
+def test_pending_migrations_are_reported_to_a_role_that_cannot_run_them(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, role = new_database(), new_role()
@@ -147,7 +149,7 @@ def test_steps_that_were_not_taken_are_told_to_whoever_may_not_take_them(
     assert failed(doctor(url, workspace)) == ["role"]  # the owner's command takes them
 
 
-def test_a_server_that_is_not_there_is_named_once_and_all_else_is_looked_at(
+def test_an_unreachable_server_is_reported_once_and_the_other_checks_run(
     workspace: Path,
 ) -> None:
     url = "postgresql://memwell:hunter2@127.0.0.1:1/none"

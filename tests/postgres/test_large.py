@@ -1,4 +1,4 @@
-"""The indexes of large agents on a server find what comparing all vectors and postings finds."""
+"""The indexes of large agents on a server find the same as comparing all vectors and postings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RARE = Filters(paths=("rare/**",))
 
 
 def clustered(count: int, dimensions: int, seed: int) -> Any:
-    """Vectors of unit length around some centres, as those of texts are."""
+    """Vectors of unit length around some centres, like those of texts."""
     chance = np.random.default_rng(seed)
     centres = np.random.default_rng(0).normal(size=(50, dimensions))
     found = centres[chance.integers(50, size=count)] + chance.normal(size=(count, dimensions))
@@ -108,7 +108,7 @@ def filled(indexed: Indexed, tenant: str, passages: int = PASSAGES, seed: int = 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
-    """An agent with an index of its own, searched by the role that may do least."""
+    """An agent with its own index, searched by the role with the fewest rights."""
     tenant = new_tenant()
     with opened(tmp_path_factory.mktemp("large"), tenant) as indexed:
         made = filled(indexed, tenant)
@@ -119,7 +119,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
 
 @contextmanager
 def forced(large: Large) -> Iterator[Session]:
-    """A state of the index in which the planner has nothing but the index of its own."""
+    """A reader whose planner can only use the agent's own index."""
     with server(app_url(), large.tenant) as app, app.reading("main") as session:
         session.connection.execute("SET LOCAL enable_sort = off")
         yield session
@@ -134,7 +134,7 @@ def scans(session: Session, name: str) -> int:
 # -- meaning ---------------------------------------------------------------------------------------
 
 
-def test_an_index_of_its_own_finds_what_comparing_all_finds(large: Large) -> None:
+def test_an_agent_index_finds_the_same_as_comparing_all_vectors(large: Large) -> None:
     everywhere = range(len(large.chunks))
     same = 0
     for query in clustered(20, DIMENSIONS, seed=2):
@@ -143,7 +143,7 @@ def test_an_index_of_its_own_finds_what_comparing_all_finds(large: Large) -> Non
     assert same >= 0.95 * 20 * 10
 
 
-def test_scores_are_those_of_the_whole_vectors_and_the_index_is_used(large: Large) -> None:
+def test_scores_come_from_full_vectors_though_the_index_is_used(large: Large) -> None:
     space, query = large.space(), clustered(1, DIMENSIONS, seed=3)[0]
     with forced(large) as session:
         found = PostgresReader(session).vectors.nearest(space, query, WordQuery(), 10)
@@ -165,7 +165,7 @@ def test_a_filter_that_keeps_one_in_two_hundred_still_gives_ten_of_ten(large: La
             assert scans(session, large.space().location) == 1
 
 
-def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large) -> None:
+def test_without_iterative_scans_most_filtered_hits_would_be_lost(large: Large) -> None:
     space, query = large.space(), clustered(1, DIMENSIONS, seed=4)[0]
     with forced(large) as session:
         session.connection.execute("SET LOCAL hnsw.iterative_scan = off")
@@ -185,7 +185,7 @@ def test_without_going_on_in_the_index_most_of_these_would_be_lost(large: Large)
     assert len(rows) <= 5
 
 
-def test_what_is_deleted_or_new_is_seen_at_once(large: Large) -> None:
+def test_deleted_and_new_passages_are_visible_immediately(large: Large) -> None:
     space, query = large.space(), clustered(1, DIMENSIONS, seed=5)[0]
     note = large.indexed.put("new.md", "something new")
     (chunk,) = large.indexed.chunks(note)
@@ -211,7 +211,7 @@ def test_chunks_of_many_windows_count_once(tmp_path: Path) -> None:
             assert {*found} == {*made.truly_nearest(query, range(200), limit)}
 
 
-def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
+def test_each_of_two_spaces_has_an_index(tmp_path: Path) -> None:
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         made = filled(indexed, tenant, 400)
@@ -232,7 +232,7 @@ def test_two_spaces_side_by_side_have_an_index_each(tmp_path: Path) -> None:
         assert build_agent_indexes(tenant) == BuildReport()
 
 
-def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
+def test_an_agent_index_never_returns_rows_of_another_tenant(tmp_path: Path) -> None:
     tenants = [new_tenant(), new_tenant()]
     while len({*map(partition, tenants)}) > 1:
         tenants[1] = new_tenant()
@@ -256,7 +256,7 @@ def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
 
 
 def partition(tenant: str) -> int:
-    """Which of the partitions has a tenant's rows."""
+    """The partition that has a tenant's rows."""
     asked = "SELECT satisfies_hash_partition('memwell.vectors'::regclass, 8, {}, '{}'::text)"
     app_url()  # which makes the tables
     return next(n for n in range(8) if shared().execute(asked.format(n, tenant))[0][0])
@@ -285,12 +285,12 @@ ASKED = [
 
 @pytest.fixture
 def costly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if there were a hundred times as many: no word is so rare that all of it is looked up."""
+    """Act as if the agent were a hundred times larger: no word is so rare that all its postings are read."""
     monkeypatch.setattr(ranking, "_SELECT_ROWS", 0)
 
 
 def with_words(indexed: Indexed) -> Indexed:
-    """Write passages that are much alike, and some that are not."""
+    """Write passages of which most are similar."""
     lines = [f"common words are in {'some of ' * (n % 7)}them, even {n}" for n in range(COMMON)]
     indexed.put("usual/many.md", *lines)
     indexed.put("usual/others.md", *(f"something else, {n} times" for n in range(COMMON, 1000)))
@@ -303,7 +303,7 @@ def with_words(indexed: Indexed) -> Indexed:
 
 @pytest.fixture
 def with_index(tmp_path: Path) -> Iterator[Indexed]:
-    """An agent whose words have an index of their own."""
+    """An agent with its own text index."""
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         with_words(indexed)
@@ -332,7 +332,7 @@ def assert_same(found: Sequence[Scored], expected: Sequence[Scored]) -> None:
 
 
 def chosen(index: Index, asked: str) -> list[int]:
-    """What the index of texts gives a search; nothing where it is not asked."""
+    """The candidates that the text index returns; empty if the search does not use it."""
     given: list[list[int]] = []
 
     def noted(*arguments: Any) -> list[int]:
@@ -345,7 +345,7 @@ def chosen(index: Index, asked: str) -> list[int]:
     return [chunk for some in given for chunk in some]
 
 
-def test_words_are_found_as_in_files_with_the_same_scores(
+def test_keyword_scores_are_the_same_as_in_sqlite(
     with_index: Indexed, tmp_path: Path, costly: None
 ) -> None:
     files = with_words(Indexed(open_sqlite(tmp_path / "files", "main")))
@@ -367,7 +367,7 @@ def test_words_with_few_postings_need_no_index(
         assert_same(scored(with_index, "seldom common"), everything)
 
 
-def test_words_that_are_edited_or_deleted_are_seen_at_once(
+def test_edited_and_deleted_words_are_visible_immediately(
     with_index: Indexed, costly: None
 ) -> None:
     assert scored(with_index, "common yak") == scored(with_index, "common")
@@ -390,9 +390,7 @@ def test_words_that_are_edited_or_deleted_are_seen_at_once(
     assert scored(with_index, "common zebra")[0][:2] == ("rare/fox.md", 2)
 
 
-def test_an_index_that_is_deleted_and_comes_back_is_built_anew(
-    costly: None, tmp_path: Path
-) -> None:
+def test_a_deleted_index_is_built_again(costly: None, tmp_path: Path) -> None:
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         with_words(indexed)
@@ -422,7 +420,7 @@ def test_without_pg_textsearch_words_are_looked_up_in_postings(
     stores.index.close()
 
 
-def test_words_of_others_are_no_candidates(with_index: Indexed, costly: None) -> None:
+def test_words_of_other_tenants_are_not_candidates(with_index: Indexed, costly: None) -> None:
     before = with_index.workspace
     with with_index.index.writing() as notes:
         with_index.workspace = notes.workspace("facts:user:anna")
@@ -438,7 +436,7 @@ def test_words_of_others_are_no_candidates(with_index: Indexed, costly: None) ->
         assert len(found) == 100
 
 
-def test_a_build_of_words_that_was_interrupted_is_done_again(tmp_path: Path, costly: None) -> None:
+def test_an_interrupted_build_of_a_text_index_is_repeated(tmp_path: Path, costly: None) -> None:
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         with_words(indexed)
@@ -460,13 +458,13 @@ def test_a_build_of_words_that_was_interrupted_is_done_again(tmp_path: Path, cos
 
 @dataclass
 class Waiting:
-    """A build that waits for a transaction, as one on a busy server does."""
+    """A build that waits for a transaction, as on a busy server."""
 
     error: list[IndexDatabaseError]
     thread: threading.Thread
 
     def backend(self) -> int:
-        """The process that builds, once it does."""
+        """The server process that builds, as soon as it has started."""
         while not (found := shared().execute("SELECT pid FROM pg_stat_progress_create_index")):
             assert self.thread.is_alive()
         return int(found[0][0])
@@ -474,7 +472,7 @@ class Waiting:
 
 @contextmanager
 def building(tenant: str) -> Iterator[Waiting]:
-    """A build that cannot end before this does: it waits for whoever reads."""
+    """A build that cannot end before this block: it waits for the reader."""
 
     def build() -> None:
         try:
@@ -510,7 +508,7 @@ def test_others_write_and_search_while_an_index_is_built(tmp_path: Path) -> None
         assert made.nearest(query, Filters())[0] == chunk
 
 
-def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
+def test_an_interrupted_build_of_a_vector_index_is_repeated(tmp_path: Path) -> None:
     tenant = new_tenant()
     with opened(tmp_path, tenant) as indexed:
         made = filled(indexed, tenant, 200)
@@ -525,7 +523,7 @@ def test_a_build_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
         assert made.space().location == done.removed[0]
 
 
-def test_the_command_builds_for_large_agents_and_says_so(
+def test_the_command_builds_indexes_for_large_agents_and_reports_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = new_tenant()

@@ -1,4 +1,4 @@
-"""Several processes embed the passages of one agent on a server: each its own, none twice."""
+"""Several processes embed the passages of one agent on a server, each passage once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Recording(WordCounts):
 
 
 def barred(log: Path) -> Path:
-    """The file that an embedder waits for to go."""
+    """The file that makes the embedder wait while it exists."""
     return log.with_suffix(".barred")
 
 
@@ -76,7 +76,7 @@ def processes_in(log: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Shared:
-    """An agent's memory on the server, and where its embedder says what it embeds."""
+    """An agent's memory on the server, and the log of its embedder."""
 
     settings: dict[str, Any]
     home: Path
@@ -87,7 +87,7 @@ class Shared:
         return Memory(self.home, settings=self.settings, embedders=made)
 
     def process(self, together: int = 1) -> BaseProcess:
-        """A process that fills, ready to be started."""
+        """A process that fills the space; it is not started yet."""
         return SPAWN.Process(target=_fill, args=(self, together), daemon=True)
 
 
@@ -112,7 +112,7 @@ def agent(tmp_path: Path) -> Iterator[Shared]:
 
 
 def index(agent: Shared, workspace: Path, write: Write, notes: int) -> set[str]:
-    """Index notes of a passage each; return their texts."""
+    """Index notes of one passage each; return their texts."""
     texts = {f"passage {number} of words that nobody else has" for number in range(notes)}
     for number, text in enumerate(texts):
         write(f"{number}.md", f"{text}\n")
@@ -153,7 +153,7 @@ def test_four_processes_embed_each_text_once(agent: Shared, workspace: Path, wri
     assert held(agent) == 0
 
 
-def test_what_a_killed_process_had_is_embedded_by_another(
+def test_another_process_embeds_the_chunks_of_a_killed_one(
     agent: Shared, workspace: Path, write: Write
 ) -> None:
     texts = index(agent, workspace, write, 30)
@@ -176,9 +176,7 @@ def test_what_a_killed_process_had_is_embedded_by_another(
     assert held(agent) == 0
 
 
-def test_a_process_that_takes_long_keeps_what_it_has(
-    agent: Shared, workspace: Path, write: Write
-) -> None:
+def test_a_slow_process_renews_its_leases(agent: Shared, workspace: Path, write: Write) -> None:
     texts = index(agent, workspace, write, 5)
     barred(agent.log).touch()
     processes = [agent.process(), agent.process()]
@@ -196,7 +194,7 @@ def test_a_process_that_takes_long_keeps_what_it_has(
 
 @contextmanager
 def held_up(agent: Shared) -> Iterator[BaseProcess]:
-    """A process that embeds, and comes no further while this lasts."""
+    """Run a process whose embedder waits until the end of the block."""
     barred(agent.log).touch()
     at_work = agent.process()
     at_work.start()
@@ -207,7 +205,7 @@ def held_up(agent: Shared) -> Iterator[BaseProcess]:
     assert at_work.exitcode == 0
 
 
-def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
+def test_a_note_can_be_rewritten_while_its_passage_is_being_embedded(
     agent: Shared, workspace: Path, write: Write
 ) -> None:
     index(agent, workspace, write, 5)
@@ -226,9 +224,7 @@ def test_a_note_is_written_anew_while_its_passage_is_being_embedded(
     assert held(agent) == 0
 
 
-def test_a_filling_that_is_stopped_gives_back_what_it_had(
-    agent: Shared, workspace: Path, write: Write
-) -> None:
+def test_a_stopped_fill_releases_its_leases(agent: Shared, workspace: Path, write: Write) -> None:
     index(agent, workspace, write, 30)
     stop = threading.Event()
     barred(agent.log).touch()
@@ -243,7 +239,7 @@ def test_a_filling_that_is_stopped_gives_back_what_it_had(
         assert held(agent) == 0
 
 
-def test_a_search_does_not_wait_for_what_another_process_embeds(
+def test_a_search_does_not_wait_for_another_process_that_embeds(
     agent: Shared, workspace: Path, write: Write
 ) -> None:
     index(agent, workspace, write, 5)

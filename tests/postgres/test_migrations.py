@@ -28,9 +28,9 @@ from tests.postgres.test_security import connected, count, fill
 from tests.support.postgres import build_agent_indexes, new_database, server, shared
 
 RELEASED = 6
-"""Steps before the one that renames."""
+"""The number of migrations before the one that renames."""
 DIGEST = "5d5ba8d2038692d1f0d8699c86d68f6a3632871e959e8a957ef8e42c96ec7cb5"
-"""Of their SQL, without comments."""
+"""The digest of their SQL without comments."""
 TENANT = "mine"
 OLD_NAMES = {
     "workspace_list": "registered",
@@ -46,7 +46,7 @@ Connection = psycopg.Connection[Any]
 
 
 def old(text: str) -> str:
-    """A table, or SQL, by the names of before."""
+    """A table, or SQL, with the old names."""
     for new_name, old_name in OLD_NAMES.items():
         text = re.sub(rf"\b{new_name}(?=\b|_)", old_name, text)
     return text
@@ -65,7 +65,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def before(new: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of a database as it was before, with the rows and indexes of the new one."""
+    """The address of a database with the old schema, and with the rows and indexes of the new one."""
     url = new_database()
     with psycopg.connect(url, autocommit=True) as target, monkeypatch.context() as patch:
         patch.setattr(migrating, "MIGRATIONS", MIGRATIONS[:RELEASED])
@@ -80,7 +80,7 @@ def name_of(url: str) -> str:
 
 
 def copy_as_before(source: Connection, target: Connection) -> None:
-    """Copy the rows of all tables, and the indexes of large agents, to a database of before."""
+    """Copy the rows of all tables, and the indexes of large agents, to a database with the old schema."""
     target.execute("SET session_replication_role TO replica; SET search_path TO memwell, public")
     for table in TABLES:
         with (
@@ -106,7 +106,7 @@ def agent_indexes(connection: Connection) -> list[tuple[str, str]]:
 
 
 def catalogue(connection: Connection) -> dict[str, list[Any]]:
-    """All that the database knows of the schema."""
+    """The definition of everything in the schema."""
     statements = {
         "relations": "SELECT relname, relkind, relrowsecurity, relforcerowsecurity,"
         " pg_get_expr(relpartbound, oid) FROM pg_class"
@@ -148,13 +148,13 @@ def found(url: str, home: Path, query: str) -> list[tuple[str, float]]:
         return [(hit.text, hit.relevance) for hit in memory.search(query).hits]
 
 
-def test_steps_that_were_released_do_not_change() -> None:
+def test_released_migrations_do_not_change() -> None:
     statements = " ".join(statements for _, statements in MIGRATIONS[:RELEASED])
     without_comments = " ".join(re.sub(r"--.*", "", statements).split())
     assert sha256(without_comments.encode()).hexdigest() == DIGEST
 
 
-def test_a_database_of_before_becomes_the_same_as_a_new_one(new: str, before: str) -> None:
+def test_a_migrated_database_equals_a_new_one(new: str, before: str) -> None:
     with (
         psycopg.connect(new) as source,
         psycopg.connect(before, autocommit=True) as target,
@@ -167,7 +167,7 @@ def test_a_database_of_before_becomes_the_same_as_a_new_one(new: str, before: st
         assert not re.findall(rf"\b(?:{'|'.join(OLD_NAMES.values())})(?=\b|_)", names)
 
 
-def test_a_database_of_before_is_searched_by_its_indexes(
+def test_a_migrated_database_still_uses_its_indexes(
     new: str, before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for query in ("cat named", "drink", "miso OR tea"):
@@ -187,7 +187,7 @@ def test_a_database_of_before_is_searched_by_its_indexes(
         )
 
 
-def test_what_roles_may_do_and_see_stays(before: str) -> None:
+def test_grants_and_policies_survive_the_migration(before: str) -> None:
     plain, bound = f"role-{secrets.token_hex(6)}", f"role-{secrets.token_hex(6)}"
     with psycopg.connect(before, autocommit=True) as connection:
         for statement in (*role(plain), *role(bound, TENANT, ["user:anna"])):

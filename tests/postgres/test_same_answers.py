@@ -30,7 +30,7 @@ Shown = list[tuple[str, int, float]]
 
 
 def cases() -> list[str]:
-    """What people ask, and what nobody would, about the example notes."""
+    """Queries about the example notes: real ones, and random ones with operators."""
     lines = (
         (REPOSITORY / "tests" / "quality" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
     )
@@ -84,7 +84,7 @@ def both(
 
 
 def shown(memory: Memory, query: str) -> Shown:
-    """The hits, a fact by its text: ids are by chance."""
+    """The hits; a fact is named by its text, since ids are random."""
     hits = memory.search(query, k=K).hits
     return [
         (hit.text if hit.kind == "fact" else hit.path, hit.start_line, hit.score) for hit in hits

@@ -1,4 +1,4 @@
-"""What a role can see and change on the server with SQL written by hand: tried."""
+"""The rows that a role can see and change on the server with its own SQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tenants:
 
 @pytest.fixture(scope="module")
 def tenants(tmp_path_factory: pytest.TempPathFactory) -> Tenants:
-    """Two tenants with rows in every table, among them facts of anna, of ben and of all."""
+    """Two tenants with rows in every table, with facts of anna, of ben and of everybody."""
     made = Tenants(new_tenant(), new_tenant())
     for tenant in (made.one, made.two):
         fill(app_url(), tenant, tmp_path_factory.mktemp("filled"))
@@ -83,7 +83,7 @@ def fill(url: str, tenant: str, folder: Path) -> None:
 def connected(
     tenant: str | None = None, scopes: str = "", url: str = ""
 ) -> Iterator[psycopg.Connection[Any]]:
-    """A connection on which only what is given was set."""
+    """A connection with these settings only."""
     with psycopg.connect(url or app_url(), autocommit=True) as connection:
         for name, value in (("tenant", tenant), ("scopes", scopes)):
             if value:
@@ -100,7 +100,7 @@ def count(connection: psycopg.Connection[Any], table: str, where: str = "true") 
 def changes(
     connection: psycopg.Connection[Any], table: str, column: str, value: str
 ) -> Iterator[str]:
-    """The ways to make a row that one sees another's: changed, and written as a copy."""
+    """Statements that give a visible row to somebody else: an update and a copy."""
     yield f"UPDATE memwell.{table} SET {column} = {value}"
     names = connection.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'memwell'"
@@ -119,7 +119,7 @@ def changes(
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_without_settings_nothing_is_seen(tenants: Tenants, table: str) -> None:
+def test_a_connection_without_settings_sees_nothing(tenants: Tenants, table: str) -> None:
     assert shared().execute(f"SELECT 1 FROM memwell.{table} WHERE tenant = '{tenants.one}'")
     with connected() as connection:
         assert count(connection, table) == 0
@@ -208,7 +208,7 @@ def test_a_memory_works_for_a_role_that_is_bound_to_its_user(
         assert memory.as_viewer("ben").facts.find(FactFilter(scope="user")) == []
 
 
-def test_a_fact_that_is_promoted_is_seen_with_what_happened_to_it(tmp_path: Path) -> None:
+def test_a_promoted_fact_is_visible_with_its_history(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": new_tenant()}
     with Memory(tmp_path, settings=settings, user="anna") as anna:
         fact = anna.remember("The printer is in the hall.", scope="user").fact
@@ -219,7 +219,7 @@ def test_a_fact_that_is_promoted_is_seen_with_what_happened_to_it(tmp_path: Path
         assert ben.search("printer").hits[0].path == fact.id
 
 
-def test_a_role_without_the_tables_is_told_what_to_do(tmp_path: Path) -> None:
+def test_a_role_without_tables_gets_a_remedy(tmp_path: Path) -> None:
     url = new_database().replace(f"//{USER}@", f"//{new_role()}@")
     settings: dict[str, Any] = {"store.url": url}
     with (
@@ -239,7 +239,7 @@ def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Pat
             assert memory.search("coffee", mode="words").hits == ()
 
 
-def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Tenants) -> None:
+def test_an_index_scan_does_not_leak_rows_of_others(tenants: Tenants) -> None:
     from memwell.store.factory import open_postgres
 
     index = open_postgres(app_url(), tenants.one, Path(), "main").index
@@ -255,7 +255,7 @@ def test_what_an_index_is_searched_for_is_kept_back_by_the_database(tenants: Ten
 # -- ways around -----------------------------------------------------------------------------------
 
 
-def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
+def test_row_level_security_cannot_be_bypassed(tenants: Tenants) -> None:
     with connected(tenants.one, ALL_SCOPES) as connection:
         refused = [f"SELECT * FROM memwell.facts_{number}" for number in range(PARTITIONS)]
         refused += [
@@ -272,7 +272,7 @@ def test_the_rule_cannot_be_gone_around(tenants: Tenants) -> None:
                 connection.execute(statement)
 
 
-def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
+def test_row_level_security_also_applies_to_the_owner_of_the_tables(tmp_path: Path) -> None:
     url = new_database()
     owner = new_role()
     name = re.findall(r"/(test_\w+)\?", url)[0]
@@ -290,7 +290,7 @@ def test_it_binds_the_owner_of_the_tables_as_well(tmp_path: Path) -> None:
         assert not [part for part in parts if count(connection, part)]
 
 
-def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_database_gets_row_level_security(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
     with psycopg.connect(new_database(), autocommit=True) as connection:
         with monkeypatch.context() as before:
@@ -306,7 +306,7 @@ def test_a_database_that_was_made_before_gets_the_rule(monkeypatch: pytest.Monke
 # -- what is printed -------------------------------------------------------------------------------
 
 
-def test_the_script_of_a_role_makes_one_with_no_other_rights(
+def test_the_role_script_creates_a_role_with_no_other_rights(
     tenants: Tenants, tmp_path: Path
 ) -> None:
     script = run("store", "roles", "--role", 'O\'Hara "x"', "--tenant", "it's", cwd=tmp_path).stdout
@@ -327,11 +327,11 @@ def test_the_script_of_a_role_makes_one_with_no_other_rights(
 @pytest.mark.parametrize(
     "wrong", [("--scope", "user:anna"), ("--tenant", "x", "--scope", "anna"), ("--tenant", "")]
 )
-def test_what_a_role_cannot_be_bound_to_is_refused(wrong: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_impossible_scope_for_a_role_is_refused(wrong: tuple[str, ...], tmp_path: Path) -> None:
     assert run("store", "roles", *wrong, cwd=tmp_path).returncode == 2
 
 
-def test_tables_are_distributed_after_those_that_they_refer_to(
+def test_tables_are_distributed_after_the_tables_they_reference(
     tenants: Tenants, tmp_path: Path
 ) -> None:
     printed = run("store", "ddl", "--citus", cwd=tmp_path).stdout

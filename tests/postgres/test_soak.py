@@ -30,13 +30,13 @@ SPAWN = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does, and where it says what came of it."""
+    """The work of one process, and the files in which it reports."""
 
     url: str
     tenant: str
     folder: Path
     over: Path
-    """A file that is there when it is time to end."""
+    """A file that tells all processes to end."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def acknowledged(self) -> Path:
-        """The ids of facts that were said to be kept."""
+        """The ids of the facts that memwell acknowledged."""
         return self.folder / "acknowledged"
 
     @property
@@ -71,7 +71,7 @@ class Job:
 
 
 def work(job: Job) -> None:
-    """Remember, write notes, search and recall until it is time; every answer is looked at."""
+    """Remember, write notes, search and recall until `over` exists; check every answer."""
     logger = logging.getLogger(connect.__name__)
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.FileHandler(job.retries))
@@ -157,7 +157,7 @@ def _wait_until_each(jobs: Sequence[tuple[Job, Path]], more: int, seconds: float
 
 
 def _verify(own: Cluster, jobs: Sequence[Job]) -> None:
-    """What was acknowledged is there, and nothing else; what is kept twice agrees."""
+    """Check that exactly the acknowledged facts are stored, and that index and facts agree."""
     acknowledged = [line for job in jobs for line in job.acknowledged.read_text().splitlines()]
     notes = sum(len([*job.folder.glob("notes/*.md")]) for job in jobs)
     tenant = jobs[0].tenant

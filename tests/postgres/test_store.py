@@ -42,7 +42,7 @@ ANNA = Viewer("anna", "main")
 
 @pytest.fixture
 def tenant(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A tenant of the test's own, which every memory that it opens is of."""
+    """A new tenant; every memory that the test opens belongs to it."""
     name = new_tenant()
     monkeypatch.setenv("MEMWELL_STORE_URL", app_url())
     monkeypatch.setenv("MEMWELL_STORE_TENANT", name)
@@ -76,7 +76,7 @@ def test_index_search_remember_and_forget_on_a_server(
     assert not [*home.rglob("*.db*")]
 
 
-def test_one_command_can_name_the_server(
+def test_the_store_option_names_the_server_for_one_command(
     tenant: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MEMWELL_STORE_URL")
@@ -86,7 +86,7 @@ def test_one_command_can_name_the_server(
     assert run("search", "dog", cwd=workspace).returncode == 1  # that was for one command
 
 
-def test_another_machine_finds_what_one_has_indexed(
+def test_another_machine_finds_what_the_first_has_indexed(
     tenant: str, workspace: Path, write: Write, tmp_path: Path
 ) -> None:
     note = write("cat.md", "The cat is named Miso.\n")
@@ -102,7 +102,7 @@ def test_another_machine_finds_what_one_has_indexed(
         assert two.search("dog").hits[0].kind == "fact"
 
 
-def test_no_tenant_sees_another_ones_rows(workspace: Path, write: Write, home: Path) -> None:
+def test_no_tenant_sees_rows_of_another(workspace: Path, write: Write, home: Path) -> None:
     write("cat.md", "The cat is named Miso.\n")
     url = app_url()
     one, two = ({"store.url": url, "store.tenant": new_tenant()} for _ in range(2))
@@ -117,7 +117,7 @@ def test_no_tenant_sees_another_ones_rows(workspace: Path, write: Write, home: P
         ]
 
 
-def test_what_only_a_file_can_be_asked_says_what_to_do_instead(tenant: str) -> None:
+def test_commands_for_files_name_the_alternative_on_a_server(tenant: str) -> None:
     with Memory() as memory, pytest.raises(MemwellError, match="pg_dump"):
         memory.facts.store.require_file()
 
@@ -128,7 +128,7 @@ def index_three(memory: Memory, workspace: Path, write: Write) -> None:
     memory.index(workspace)
 
 
-def test_an_index_of_an_older_version_of_words_is_built_anew(
+def test_an_index_with_an_older_words_version_is_rebuilt(
     tenant: str, workspace: Path, write: Write
 ) -> None:
     with Memory() as memory:
@@ -139,7 +139,7 @@ def test_an_index_of_an_older_version_of_words_is_built_anew(
         assert memory.status(deep=True).deep == {"integrity": "ok"}
 
 
-def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
+def test_a_deleted_index_is_rebuilt_and_the_facts_stay(
     tenant: str, workspace: Path, write: Write
 ) -> None:
     with Memory() as memory:
@@ -155,7 +155,7 @@ def test_an_index_that_is_deleted_comes_back_and_the_facts_stay(
 # -- opening it ------------------------------------------------------------------------------------
 
 
-def test_every_table_is_partitioned_by_tenant_and_led_by_it_in_every_index() -> None:
+def test_every_table_is_partitioned_by_tenant_and_every_index_begins_with_it() -> None:
     url = new_database()
     with psycopg.connect(url, autocommit=True) as connection:
         migrate(connection)
@@ -171,7 +171,7 @@ def test_every_table_is_partitioned_by_tenant_and_led_by_it_in_every_index() -> 
     assert not [definition for _, definition in indexes if "(tenant" not in definition]
 
 
-def test_every_statement_goes_through_what_names_the_tenant() -> None:
+def test_every_statement_goes_through_a_session_of_a_tenant() -> None:
     for file in Path(postgres.__file__).parent.glob("*.py"):
         text = file.read_text(encoding="utf-8").replace('execute("SET LOCAL', "")
         text = re.sub(r'execute\(f"(DROP|ALTER) INDEX', "", text)  # their names say whose
@@ -226,7 +226,7 @@ def test_a_newer_database_is_refused() -> None:
         ("mysql://nobody@127.0.0.1/none", "not the address"),
     ],
 )
-def test_a_server_that_is_not_there_is_named_at_once(home: Path, url: str, message: str) -> None:
+def test_an_unreachable_server_is_reported_immediately(home: Path, url: str, message: str) -> None:
     with (
         pytest.raises(MemwellError, match=message) as raised,
         Memory(settings={"store.url": url}) as memory,
@@ -243,13 +243,13 @@ def test_a_password_is_never_shown(home: Path, host: str) -> None:
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_workspace_cannot_say_where_a_memory_is_kept(workspace: Path, write: Write) -> None:
+def test_a_workspace_cannot_set_the_store(workspace: Path, write: Write) -> None:
     write("memwell.toml", '[store]\nurl = "postgresql://elsewhere/x"\n')
     with pytest.raises(ConfigError, match="applies to all workspaces"):
         load(workspace)
 
 
-def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_told(
+def test_the_driver_is_loaded_only_for_a_server_and_its_absence_has_a_remedy(
     home: Path,
 ) -> None:
     code = (
@@ -269,7 +269,7 @@ def test_without_a_server_its_driver_is_not_loaded_and_without_it_the_remedy_is_
 # -- when it is restarted --------------------------------------------------------------------------
 
 
-def test_what_became_of_a_transaction_can_be_learned(home: Path) -> None:
+def test_a_lost_commit_answer_is_looked_up_by_its_marker(home: Path) -> None:
     marks: list[tuple[str, str]] = []
     with server(app_url(), new_tenant()) as opened:
         with opened.writing() as session:
@@ -300,7 +300,7 @@ def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
         raise ZeroDivisionError
 
 
-def test_what_a_crash_undid_is_not_taken_for_what_got_its_number(home: Path) -> None:
+def test_a_transaction_undone_by_a_crash_is_not_mistaken_for_a_later_one(home: Path) -> None:
     marks: list[tuple[str, str]] = []
     with cluster() as restarted, server(restarted.url(), "one") as opened:
         with pytest.raises(MemwellError):
@@ -321,9 +321,7 @@ def _crash_in(opened: Server, restarted: Cluster, marks: list[tuple[str, str]]) 
         restarted.stop("immediate")
 
 
-def test_marks_of_transactions_are_not_kept_for_ever(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_markers_are_cleaned_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = new_tenant()
     shared().execute(f"INSERT INTO memwell.commits VALUES ('{tenant}', DEFAULT, '2026-01-01')")
     with server(app_url(), tenant) as opened, monkeypatch.context() as often:
@@ -375,7 +373,7 @@ def _wait_for_more(told: list[str], wrong: list[BaseException]) -> None:
     wait_until(lambda: len(told) > before + 2 or bool(wrong))
 
 
-def test_two_who_tell_the_same_at_once_tell_it_once(tenant: str) -> None:
+def test_the_same_fact_remembered_twice_at_once_is_stored_once(tenant: str) -> None:
     with Memory() as one, Memory() as two:
         done: list[str] = []
         at_once = threading.Barrier(2)
@@ -393,7 +391,7 @@ def test_two_who_tell_the_same_at_once_tell_it_once(tenant: str) -> None:
         assert sorted(done) == ["added"] * 5 + ["reinforced"] * 5
 
 
-def test_two_machines_that_write_an_index_at_once_lose_nothing(tenant: str, tmp_path: Path) -> None:
+def test_two_machines_that_index_at_once_lose_nothing(tenant: str, tmp_path: Path) -> None:
     folders = []
     for name in ("one", "two"):
         folder = tmp_path / name / "notes"

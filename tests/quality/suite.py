@@ -1,4 +1,4 @@
-"""The acceptance suite: queries as people ask them about the example notes, and how they fare."""
+"""The acceptance suite: queries about the example notes, and the ranks of the right notes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where a case's note came among the hits, counted from one; None if it did not."""
+    """The rank of a case's note among the hits, from one; None if it is not among them."""
 
     case: Case
     rank: int | None
@@ -54,7 +54,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a set of outcomes fared."""
+    """The figures of a set of outcomes."""
 
     queries: int
     found: int
@@ -104,7 +104,7 @@ def run(
 
 
 def passing(outcomes: Sequence[Outcome]) -> dict[str, bool]:
-    """Say of each note whether enough of its queries find it."""
+    """Return for each note whether enough of its queries find it."""
     ranks: dict[str, list[int | None]] = {}
     for outcome in outcomes:
         ranks.setdefault(outcome.case.note, []).append(outcome.rank)

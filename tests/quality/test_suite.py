@@ -1,4 +1,4 @@
-"""Ranking on the example notes: what is asked in any of five ways is found, offline, as installed.
+"""Ranking on the example notes, with queries in five styles and the default settings.
 
 The queries were written without regard to how memwell ranks, and none is changed because it fails.
 """
@@ -73,7 +73,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 @pytest.fixture(autouse=True)
 def default_chain(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the vectors of the default configuration are asked for."""
+    """Use the default providers instead of none."""
     monkeypatch.delenv("MEMWELL_EMBEDDING_CHAIN")
 
 
@@ -165,7 +165,7 @@ def test_figures_of_outcomes() -> None:
     assert found.mrr == pytest.approx(0.325)
 
 
-def test_words_alone_are_not_enough(words: list[Outcome]) -> None:
+def test_keyword_search_alone_is_not_enough(words: list[Outcome]) -> None:
     assert summary(words)["overall"].hit_rate < 0.65, "the suite is too easy"
 
 
@@ -176,7 +176,7 @@ def test_criterion_1_natural_language_returns_relevant_notes(hybrid: list[Outcom
     assert [case for case in missed(hybrid) if case.query in REPORTED] == []
 
 
-def test_criterion_2_exact_terms_are_no_worse_for_the_blend(
+def test_criterion_2_fusion_does_not_hurt_exact_terms(
     words: list[Outcome], meaning: list[Outcome], hybrid: list[Outcome]
 ) -> None:
     ranks = {outcome.case.query: outcome.rank for outcome in hybrid}
@@ -190,7 +190,7 @@ def test_criterion_2_exact_terms_are_no_worse_for_the_blend(
 
 
 @RATCHET
-def test_criterion_3_missing_words_do_not_suppress_meaning(
+def test_criterion_3_missing_words_do_not_suppress_vector_search(
     notes: Memory, meaning: list[Outcome], hybrid: list[Outcome]
 ) -> None:
     """A note that vector search ranks high is not lost because the query has no word of it."""
@@ -215,7 +215,7 @@ def test_criterion_5_most_queries_find_their_note(hybrid: list[Outcome]) -> None
     check_floor("FOUND", figures(hybrid).found, FOUND, missed(hybrid))
 
 
-def test_the_three_that_kept_failing_are_found(hybrid: list[Outcome]) -> None:
+def test_the_three_queries_that_failed_longest_are_found(hybrid: list[Outcome]) -> None:
     assert [case for case in missed(hybrid) if case.query in STILL_FAILING] == []
 
 

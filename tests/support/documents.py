@@ -29,16 +29,16 @@ from tests.support.llm_servers import chatting, says
 
 REPOSITORY = Path(__file__).parents[2]
 PLACE = "/home/you/memwell"
-"""What stands in the documentation for wherever the commands really ran."""
+"""The folder that the documentation shows instead of the one in which the commands ran."""
 MODEL = "127.0.0.1:11434"
-"""What stands for the address of the language model that answers there."""
+"""The address that the documentation shows instead of that of the test's language model."""
 MADE_UP = "Frost is forecast. The hoses on the plot are drained, and the pump stands indoors."
-"""What it answers."""
+"""The answer of that language model."""
 
 _BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.S)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _SIZE = re.compile(r"\(\d\.\d MB\)")
-"""How large an index is just now depends on its log."""
+"""The size of an index depends on its write-ahead log."""
 _SIMPLE = re.compile(
     r"(?:cd (?P<folder>[\w./-]+) && )?memwell (?P<arguments>(?:[^'\"|;&<>$`]|'[^']*'|\"[^\"$`]*\")*)"
 )

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server says."""
+    """A response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,7 +54,7 @@ class Server:
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask; a `body` is sent as JSON, a `raw` one as it is."""
+        """Send a request; a `body` is sent as JSON, `raw` bytes as they are."""
         sent = {"authorization": f"Bearer {self.token}"} if self.token else {}
         content = raw if body is None else json.dumps(body).encode()
         if content is not None:
@@ -67,7 +67,7 @@ class Server:
             return Answer(answer.status, named, answer.read())
 
     def post(self, path: str, body: Any) -> Any:
-        """Ask with JSON; the answer must be good."""
+        """Send JSON; the status of the response must be 200."""
         answer = self.ask("POST", path, body)
         assert answer.status == 200, answer.body
         return answer.json
@@ -78,7 +78,7 @@ class Server:
         return answer.json
 
     def send(self, data: bytes) -> bytes:
-        """Send bytes as they are, and return all that comes until the server hangs up."""
+        """Send bytes as they are, and return the response up to the end of the connection."""
         parts = urlsplit(self.address)
         with socket.create_connection((str(parts.hostname), parts.port or 0), 10) as connection:
             connection.sendall(data)
@@ -118,7 +118,7 @@ def served(home: Path, folder: Path, *options: str, **settings: str) -> Iterator
 
 @contextlib.contextmanager
 def in_a_thread(app: FastAPI) -> Iterator[Server]:
-    """Let an application of this process answer, until the end of the block."""
+    """Serve an application in this process, until the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
     thread = threading.Thread(target=server.run, args=([listening],))

@@ -1,4 +1,4 @@
-"""One of several processes that write vectors at once: its own notes, and a compaction between."""
+"""One of several processes that write vectors at once. Each writes notes and compacts once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS, CHUNKS, DIMENSIONS = 8, 3, 70
 
 
 def own_vector(chunk: int) -> Matrix:
-    """The vector of a chunk, which anybody can work out."""
+    """The vector of a chunk, computed from its number."""
     row = np.random.default_rng(chunk).standard_normal((1, DIMENSIONS)).astype(np.float32)
     return np.asarray(row / np.linalg.norm(row))
 

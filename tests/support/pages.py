@@ -1,4 +1,4 @@
-"""A real server of a memory's page, and a real browser to look at it."""
+"""A real server for the web pages of a memory, and a real browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.http_servers import in_a_thread
 
 
 def opened(home: Path, *, chain: str = "test", **options: object) -> Memory:
-    """A memory as a server opens it, whatever the environment says."""
+    """A memory as a server opens it; the environment does not choose the provider."""
     return Memory(home, settings={**SERVER_SETTINGS, "embedding.chain": (chain,)}, **options)  # type: ignore[arg-type]
 
 

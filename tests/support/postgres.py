@@ -1,4 +1,4 @@
-"""A real PostgreSQL with pgvector, from a wheel: one server a test session, a tenant a test."""
+"""A real PostgreSQL with pgvector, from a wheel: one server per session, one tenant per test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.waiting import wait_until
 
 USER = "memwell"
 NOBODY = 65534
-"""Who runs the server where the tests run as root, which PostgreSQL refuses."""
+"""The user that runs the server if the tests run as root, since PostgreSQL refuses root."""
 _PR_SET_PDEATHSIG = 1
 OPTIONS = {
     "listen_addresses": "",
@@ -87,7 +87,7 @@ class Cluster:
             self._process.wait()
 
     def busy_seconds(self) -> float:
-        """How long processors worked for the connections that are open (on Linux)."""
+        """The processor time that the open connections used (on Linux)."""
         assert self._process
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
         stats = [Path(f"/proc/{child}/stat").read_text() for child in children.split()]
@@ -115,7 +115,7 @@ def _binary(name: str) -> Path:
 
 @contextmanager
 def cluster(follows: Cluster | None = None, /, **options: str) -> Iterator[Cluster]:
-    """A server for as long as this lasts."""
+    """Run a server until the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="memwell-pg-"))
     try:
         made = Cluster(folder, follows, **options)
@@ -130,7 +130,7 @@ def cluster(follows: Cluster | None = None, /, **options: str) -> Iterator[Clust
 
 @cache
 def shared() -> Cluster:
-    """The server of this session, started when it is first asked for and stopped at the end."""
+    """The server of this session: started on first use, stopped at the end."""
     lasting = ExitStack()
     made = lasting.enter_context(cluster())
     atexit.register(lasting.close)
@@ -187,5 +187,5 @@ def server(url: str, tenant: str) -> Iterator[Server]:
 
 
 def _end_with_the_tests() -> None:
-    """Have the server told to quit when the tests end, however they do."""
+    """Make the kernel stop the server when the tests end, even if they are killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

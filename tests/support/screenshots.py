@@ -1,4 +1,4 @@
-"""The pictures of docs/page.md, made anew from the examples: ``python -m tests.support.screenshots``."""
+"""Take the pictures of docs/page.md from the examples: ``python -m tests.support.screenshots``."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Request:
 
 
 Act = Callable[["Handler", Request], None]
-"""Answers a request, rightly or not."""
+"""A function that answers a request, correctly or not."""
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What an index holds, in a form that can be compared."""
+"""The contents of an index in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def contents(file: Path) -> dict[str, Any]:
 
 
 def fresh_contents(workspace: Path, home: Path) -> dict[str, Any]:
-    """What a new index of the workspace would hold."""
+    """The contents that a new index of the workspace would have."""
     with Memory(home) as memory:
         memory.index(workspace)
     return contents(index_file(home))
