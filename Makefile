@@ -6,16 +6,17 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test lint docs torch soak bench clean
+.PHONY: help demo check test coverage lint docs torch soak bench clean
 
 help:
-	@echo "make demo   install, index examples/notes and search it four times"
-	@echo "make check  lint, types of src and unit tests, with few dependencies"
-	@echo "make test   lint, types and all tests, with the branch coverage of src"
-	@echo "make docs   regenerate the generated parts of the documentation"
-	@echo "make torch  the tests of the provider sentence-transformers, which installs torch"
-	@echo "make soak   the long fault tests: 200 kills, eight processes for a minute, twenty on a server"
-	@echo "make bench  speed and quality, as tables and JSON (see bench/README.md)"
+	@echo "make demo      install, index examples/notes and search it four times"
+	@echo "make check     lint, types of src and unit tests, with few dependencies"
+	@echo "make test      lint, types and all tests"
+	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
+	@echo "make docs      regenerate the generated parts of the documentation"
+	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
+	@echo "make soak      the long tests: 200 kills, many processes, 10,000 random queries"
+	@echo "make bench     speed and quality, as tables and JSON (see bench/README.md)"
 
 $(PLAIN): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,7 +39,7 @@ check: $(LIGHT)
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy src
-	$(BIN)/python -m pytest -n 2 -m "not (browser or process or server or soak)" tests/unit
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests bench
@@ -46,7 +47,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not soak" --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak"
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.support.documents

@@ -243,7 +243,7 @@ def test_a_reader_sees_one_state(indexed: Indexed) -> None:
         assert [match.score for match in reader.keywords.search(parse("cat").query, 9)][1:] == []
 
 
-def test_characters_that_databases_reject_are_replaced_or_kept(indexed: Indexed) -> None:
+def test_nul_bytes_and_very_long_words_are_indexed(indexed: Indexed) -> None:
     note = indexed.put("a.md", "nul\0byte " + "x" * 5000, meta={"title": "a\0"}, tags=["t"])
     assert indexed.found("x" * 5000) == ["a.md"]
     indexed.delete(note)

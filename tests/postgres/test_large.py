@@ -232,7 +232,7 @@ def test_each_of_two_spaces_has_an_index(tmp_path: Path) -> None:
         assert build_agent_indexes(tenant) == BuildReport()
 
 
-def test_an_agent_index_never_returns_rows_of_another_tenant(tmp_path: Path) -> None:
+def test_an_agent_index_never_returns_rows_of_another_tenant_or_user(tmp_path: Path) -> None:
     tenants = [new_tenant(), new_tenant()]
     while len({*map(partition, tenants)}) > 1:
         tenants[1] = new_tenant()

@@ -239,7 +239,7 @@ def test_a_name_cannot_open_the_scope_of_another(tenants: Tenants, tmp_path: Pat
             assert memory.search("coffee", mode="words").hits == ()
 
 
-def test_an_index_scan_does_not_leak_rows_of_others(tenants: Tenants) -> None:
+def test_a_viewer_does_not_see_fact_workspaces_of_others(tenants: Tenants) -> None:
     from memwell.store.factory import open_postgres
 
     index = open_postgres(app_url(), tenants.one, Path(), "main").index
@@ -327,7 +327,7 @@ def test_the_role_script_creates_a_role_with_no_other_rights(
 @pytest.mark.parametrize(
     "wrong", [("--scope", "user:anna"), ("--tenant", "x", "--scope", "anna"), ("--tenant", "")]
 )
-def test_an_impossible_scope_for_a_role_is_refused(wrong: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_role_cannot_be_bound_to_an_invalid_scope(wrong: tuple[str, ...], tmp_path: Path) -> None:
     assert run("store", "roles", *wrong, cwd=tmp_path).returncode == 2
 
 
