@@ -133,12 +133,13 @@ def restarted_under_work(
     workers = [SPAWN.Process(target=work, args=(job,), daemon=True) for job in jobs]
     for worker in workers:
         worker.start()
-    _wait_until_each([(job, job.acknowledged) for job in jobs], turns, patience)
+    _wait_for(_goals([(job, job.acknowledged) for job in jobs], turns), patience)
     for how in ("fast", "immediate"):
+        retried = _goals([(job, job.retries) for job in jobs], 1)  # a stop takes a while itself
         own.stop(how)
-        _wait_until_each([(job, job.retries) for job in jobs], 1, patience)
+        _wait_for(retried, patience)
         own.start()
-        _wait_until_each([(job, job.acknowledged) for job in jobs], turns, patience)
+        _wait_for(_goals([(job, job.acknowledged) for job in jobs], turns), patience)
     jobs[0].over.touch()
     for worker in workers:
         worker.join(patience)
@@ -150,9 +151,13 @@ def restarted_under_work(
     return sum(map(Counter, tallies), Counter[str]())
 
 
-def _wait_until_each(jobs: Sequence[tuple[Job, Path]], more: int, seconds: float) -> None:
-    """Wait until each process has written so many more lines to its file."""
-    goals = [(job, file, job.count(file) + more) for job, file in jobs]
+def _goals(jobs: Sequence[tuple[Job, Path]], more: int) -> list[tuple[Job, Path, int]]:
+    """Return how many lines each file has once its process has written so many more."""
+    return [(job, file, job.count(file) + more) for job, file in jobs]
+
+
+def _wait_for(goals: Sequence[tuple[Job, Path, int]], seconds: float) -> None:
+    """Wait until each process has written as many lines as its goal says."""
     wait_until(lambda: all(job.count(file) >= goal for job, file, goal in goals), seconds)
 
 
