@@ -19,7 +19,7 @@ from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from tests.support.http_servers import Server, in_a_thread
 
-EXAMPLES = 4
+EXAMPLES = 3
 CHECKS = [
     checks.not_a_server_error,
     checks.status_code_conformance,
