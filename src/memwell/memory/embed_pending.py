@@ -74,7 +74,8 @@ def embed_pending(
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
     work.run(take, alone=quick)
-    if space.unrelated_mean is None and not work.done.stopped_by and not stop.is_set():
+    is_whole = not work.done.stopped_by and not stop.is_set()
+    if space.unrelated_mean is None and work.total and is_whole:
         _measure_baseline(index, embedder, space)
     cache.trim()
     with index.reading() as reader:

@@ -51,6 +51,18 @@ def filled(
     return memory
 
 
+def test_an_empty_workspace_sends_nothing_to_its_provider(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NeverAsked(Faulty):
+        def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+            raise AssertionError(texts)
+
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    with Memory(embedders={"mine": NeverAsked}) as memory:
+        memory.index(workspace)
+
+
 # -- never twice -----------------------------------------------------------------------------------
 
 
