@@ -145,7 +145,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
 
     from memwell.surfaces.listen import http_address
 
-    class Server(uvicorn.Server):
+    class AnnouncingServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             started(http_address(listening))
@@ -155,7 +155,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on"
     )
-    Server(config).run(sockets=[listening])
+    AnnouncingServer(config).run(sockets=[listening])
 
 
 def _tell(address: str, open_page: bool) -> None:

@@ -20,7 +20,7 @@ from memwell.surfaces.openai.schemas import (
     Attributes,
     BatchRecord,
     ChunkingStrategy,
-    Chunks,
+    StaticChunking,
     VectorStoreFileRecord,
     VectorStoreRecord,
 )
@@ -166,4 +166,6 @@ def _chunking_strategy() -> ChunkingStrategy:
     """Return how files are cut into chunks; a request cannot change it."""
     chunk = config.load(None).chunk
     size, overlap = chunk.size, chunk.overlap
-    return ChunkingStrategy(static=Chunks(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap))
+    return ChunkingStrategy(
+        static=StaticChunking(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap)
+    )
