@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import (
-    cutoff_option,
-    json_option,
-    mode_option,
-    open_memory,
-    print_json,
-    workspace_options,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -41,7 +35,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@cutoff_option
+@options.cutoff
 @click.option(
     "--compare",
     metavar="NAME=VALUE[,...]",
@@ -58,9 +52,9 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--html", "html_file", type=_file, help="Also write a report to this HTML file.")
 @click.option("--run", "run_file", type=_file, help="Also write the rankings to this file.")
-@mode_option
-@workspace_options
-@json_option
+@options.mode
+@options.workspace
+@options.as_json
 @click.pass_context
 def eval_command(
     ctx: click.Context,

@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import (
-    cutoff_option,
-    json_option,
-    open_memory,
-    print_json,
-    workspace_options,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.eval import check_cases, print_caveats
 from memwell.surfaces.cli.progress import progress_bar
 
@@ -30,10 +25,10 @@ NOTHING_BETTER = 1
 
 @click.command("tune")
 @click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
-@cutoff_option
+@options.cutoff
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
-@workspace_options
-@json_option
+@options.workspace
+@options.as_json
 @click.pass_context
 def tune_command(
     ctx: click.Context, /, cases: Path, k: int, dry_run: bool, as_json: bool, **target: Any
