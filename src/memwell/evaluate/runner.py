@@ -67,23 +67,19 @@ def evaluate_memory(
     With `recall`, search as `memwell recall` does. With `index`, an empty one, use that index.
     """
     recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
-    with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
-        index = index or SqliteIndex(Path(folder) / "index.db")
-        vectors = VectorIndex(index, cache.parent, settings, embedders, cache)
-        try:
-            options = search_options(settings.search, mode=mode)
-            corpus = CorpusSearch(index, vectors, options, dataset.documents, recipe)
-            if mode != WORDS:
-                check_complete(vectors.fill(embedding))
-            agent = cache.parent / "agents" / settings.agent
-            with closing(SqliteIndex(agent / "index.db")) as cooldowns:
-                search = (
-                    RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
-                )
-                return evaluate(dataset, search, progress, k=k)
-        finally:
-            vectors.close()
-            index.close()
+    agent = cache.parent / "agents" / settings.agent
+    with (
+        tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder,
+        closing(index or SqliteIndex(Path(folder) / "index.db")) as used,
+        closing(VectorIndex(used, cache.parent, settings, embedders, cache)) as vectors,
+        closing(SqliteIndex(agent / "index.db")) as cooldowns,
+    ):
+        options = search_options(settings.search, mode=mode)
+        corpus = CorpusSearch(used, vectors, options, dataset.documents, recipe)
+        if mode != WORDS:
+            check_complete(vectors.fill(embedding))
+        search = RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
+        return evaluate(dataset, search, progress, k=k)
 
 
 def check_complete(report: FillReport) -> None:

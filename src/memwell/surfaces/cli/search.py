@@ -148,11 +148,7 @@ def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 
 def _display_path(hit: Hit, result: SearchResult) -> str:
-    """Return the path in the workspace, or the full path if the hits are from several."""
-    if hit.kind == "fact":
-        return f"fact {hit.path}"
-    several = len({other.workspace for other in result.hits if other.kind == hit.kind}) > 1
-    return f"{hit.workspace}/{hit.path}" if several else hit.path
+    return f"fact {hit.path}" if hit.kind == "fact" else result.display_path(hit)
 
 
 def _print_nothing(result: SearchResult) -> None:

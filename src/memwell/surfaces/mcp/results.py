@@ -114,21 +114,18 @@ def to_tool_result(answer: BaseModel) -> CallToolResult:
 
 def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
     """Return the hits of a search as snippets, or with their whole text."""
-    roots = {hit.workspace for hit in result.hits if hit.kind != "fact"}
     silent = [f"{leg.name}: {leg.reason}" for leg in result.legs if not leg.answered]
     return SearchAnswer(
-        hits=[_to_passage(hit, full=full, several=len(roots) > 1) for hit in result.hits],
+        hits=[_to_passage(hit, result, full=full) for hit in result.hits],
         suggestions=[*result.suggestions],
         notices=[*result.notices, *silent, *filter(None, [result.freshness.note])],
     )
 
 
-def _to_passage(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
-    path = f"{hit.workspace}/{hit.path}" if several else hit.path
+def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
+    lines = citation(result.display_path(hit), hit.start_line, hit.end_line)
     return FoundPassage(
-        citation=FACT_PREFIX + hit.path
-        if hit.kind == "fact"
-        else citation(path, hit.start_line, hit.end_line),
+        citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
         score=round(hit.score, 2),
         text=hit.text if full else _shorten(hit),
         heading=" > ".join(hit.heading),

@@ -165,6 +165,11 @@ class Table(Generic[R]):
             )
         return record
 
+    def change(self, id: str, owner: str, fields: Mapping[str, Any]) -> R:
+        """Change fields of an object of an owner."""
+        with self._database.transaction():
+            return self.put(self.get(id, owner).model_copy(update={**fields}))
+
     def remove(self, id: str) -> None:
         """Delete an object; the files and batches of a vector store are deleted with it."""
         where, values = self._where({"id": id})

@@ -90,7 +90,8 @@ def update_store_file(
     file_id: str, body: UpdateFileRequest, store: NamedStore, stores: ServerStores
 ) -> Any:
     """Replace the attributes of a file of a vector store."""
-    return stores.set_attributes(store, file_id, body.attributes or {})
+    files = stores.records.store_files(store.id)
+    return files.change(file_id, store.owner, {"attributes": body.attributes or {}})
 
 
 @router.delete("/files/{file_id}", response_model=schemas.Deleted)

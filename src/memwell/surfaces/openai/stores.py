@@ -60,14 +60,6 @@ class VectorStores:
             self.add_files(store, {file_id: {} for file_id in file_ids})
         return store
 
-    def update(
-        self, store_id: str, owner: str, fields: Mapping[str, Any]
-    ) -> schemas.VectorStoreRecord:
-        """Change fields of a store's record."""
-        with self.records.transaction():
-            store = self.records.stores.get(store_id, owner)
-            return self.records.stores.put(store.model_copy(update={**fields}))
-
     def delete(self, store: schemas.VectorStoreRecord) -> None:
         """Delete a store; the uploaded files stay."""
         with self._changing(store.id):
@@ -97,15 +89,6 @@ class VectorStores:
                 )
                 for file in files
             ]
-
-    def set_attributes(
-        self, store: schemas.VectorStoreRecord, file_id: str, attributes: schemas.Attributes
-    ) -> schemas.VectorStoreFileRecord:
-        """Replace the attributes of a file of a store."""
-        files = self.records.store_files(store.id)
-        with self.records.transaction():
-            file = files.get(file_id, store.owner)
-            return files.put(file.model_copy(update={"attributes": attributes}))
 
     def finish_file(self, store_id: str, file_id: str, **outcome: object) -> None:
         """Record the outcome of a file, if it is still in progress."""
@@ -149,7 +132,7 @@ class VectorStores:
         with self._changing(store_id):
             for file_id in batch.file_ids:
                 self.finish_file(store_id, file_id, status=CANCELLED)
-            return self.records.batches(store_id).put(batch.model_copy(update={"cancelled": True}))
+            return self.records.batches(store_id).change(batch.id, batch.owner, {"cancelled": True})
 
     def batch_files(self, batch: schemas.BatchRecord) -> list[schemas.VectorStoreFileRecord]:
         """Return the files of a batch that are still in the store."""

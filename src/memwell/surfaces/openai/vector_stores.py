@@ -107,7 +107,8 @@ def retrieve_store(store: NamedStore, stores: ServerStores) -> Any:
 @router.post("/{vector_store_id}", response_model=schemas.VectorStore)
 def update_store(store: NamedStore, body: UpdateStoreRequest, stores: ServerStores) -> Any:
     """Change the name, metadata or expiry of a vector store."""
-    return to_response(stores.update(store.id, store.owner, _given_fields(body)), stores)
+    changed = stores.records.stores.change(store.id, store.owner, _given_fields(body))
+    return to_response(changed, stores)
 
 
 @router.delete("/{vector_store_id}", response_model=schemas.Deleted)
@@ -125,7 +126,7 @@ def search_store(
     if _has_expired(store):
         raise NotFoundError(f"The vector store {store.id} has expired", "Create another one")
     if now() - store.last_active_at > _ACTIVE_SECONDS:
-        stores.update(store.id, store.owner, {"last_active_at": now()})
+        stores.records.stores.change(store.id, store.owner, {"last_active_at": now()})
     queries = [body.query] if isinstance(body.query, str) else body.query
     hits = _search(queries, body, store, stores, request.app.state.indexer)
     files = stores.records.store_files(store.id)

@@ -62,14 +62,12 @@ class ShownHit:
 
 def to_shown_hits(result: SearchResult) -> list[ShownHit]:
     """Return the hits of an explained search, as the page shows them."""
-    several = len({hit.workspace for hit in result.hits if hit.kind == "note"}) > 1
-    return [_to_shown_hit(hit, several) for hit in result.hits]
+    return [_to_shown_hit(hit, result.display_path(hit)) for hit in result.hits]
 
 
-def _to_shown_hit(hit: Hit, several: bool) -> ShownHit:
+def _to_shown_hit(hit: Hit, path: str) -> ShownHit:
     assert hit.trace is not None
     fact = hit.kind == "fact"
-    path = f"{hit.workspace}/{hit.path}" if several else hit.path
     return ShownHit(
         hit,
         fact_link(hit.path) if fact else note_link(hit.path, hit.workspace, hit.start_line),
