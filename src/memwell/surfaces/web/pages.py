@@ -69,20 +69,16 @@ def hits(request: Request, memory: PageMemory, q: str = "", kind: str = "") -> H
 
 
 def _search_values(memory: Memory, query: str, kind: str) -> dict[str, Any]:
-    values = {"query": query, "kind": kind}
-    if not query.strip():
-        return values | {"result": None, "hits": []}
-    result = memory.search(query, k=_HITS, kind=kind or None, explain=True)
-    return values | {"result": result, "hits": views.to_shown_hits(result)}
+    result = None
+    if query.strip():
+        result = memory.search(query, k=_HITS, kind=kind or None, explain=True)
+    return {"query": query, "kind": kind, "result": result}
 
 
 @_pages.get("/why")
 def why(request: Request, memory: PageMemory, q: str, path: str) -> HTMLResponse:
     """Explain why a note is or is not among the hits."""
-    answer = memory.why(q, path.strip(), k=_HITS)
-    bar = views.score_bar(answer.trace) if answer.trace else []
-    explained = [*views.explain_score(answer.trace)] if answer.trace else []
-    return page(request, "why.html", query=q, why=answer, bar=bar, explained=explained)
+    return page(request, "why.html", query=q, why=memory.why(q, path.strip(), k=_HITS))
 
 
 # -- browsing --------------------------------------------------------------------------------------
@@ -102,8 +98,8 @@ def timeline(request: Request, memory: PageMemory, year: str | None = None) -> H
     events = views.timeline_events(memory.contents.notes(), memory.facts.find(FactFilter()))
     years = [*dict.fromkeys(event.day[:4] for event in events)]
     chosen = year if year in years else next(iter(years), "")
-    days = views.group_by_day(event for event in events if event.day[:4] == chosen)
-    return page(request, "timeline.html", years=years, year=chosen, days=days)
+    shown = [event for event in events if event.day[:4] == chosen]
+    return page(request, "timeline.html", years=years, year=chosen, events=shown)
 
 
 @_pages.get("/map")
