@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from memwell.config.settings import setting_named
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -53,11 +55,15 @@ now = click.option(
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
     help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
 )
-mode = click.option(
-    "--mode",
-    type=click.Choice(["hybrid", "words", "meaning"]),
-    help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
-)
+
+
+def with_choices(option: str, setting: str, what: str) -> Callable[[F], F]:
+    """Return an option that has the values and the default of a setting."""
+    choices = click.Choice(setting_named(setting).one_of)
+    return click.option(option, type=choices, help=f"{what}; default `{setting}`.")
+
+
+mode = with_choices("--mode", "search.mode", "Search by words, by meaning or by both (hybrid)")
 cutoff = click.option(
     "-k",
     "k",

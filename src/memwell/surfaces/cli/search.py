@@ -27,16 +27,8 @@ NO_HITS = 1
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
 @options.everywhere
 @options.mode
-@click.option(
-    "--fusion",
-    type=click.Choice(["standard", "rrf", "weighted"]),
-    help="How both rankings become one; default `search.fusion`.",
-)
-@click.option(
-    "--diversity",
-    type=click.Choice(["off", "mmr", "cluster"]),
-    help="How to treat hits that say the same; default `search.diversity`.",
-)
+@options.with_choices("--fusion", "search.fusion", "How both rankings become one")
+@options.with_choices("--diversity", "search.diversity", "How to treat hits that say the same")
 @click.option(
     "--context",
     type=click.Choice(["neighbours", "section"]),

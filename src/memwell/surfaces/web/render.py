@@ -5,16 +5,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFoundError
-from memwell.memory import Memory
 from memwell.surfaces.web.views import hit_lines, hit_link, hit_title, score_bar
 
 HERE = Path(__file__).parent
@@ -67,12 +66,3 @@ class PageRoute(APIRoute):
                 return page(request, "error.html", status, error=error)
 
         return answer_with_page
-
-
-def _page_memory(request: Request) -> Memory:
-    memory: Memory = request.state.memory
-    return memory
-
-
-PageMemory = Annotated[Memory, Depends(_page_memory)]
-"""The memory, as the viewer of the request sees it."""
