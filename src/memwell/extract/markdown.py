@@ -76,15 +76,15 @@ class _Point:
         return " ".join(self.lines).strip()
 
 
+@dataclass(slots=True)
 class _MarkdownReader:
     """Reads the blocks of a text, with the headings and the intro above them."""
 
-    def __init__(self, lines: Sequence[str], first_line: int) -> None:
-        self.lines = lines
-        self.first_line = first_line
-        self.facts: list[MarkdownFact] = []
-        self.headings: list[Block] = []
-        self.intro = ""
+    lines: Sequence[str]
+    first_line: int
+    facts: list[MarkdownFact] = field(default_factory=list)
+    headings: list[Block] = field(default_factory=list)
+    intro: str = ""
 
     def run(self) -> list[MarkdownFact]:
         """Read every block; a sentence that ends with a colon introduces the next block."""

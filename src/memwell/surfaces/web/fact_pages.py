@@ -77,7 +77,7 @@ def facts(
 def fact_page(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLResponse:
     """Show a fact, its history, and the forms that change it."""
     fact = memory.facts.get(fact_id)
-    wider = [scope for scope in _scopes(memory) if _is_wider(scope, fact.scope)]
+    wider = [scope for scope in _scopes(memory) if SCOPES.index(scope) < SCOPES.index(fact.scope)]
     history = memory.facts.history(fact_id)
     return page(
         request,
@@ -180,7 +180,3 @@ def _tags(text: str) -> tuple[str, ...]:
 
 def _scopes(memory: Memory) -> list[str]:
     return [scope for scope, _ in memory.viewer.scopes]
-
-
-def _is_wider(scope: str, than: str) -> bool:
-    return SCOPES.index(scope) < SCOPES.index(than)
