@@ -212,6 +212,11 @@ class Excerpt:
     text: str
 
 
+def cite_lines(path: str, start_line: int, end_line: int) -> str:
+    """Return the citation of lines of a file; `Memory.get` reads it."""
+    return f"{path}#L{start_line}-L{end_line}"
+
+
 # -- facts -----------------------------------------------------------------------------------------
 
 SCOPES = (GLOBAL, AGENT, USER, SESSION) = ("global", "agent", "user", "session")

@@ -16,12 +16,12 @@ from hashlib import blake2s
 from pathlib import Path
 
 from memwell.errors import BinaryFileError, RefusedError
-from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
+from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name
 from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.facts.comparison import normalised
 from memwell.facts.service import FactService, NewFact
 from memwell.ingest.parse_note import decode
-from memwell.model import Fact
+from memwell.model import Fact, cite_lines
 from memwell.store.contract.values import FactFilter
 
 SOURCE = TAG = "ingest"
@@ -251,7 +251,7 @@ def _facts_of_files(facts: FactService) -> dict[str, Fact]:
 
 
 def _new_fact(fact: ExtractedFact, name: str) -> NewFact:
-    where = origin(name, fact.start_line, fact.end_line)
+    where = cite_lines(name, fact.start_line, fact.end_line)
     return NewFact(fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable")
 
 

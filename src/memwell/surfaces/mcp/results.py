@@ -9,7 +9,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 from memwell.facts.service import RememberResult
-from memwell.model import Excerpt, Fact, Hit, SearchResult
+from memwell.model import Excerpt, Fact, Hit, SearchResult, cite_lines
 from memwell.search.snippet import snippet
 
 FACT_PREFIX = "fact:"
@@ -123,7 +123,7 @@ def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
 
 
 def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
-    lines = citation(result.display_path(hit), hit.start_line, hit.end_line)
+    lines = cite_lines(result.display_path(hit), hit.start_line, hit.end_line)
     return FoundPassage(
         citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
         score=round(hit.score, 2),
@@ -144,14 +144,9 @@ def _shorten(hit: Hit) -> str:
     return "\n".join(line.text for line in shown)
 
 
-def citation(path: str, start: int, end: int) -> str:
-    """Return the citation of lines of a note."""
-    return f"{path}#L{start}-L{end}"
-
-
 def read_result(excerpt: Excerpt, next_line: int = 0) -> ReadAnswer:
     """Return lines of a note."""
-    cited = citation(excerpt.path, excerpt.start_line, excerpt.end_line)
+    cited = cite_lines(excerpt.path, excerpt.start_line, excerpt.end_line)
     return ReadAnswer(citation=cited, text=excerpt.text, next_line=next_line)
 
 

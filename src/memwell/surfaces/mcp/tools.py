@@ -21,7 +21,7 @@ from pydantic import Field
 from memwell.errors import MemwellError
 from memwell.facts.service import CATEGORIES, RememberResult
 from memwell.memory import Memory
-from memwell.model import Excerpt
+from memwell.model import Excerpt, cite_lines
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.mcp import results
 from memwell.surfaces.mcp.results import to_tool_result
@@ -98,7 +98,7 @@ class Tools:
         if "#L" in path:
             return to_tool_result(results.read_result(self._memory.get(path)))
         # Read one line more than is returned, to know whether the note continues.
-        excerpt = self._memory.get(f"{path}#L{from_line}-L{from_line + lines}")
+        excerpt = self._memory.get(cite_lines(path, from_line, from_line + lines))
         return to_tool_result(_first_lines(excerpt, lines))
 
     def memory_recall(
