@@ -54,6 +54,13 @@ def private_file(file: Path) -> Iterator[Path]:
         yield part
 
 
+def append_private(file: Path, text: str) -> None:
+    """Append to a file that only this user can read; one write, so that processes do not mix."""
+    handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "ab", buffering=0) as stream:
+        stream.write(text.encode("utf-8", "replace"))
+
+
 @contextmanager
 def write_errors(file: Path) -> Iterator[None]:
     """Turn an error of the system into one that names the file and the remedy."""

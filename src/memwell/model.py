@@ -195,6 +195,11 @@ class SearchResult:
     """If nothing was found: similar queries with words of the vocabulary."""
     notices: tuple[str, ...] = ()
 
+    def display_path(self, hit: Hit) -> str:
+        """Return the path of a note in its workspace; the full one if notes are from several."""
+        several = len({other.workspace for other in self.hits if other.kind == hit.kind}) > 1
+        return f"{hit.workspace}/{hit.path}" if several else hit.path
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
@@ -205,6 +210,11 @@ class Excerpt:
     start_line: int
     end_line: int
     text: str
+
+
+def cite_lines(path: str, start_line: int, end_line: int) -> str:
+    """Return the citation of lines of a file; `Memory.get` reads it."""
+    return f"{path}#L{start_line}-L{end_line}"
 
 
 # -- facts -----------------------------------------------------------------------------------------

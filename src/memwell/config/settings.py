@@ -10,42 +10,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from memwell.config import sections
 from memwell.config.fields import Section, Setting, Value, check, section, setting
 from memwell.config.providers import EmbeddingSettings, LlmSettings, RemoteSettings
-from memwell.config.sections import (
-    ChunkingSettings,
-    FactsSettings,
-    IngestSettings,
-    NoteSettings,
-    RecallSettings,
-    ScanSettings,
-    SearchSettings,
-    StoreSettings,
-    SyncSettings,
-    VectorsSettings,
-)
 from memwell.errors import ConfigError
 
 
 class Settings(Section):
     """The value of every setting, and where each came from."""
 
-    store: StoreSettings = section(StoreSettings, user_level_only=True)
+    store: sections.StoreSettings = section(sections.StoreSettings, user_level_only=True)
     agent: str = setting(
         "main", "The agent whose index is used. Each agent has its own under the home folder."
     )
-    scan: ScanSettings = section(ScanSettings)
-    chunk: ChunkingSettings = section(ChunkingSettings)
+    scan: sections.ScanSettings = section(sections.ScanSettings)
+    chunk: sections.ChunkingSettings = section(sections.ChunkingSettings)
     embedding: EmbeddingSettings = section(EmbeddingSettings, user_level_only=True)
-    vectors: VectorsSettings = section(VectorsSettings, user_level_only=True)
-    search: SearchSettings = section(SearchSettings)
-    facts: FactsSettings = section(FactsSettings)
-    recall: RecallSettings = section(RecallSettings)
-    ingest: IngestSettings = section(IngestSettings)
+    vectors: sections.VectorsSettings = section(sections.VectorsSettings, user_level_only=True)
+    search: sections.SearchSettings = section(sections.SearchSettings)
+    facts: sections.FactsSettings = section(sections.FactsSettings)
+    recall: sections.RecallSettings = section(sections.RecallSettings)
+    ingest: sections.IngestSettings = section(sections.IngestSettings)
     llm: LlmSettings = section(LlmSettings, user_level_only=True)
     remote: RemoteSettings = section(RemoteSettings, user_level_only=True)
-    sync: SyncSettings = section(SyncSettings)
-    note: NoteSettings = section(NoteSettings)
+    sync: sections.SyncSettings = section(sections.SyncSettings)
+    note: sections.NoteSettings = section(sections.NoteSettings)
     origins: Mapping[str, str] = MappingProxyType({})
     """The file, the environment variable or the call that set a value, by name of the setting.
     A setting that has its default is not listed."""

@@ -43,10 +43,14 @@ def read_cases(file: Path) -> tuple[Case, ...]:
             f"{file} is neither JSONL nor YAML by its name",
             f"Name it {', '.join('*' + suffix for suffix in _JSONL + _YAML)}",
         )
-    text = _text(file)
-    cases = tuple(_from_jsonl(file, text) if kind in _JSONL else _from_yaml(file, text))
+    parse, shape = (_from_jsonl, _JSON_SHAPE) if kind in _JSONL else (_from_yaml, _YAML_SHAPE)
+    try:
+        cases = tuple(parse(_text(file)))
+    except _MalformedCase as error:
+        where = f"{file}:{error.line}" if error.line else f"{file}"
+        raise MemwellError(f"{where} {error}", shape) from error
     if not cases:
-        raise MemwellError(f"{file} has no case", _JSON_SHAPE if kind in _JSONL else _YAML_SHAPE)
+        raise MemwellError(f"{file} has no case", shape)
     return cases
 
 
@@ -92,20 +96,28 @@ def _text(file: Path) -> str:
         ) from error
 
 
+class _MalformedCase(Exception):
+    """The line of a case, or 0, and the reason why it is not one."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line = line
+
+
 def _case(fields: Mapping[str, Any], line: int) -> Case:
-    """Return a case; a ValueError says which of its fields is wrong."""
     for name in ("query", "note"):
         if name not in fields:
-            raise ValueError(f'has no "{name}"')
+            raise _MalformedCase(line, f'has no "{name}"')
     query, category = fields["query"], fields.get("category") or ""
     named = fields["note"]
     notes = named if isinstance(named, list) else [named]
     if not _is_text(query):
-        raise ValueError(f'has a "query" that is not a text: {query!r}')
+        raise _MalformedCase(line, f'has a "query" that is not a text: {query!r}')
     if not notes or not all(_is_text(note) for note in notes):
-        raise ValueError(f'has a "note" that is neither a path nor a list of paths: {named!r}')
+        what = f'has a "note" that is neither a path nor a list of paths: {named!r}'
+        raise _MalformedCase(line, what)
     if not isinstance(category, str):
-        raise ValueError(f'has a "category" that is not a text: {category!r}')
+        raise _MalformedCase(line, f'has a "category" that is not a text: {category!r}')
     paths = dict.fromkeys(PurePosixPath(note.strip()).as_posix() for note in notes)
     return Case(query.strip(), tuple(paths), category.strip(), line)
 
@@ -117,39 +129,24 @@ def _is_text(value: object) -> bool:
 # -- JSONL -----------------------------------------------------------------------------------------
 
 
-def _from_jsonl(file: Path, text: str) -> Iterator[Case]:
+def _from_jsonl(text: str) -> Iterator[Case]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            yield _case(_object(line), number)
-        except ValueError as error:
-            raise MemwellError(f"{file}:{number} {error}", _JSON_SHAPE) from error
-
-
-def _object(line: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"is not JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"is not a JSON object: {line.strip()[:80]}")
-    return found
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise _MalformedCase(number, f"is not JSON ({error})") from error
+        if not isinstance(fields, dict):
+            raise _MalformedCase(number, f"is not a JSON object: {line.strip()[:80]}")
+        yield _case(fields, number)
 
 
 # -- YAML ------------------------------------------------------------------------------------------
 # Nodes are read instead of values: they know their lines, and a query `yes` stays a text.
 
 
-class _MalformedCase(ValueError):
-    """A node that is not what the format expects in its place."""
-
-    def __init__(self, node: yaml.Node, what: str) -> None:
-        super().__init__(what)
-        self.line = _line(node)
-
-
-def _from_yaml(file: Path, text: str) -> Iterator[Case]:
+def _from_yaml(text: str) -> Iterator[Case]:
     import yaml
 
     try:
@@ -157,11 +154,9 @@ def _from_yaml(file: Path, text: str) -> Iterator[Case]:
         yield from _yaml_cases(root) if root else ()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise MemwellError(f"{file}:{line} is not YAML ({error.problem})", _YAML_SHAPE) from error
+        raise _MalformedCase(line, f"is not YAML ({error.problem})") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise MemwellError(f"{file} is not YAML ({error})", _YAML_SHAPE) from error
-    except _MalformedCase as error:
-        raise MemwellError(f"{file}:{error.line} {error}", _YAML_SHAPE) from error
+        raise _MalformedCase(0, f"is not YAML ({error})") from error
 
 
 def _yaml_cases(root: yaml.Node) -> Iterator[Case]:
@@ -170,24 +165,18 @@ def _yaml_cases(root: yaml.Node) -> Iterator[Case]:
     if isinstance(root, yaml.SequenceNode):
         for item in root.value:
             if not isinstance(item, yaml.MappingNode):
-                raise _MalformedCase(item, "is not a mapping with a query and a note")
-            yield _yaml_case(item, {_scalar(key) or "": _plain(value) for key, value in item.value})
+                raise _MalformedCase(_line(item), "is not a mapping with a query and a note")
+            fields = {_scalar(key) or "": _plain(value) for key, value in item.value}
+            yield _case(fields, _line(item))
     elif isinstance(root, yaml.MappingNode):
         for note, queries in root.value:
             if not queries.value:
-                raise _MalformedCase(queries, "names a note without a query")
+                raise _MalformedCase(_line(queries), "names a note without a query")
             listed = isinstance(queries, yaml.SequenceNode)
             for query in queries.value if listed else [queries]:
-                yield _yaml_case(query, {"query": _plain(query), "note": _plain(note)})
+                yield _case({"query": _plain(query), "note": _plain(note)}, _line(query))
     else:
-        raise _MalformedCase(root, "is neither a list nor a mapping")
-
-
-def _yaml_case(node: yaml.Node, fields: Mapping[str, Any]) -> Case:
-    try:
-        return _case(fields, _line(node))
-    except ValueError as error:
-        raise _MalformedCase(node, str(error)) from error
+        raise _MalformedCase(_line(root), "is neither a list nor a mapping")
 
 
 def _plain(node: yaml.Node) -> str | list[str | None] | None:

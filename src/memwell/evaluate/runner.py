@@ -67,23 +67,19 @@ def evaluate_memory(
     With `recall`, search as `memwell recall` does. With `index`, an empty one, use that index.
     """
     recipe = ChunkSettings(settings.chunk.size, settings.chunk.overlap)
-    with tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder:
-        index = index or SqliteIndex(Path(folder) / "index.db")
-        vectors = VectorIndex(index, cache.parent, settings, embedders, cache)
-        try:
-            options = search_options(settings.search, mode=mode)
-            corpus = CorpusSearch(index, vectors, options, dataset.documents, recipe)
-            if mode != WORDS:
-                check_complete(vectors.fill(embedding))
-            agent = cache.parent / "agents" / settings.agent
-            with closing(SqliteIndex(agent / "index.db")) as cooldowns:
-                search = (
-                    RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
-                )
-                return evaluate(dataset, search, progress, k=k)
-        finally:
-            vectors.close()
-            index.close()
+    agent = cache.parent / "agents" / settings.agent
+    with (
+        tempfile.TemporaryDirectory(prefix="memwell-eval-") as folder,
+        closing(index or SqliteIndex(Path(folder) / "index.db")) as used,
+        closing(VectorIndex(used, cache.parent, settings, embedders, cache)) as vectors,
+        closing(SqliteIndex(agent / "index.db")) as cooldowns,
+    ):
+        options = search_options(settings.search, mode=mode)
+        corpus = CorpusSearch(used, vectors, options, dataset.documents, recipe)
+        if mode != WORDS:
+            check_complete(vectors.fill(embedding))
+        search = RecallSearch(corpus, settings, recall, agent, cooldowns) if recall else corpus
+        return evaluate(dataset, search, progress, k=k)
 
 
 def check_complete(report: FillReport) -> None:
@@ -261,45 +257,28 @@ _AT_ONCE = 100
 """SQLite refuses conditions with more than a thousand parts."""
 
 
-def evaluate_cases(
-    dataset: Dataset, search: NoteSearch, progress: Progress = no_progress, k: int = FIRST
-) -> Evaluation:
-    """Search a memory for all cases of a dataset that `to_dataset` returned."""
-    return evaluate(dataset, search, progress, k=k, depth=k, by_note=True)
-
-
 class NoteSearch:
     """Searches a memory and returns notes instead of passages, each note once."""
 
-    def __init__(self, search: SearchMemory) -> None:
+    def __init__(self, search: SearchEach) -> None:
         self._search = search
         self.passages: dict[tuple[str, str], str] = {}
-        """The passage found, by the id of the question and the path of the note."""
+        """The passage found last, by the id of the question and the path of the note."""
         self.caveats: Counter[str] = Counter()
         """Reasons why results may be incomplete, and for how many questions."""
 
     def __call__(self, question: Question, k: int) -> Ranking:
         """Search for `k` passages and return their notes."""
-        result = self._search(question.text, k)
-        notes = _notes(result)
-        self.passages |= {(question.id, path): hit.text for path, hit in notes.items()}
-        self.caveats.update(_caveats(result))
-        return _ranking(notes)
+        return self.search_each(question, k, [{}])[0]
 
-
-class NoteSearchEach:
-    """Does the same as `NoteSearch` with each of several overrides."""
-
-    def __init__(self, search: SearchEach) -> None:
-        self._search = search
-        self.caveats: Counter[str] = Counter()
-        """Reasons why results may be incomplete, and for how many questions."""
-
-    def __call__(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
-        """Search for `k` passages with each of the overrides and return their notes."""
+    def search_each(self, question: Question, k: int, ways: Sequence[Overrides]) -> list[Ranking]:
+        """Search for `k` passages with each of several overrides and return their notes."""
         results = self._search(question.text, k, ways)
         self.caveats.update({caveat for result in results for caveat in _caveats(result)})
-        return [_ranking(_notes(result)) for result in results]
+        found = [_notes(result) for result in results]
+        for notes in found:
+            self.passages |= {(question.id, path): hit.text for path, hit in notes.items()}
+        return [[(path, hit.score) for path, hit in notes.items()] for notes in found]
 
 
 def _notes(result: SearchResult) -> dict[str, Hit]:
@@ -309,10 +288,6 @@ def _notes(result: SearchResult) -> dict[str, Hit]:
         for path in _paths(hit):
             best.setdefault(path, hit)
     return best
-
-
-def _ranking(notes: Mapping[str, Hit]) -> Ranking:
-    return [(path, hit.score) for path, hit in notes.items()]
 
 
 def _caveats(result: SearchResult) -> Iterator[str]:

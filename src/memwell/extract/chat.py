@@ -8,7 +8,7 @@
 A sentence has to begin with such a phrase. These give no facts: questions, assumptions, statements
 that hold only for a short time, references to something outside the sentence ("I prefer the second
 one"), code, logs, quotations and pasted text. To miss a fact costs less than to store a sentence
-that is not one. The phrases are English.
+that is not one. The phrases are English; rules.toml has them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memwell.extract.patterns import split_sentences, strip_markup
+from memwell.extract.patterns import RULES, split_sentences, strip_markup
 from memwell.ingest.markdown import FENCED_BLOCK
 
 SPEAKER = "The user says: "
@@ -128,143 +128,29 @@ def _unwrap_lines(text: str) -> Iterator[str]:
 # -- sentences -------------------------------------------------------------------------------------
 
 
+_RULES = RULES["chat"]
+
+
 def _alternatives(words: str) -> str:
     """Return a pattern that matches one of the words, which are separated by semicolons."""
     return f"(?:{'|'.join(' '.join(word.split()) for word in words.split(';'))})"
 
 
-_LEAD_IN = re.compile(
-    "(?:"
-    + _alternatives("""
-    ok; okay; so; also; and; but; btw; by the way; oh; hey; hi; hello; well; yes; yeah; no;
-    right; thanks; thank you; great; good; perfect; nice; please; one more thing; heads up; in
-    general; generally; for the record; for future reference; just so you know; important
-""")
-    + r"\b[ ,.:!;–—-]+)+",
-    re.I,
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of the rules; <NAME> in it stands for other words or another pattern."""
+    while name := re.search("<([A-Z_]+)>", pattern):
+        words = _RULES["words"].get(name[1])
+        inserted = _alternatives(words) if words else _RULES["patterns"][name[1]]
+        pattern = pattern.replace(name[0], inserted)
+    return re.compile(pattern, re.I)
+
+
+_LEAD_IN, _REMIND, _CLAUSE, _NOT_A_FACT = (
+    _compile(_RULES["patterns"][name]) for name in ("lead_in", "remind", "clause", "not_a_fact")
 )
-_REMIND = re.compile(
-    _alternatives("remember; keep in mind; bear in mind; don't forget; note; make a note")
-    + "(?:[,:]| that)? ",
-    re.I,
-)
-_DO = _alternatives("""
-    add; answer; ask; assume; avoid; break; bump; call; change; check; choose; commit; copy;
-    create; delete; deploy; document; do; edit; end; escape; explain; fix; follow; force;
-    format; give; ignore; import; include; install; keep; leave; link; log; make; mention;
-    merge; modify; move; name; open; pin; prefer; prefix; print; push; put; quote; read; rebase;
-    remove; rename; reply; respond; restart; return; review; run; save; say; send; set; ship;
-    show; sign; skip; sort; speak; squash; start; stop; store; suggest; tag; talk; test; tell;
-    touch; translate; trust; update; upgrade; use; validate; verify; wait; work; wrap; write
-""")
-_POINTER = _alternatives("""
-    this; that; these; those; it; them; his; her; their; option; version; approach; you; your;
-    yours; how; what; when; one; both; neither; either; (?-i:[A-D]); \\d+; to
-    (?:see|know|have|go|try|get|start|wait|hear|think|fix|do|continue|add|leave); the
-    (?:first|second|third|last|former|latter|other|previous|original|new|old|one|idea|way|same)
-""")
-_NAMED = rf"(?!{_POINTER}\b)"
-"""The thing that is liked, used or decided must be named: "this" and "the second one" are not."""
-_MINE = _alternatives("""
-    names?; e-?mail; mail; address; phone; number; handle; username; login; account; pronouns;
-    birthday; time ?zone; city; hometown; country; job; role; title; profession; team; manager;
-    boss; wife; husband; partner; daughter; son; dog; cat; company; employer; editor; ide;
-    shell; terminal; browser; distro; os; operating system; keyboard; language; mother tongue;
-    stack; domain; website; blog; diet; allergy; hobby
-""")
-_STATE = _alternatives("""
-    not; in; on; at; still; gone; missing; broken; failing; fails?; crash\\w*; flaky; stuck;
-    hang(?:s|ing)?; red; down; slow; wrong; \\w+ing
-""")
-_SOMEBODY = _alternatives("""
-    [\\w'-]*(?:er|or|ist|ian|yst); nurse; student; architect; chef; vegan; intern; consultant;
-    parent
-""")
-_OFTEN = _alternatives("always; never; usually; mostly; only")
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (category, re.compile(shape, re.I))
-    for category, shape in (
-        ("preference", rf"I (?:(?:really|much|generally|usually|strongly) )?prefer {_NAMED}"),
-        ("preference", rf"I (?:really )?(?:like|love|hate|dislike|can't stand) {_NAMED}(?!the\b)"),
-        ("preference", rf"I (?:really )?(?:do not|don't) (?:like|drink|eat|use) {_NAMED}(?!the\b)"),
-        ("preference", rf"I {_OFTEN} (?!run into){_DO} {_NAMED}"),
-        (
-            "preference",
-            r"My (?:favou?rite|preferred|usual|default) [\w -]{2,40}? (?:is|are) "
-            rf"{_NAMED}(?!{_STATE}\b)",
-        ),
-        (
-            "rule",
-            rf"(?:You (?:should|must) |We (?:should |must )?|I want you to )?"
-            rf"(?:always|never) (?:ever )?(?!say never|give up){_DO}\b",
-        ),
-        ("rule", rf"(?:Do not|Don't) ever {_DO}\b"),
-        (
-            "rule",
-            r"(?:If|When|Whenever|Before|After) [^,]{3,100}, (?:please )?"
-            rf"(?:always|never) {_DO}\b",
-        ),
-        (
-            "rule",
-            r"(?:From now on|Going forward|In (?:the )?future|As of now)\b,? "
-            r"(?!I (?:get|see)|it\b|this\b|that\b)",
-        ),
-        (
-            "decision",
-            r"(?:We|I|The team)(?: have|'ve)? (?:just |finally |now )?"
-            r"(?:decided|agreed|settled|opted) (?:to|on|that|against|for|not) "
-            r"(?!(?:this|that|it|nothing)\b)",
-        ),
-        ("decision", rf"(?:We(?:'re| are)|I(?:'m| am)) going with {_NAMED}"),
-        ("decision", r"(?:The decision is|Decision:) "),
-        ("fact", rf"My (?:[\w'-]+ ){{0,2}}?{_MINE} (?:is|are) {_NAMED}(?!{_STATE}\b)"),
-        ("fact", r"(?:You can |Just )?call me \"?(?-i:[A-Z])"),
-        ("fact", rf"I(?:'m| am) an? (?!(?:bit|little|lot|few)\b)(?:[\w'-]+ ){{0,4}}?{_SOMEBODY}\b"),
-        (
-            "fact",
-            r"I(?:'m| am) (?:vegan|vegetarian|allergic to|based in|from|colou?r.?blind"
-            r"|left-handed|dyslexic|new to)\b",
-        ),
-        ("fact", rf"I (?:live in|work (?:at|for|as|from)|speak|come from) {_NAMED}"),
-        (
-            "fact",
-            rf"We (?:only |always )?use {_NAMED}(?!an? |the )[^,]{{2,60}}?"
-            r"(?:, not| for| as| instead of) ",
-        ),
-        ("fact", r"Our [\w '-]{2,60}? (?:is|are) (?:called|named|hosted|deployed|stored) "),
-        ("fact", r"Our [\w '-]{2,60}? (?:lives?|runs?) (?:in|on|at) "),
-    )
-)
-_CLAUSE = re.compile(
-    r"(?!(?:this|that|it|they|he|she|these|those|there|how|when|what|to|the (?:time|day))\b)"
-    r"(?:[\w./'-]+ ){1,8}?"
-    + _alternatives("""
-    is; are; has; have; needs?; uses?; must; should; cannot; can't; won't; goes?; runs?; lives?;
-    listens?; belongs?; prefers?; wants?; expects?; takes?; comes?; means; works?; starts?;
-    ends?; likes?
-""")
-    + " ",
-    re.I,
-)
-"""A clause that may follow "remember that": a subject and a verb."""
-_NOT_A_FACT = re.compile(
-    r"\b"
-    + _alternatives("""
-    would; could; might; maybe; perhaps; possibly; probably; suppose; imagine; pretend;
-    assuming; let'?s say; what if; hypothetically; for example; for instance; e\\.g; as if; not
-    sure; whether; wish; I (?:think|guess|wonder|believe)
-""")
-    + r"\b|\b"
-    + _alternatives("""
-    today; tonight; tomorrow; yesterday; (?<!from )(?<!of )now; at the moment; currently; so
-    far; yet; lol; temporarily; once; until \\w+; (?:this|next)
-    (?:time|week|month|morning|afternoon); in this
-    (?:case|pr|branch|file|function|commit|task|session|example|test)
-""")
-    + r"\b|\b(?:this|that|these|those|it|here|above|below|then|to)\W*$",
-    re.I,
-)
-"""Assumptions, statements for a short time, and references to something outside the sentence."""
+_SHAPES = [
+    (category, _compile(shape)) for category, shapes in _RULES["shapes"].items() for shape in shapes
+]
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
 
 

@@ -18,6 +18,7 @@ from memwell.facts.service import CATEGORIES
 from memwell.llm.base import Chat
 from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt
+from memwell.model import cite_lines
 
 RULES = "rules"
 CATEGORY = "technical"
@@ -115,17 +116,12 @@ class FactExtractor:
         self.chat, self.by = None, RULES
 
     def _note(self, part: FilePart, name: str, what: str) -> None:
-        self.failures.append(f"{origin(name, part.start_line, part.end_line)}: {what}")
+        self.failures.append(f"{cite_lines(name, part.start_line, part.end_line)}: {what}")
 
 
 def model_name(chat: Chat | None) -> str:
     """Return the name of the model, or "rules"."""
     return f"{chat.name}:{chat.model}" if chat else RULES
-
-
-def origin(name: str, start_line: int, end_line: int) -> str:
-    """Return the origin of a fact: lines of a file."""
-    return f"{name}#L{start_line}-L{end_line}"
 
 
 def _in_part(part: FilePart, by_rules: Sequence[ExtractedFact]) -> list[ExtractedFact]:

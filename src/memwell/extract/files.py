@@ -16,12 +16,12 @@ from hashlib import blake2s
 from pathlib import Path
 
 from memwell.errors import BinaryFileError, RefusedError
-from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name, origin
+from memwell.extract.extractor import RULES, ExtractedFact, FactExtractor, model_name
 from memwell.extract.progress import FileRecord, IngestProgress
 from memwell.facts.comparison import normalised
 from memwell.facts.service import FactService, NewFact
 from memwell.ingest.parse_note import decode
-from memwell.model import Fact
+from memwell.model import Fact, cite_lines
 from memwell.store.contract.values import FactFilter
 
 SOURCE = TAG = "ingest"
@@ -85,6 +85,7 @@ class FilePlan:
     """Facts with their new origin."""
 
 
+@dataclass(slots=True)
 class IngestRun:
     """One reading of a folder's files, which counts in a report.
 
@@ -98,51 +99,46 @@ class IngestRun:
 
     """
 
-    def __init__(
-        self,
-        root: Path,
-        extractor: FactExtractor,
-        progress: IngestProgress,
-        facts: FactService,
-        report: IngestReport,
-        most_bytes: int,
-    ) -> None:
-        self._root = root
-        self._extractor = extractor
-        self._progress = progress
-        self._records = progress.roots.setdefault(str(root), {})
-        self._facts = facts
-        self._report = report
-        self._most_bytes = most_bytes
-        self._alive = _facts_of_files(facts)
-        self._planned: set[str] = set()
-        """Texts that a dry run would remember: they cannot be found in the memory."""
+    root: Path
+    extractor: FactExtractor
+    progress: IngestProgress
+    facts: FactService
+    report: IngestReport
+    most_bytes: int
+    _records: dict[str, FileRecord] = field(init=False)
+    _alive: dict[str, Fact] = field(init=False)
+    _planned: set[str] = field(default_factory=set)
+    """Texts that a dry run would remember: they cannot be found in the memory."""
+
+    def __post_init__(self) -> None:
+        self._records = self.progress.roots.setdefault(str(self.root), {})
+        self._alive = _facts_of_files(self.facts)
 
     def plan_file(self, name: str) -> FilePlan | None:
         """Read a file that changed and plan its facts; None if there is nothing to do."""
-        self._report.files += 1
+        self.report.files += 1
         read = self._read(name)
         if read is None:
             return None
         text, digest = read
         before = self._records.get(name)
         if before and before.digest == digest and self._is_done(before):
-            self._report.unchanged += 1
-            self._report.duplicates += sum(fact in self._alive for fact in before.facts)
+            self.report.unchanged += 1
+            self.report.duplicates += sum(fact in self._alive for fact in before.facts)
             return None
         found = [
-            *{normalised(fact.text): fact for fact in self._extractor.read(name, text)}.values()
+            *{normalised(fact.text): fact for fact in self.extractor.read(name, text)}.values()
         ]
-        self._report.found += len(found)
+        self.report.found += len(found)
         changed = before is None or before.digest != digest
         kept = before.facts if before and not changed else []
-        record = FileRecord(digest, self._extractor.by, [*kept])
+        record = FileRecord(digest, self.extractor.by, [*kept])
         return self._plan(name, record, found, retire=changed)
 
     def plan_missing(self) -> Iterator[FilePlan]:
         """Yield a plan for each file that no longer exists: its facts expire."""
-        for name in [name for name in self._records if not (self._root / name).exists()]:
-            self._report.gone += 1
+        for name in [name for name in self._records if not (self.root / name).exists()]:
+            self.report.gone += 1
             yield self._plan(name, None, [], retire=True)
 
     def finish(self, plan: FilePlan, fact_ids: Iterable[str]) -> None:
@@ -157,32 +153,32 @@ class IngestRun:
         ended = [fact for fact in plan.stale if fact.id not in supported]
         for fact in (*ended, *(old for old, _ in plan.supersede)):
             self._alive.pop(fact.id, None)
-        if self._report.dry_run:
+        if self.report.dry_run:
             new_facts = (*plan.remember, *(new for _, new in plan.supersede))
             self._planned |= {normalised(fact.text) for fact in new_facts}
         else:
-            self._progress.write(str(self._root))
+            self.progress.write(str(self.root))
 
     def _is_done(self, before: FileRecord) -> bool:
         """Whether reading an unchanged file again can bring nothing new."""
-        reader = model_name(self._extractor.chat)
+        reader = model_name(self.extractor.chat)
         present = not before.facts or any(fact in self._alive for fact in before.facts)
         return present and reader in (before.by, RULES)
 
     def _read(self, name: str) -> tuple[str, str] | None:
-        file = self._root / name
+        file = self.root / name
         try:
-            if file.stat().st_size > self._most_bytes:
-                self._report.failures.append(f"{name}: larger than scan.max_file_mb")
+            if file.stat().st_size > self.most_bytes:
+                self.report.failures.append(f"{name}: larger than scan.max_file_mb")
                 return None
             data = file.read_bytes()
             text, problem = decode(data)
         except OSError as error:
-            self._report.failures.append(f"{name}: {error.strerror or error}")
+            self.report.failures.append(f"{name}: {error.strerror or error}")
         except BinaryFileError:
-            self._report.failures.append(f"{name}: not a text file")
+            self.report.failures.append(f"{name}: not a text file")
         else:
-            self._report.failures += [f"{name}: {problem}"] if problem else []
+            self.report.failures += [f"{name}: {problem}"] if problem else []
             return text, blake2s(data, digest_size=16).hexdigest()
         return None
 
@@ -209,10 +205,10 @@ class IngestRun:
 
     def _supplied_by(self, name: str) -> list[Fact]:
         """Return the facts that were taken from a file, and from no other."""
-        elsewhere = self._progress.supported_elsewhere(str(self._root), name)
+        elsewhere = self.progress.supported_elsewhere(str(self.root), name)
         record = self._records.get(name)
         recorded = {*record.facts} if record else set[str]()
-        narrowest = self._facts.viewer.narrowest
+        narrowest = self.facts.viewer.narrowest
         return [
             fact
             for fact in self._alive.values()
@@ -228,23 +224,23 @@ class IngestRun:
         for fact in found:
             new = _new_fact(fact, plan.name)
             try:
-                same = known.get(normalised(fact.text)) or self._facts.check(new)
+                same = known.get(normalised(fact.text)) or self.facts.check(new)
             except RefusedError as refusal:
-                self._report.refused.append(f"{new.origin}: {refusal.what}")
+                self.report.refused.append(f"{new.origin}: {refusal.what}")
                 continue
             if same and same.source == SOURCE:
-                self._report.duplicates += 1
+                self.report.duplicates += 1
                 plan.known.append(same.id)
                 if same.origin != new.origin and (same in supplied or self._is_missing(same)):
                     plan.moved.append((same, new.origin))
             elif normalised(fact.text) in self._planned:
-                self._report.duplicates += 1
+                self.report.duplicates += 1
             else:
                 plan.remember.append(new)
 
     def _is_missing(self, fact: Fact) -> bool:
         """Whether the file that a fact names as its origin no longer exists."""
-        return not (self._root / _path(fact.origin)).exists()
+        return not (self.root / _path(fact.origin)).exists()
 
 
 def _facts_of_files(facts: FactService) -> dict[str, Fact]:
@@ -255,7 +251,7 @@ def _facts_of_files(facts: FactService) -> dict[str, Fact]:
 
 
 def _new_fact(fact: ExtractedFact, name: str) -> NewFact:
-    where = origin(name, fact.start_line, fact.end_line)
+    where = cite_lines(name, fact.start_line, fact.end_line)
     return NewFact(fact.text, fact.category, (TAG, *fact.tags), SOURCE, where, decay_class="stable")
 
 

@@ -17,23 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memwell.extract.patterns import (
-    BOLD_TERM,
-    EQUALS,
-    NOT_A_FACT,
-    PLAIN_TERM,
-    SHELLS,
-    find_inline_command,
-    find_purpose,
-    find_term,
-    is_command,
-    is_definition,
-    names_its_subject,
-    parse_steps,
-    says_nothing,
-    split_sentences,
-    strip_markup,
-)
+from memwell.extract import patterns
+from memwell.extract.patterns import SHELLS, find_purpose, split_sentences, strip_markup
 from memwell.facts.comparison import normalised
 from memwell.ingest.front_matter import split_front_matter
 from memwell.ingest.markdown import Block, Kind, blocks
@@ -91,15 +76,15 @@ class _Point:
         return " ".join(self.lines).strip()
 
 
+@dataclass(slots=True)
 class _MarkdownReader:
     """Reads the blocks of a text, with the headings and the intro above them."""
 
-    def __init__(self, lines: Sequence[str], first_line: int) -> None:
-        self.lines = lines
-        self.first_line = first_line
-        self.facts: list[MarkdownFact] = []
-        self.headings: list[Block] = []
-        self.intro = ""
+    lines: Sequence[str]
+    first_line: int
+    facts: list[MarkdownFact] = field(default_factory=list)
+    headings: list[Block] = field(default_factory=list)
+    intro: str = ""
 
     def run(self) -> list[MarkdownFact]:
         """Read every block; a sentence that ends with a colon introduces the next block."""
@@ -160,7 +145,7 @@ class _MarkdownReader:
             line = self.lines[number].strip()
             if not line or line.startswith((">", "|", "<!--")) or self.lines[number][:4].isspace():
                 continue
-            if not pieces or BOLD_TERM.match(line) or EQUALS.match(line):
+            if not pieces or patterns.BOLD_TERM.match(line) or patterns.EQUALS.match(line):
                 pieces.append((number, []))
             pieces[-1][1].append(line)
         for first, lines in pieces:
@@ -172,21 +157,21 @@ class _MarkdownReader:
     def _add_paragraph_part(self, first: int, lines: list[str]) -> None:
         raw = " ".join(lines)
         last = first + len(lines) - 1
-        if says_nothing(raw) and len(split_sentences(raw)) == 1:
+        if patterns.says_nothing(raw) and len(split_sentences(raw)) == 1:
             return
-        if about := find_term(raw):
+        if about := patterns.find_term(raw):
             self._add(DEFINITION, self._with_context(about), first, last)
-        elif EQUALS.match(raw):
+        elif patterns.EQUALS.match(raw):
             self._add(DEFINITION, strip_markup(raw), first, last)
         else:
             for sentence, start, end in _sentences_with_lines(lines):
                 self._add_sentence(sentence, first + start, first + end)
 
     def _add_sentence(self, sentence: str, first: int, last: int) -> None:
-        if command := find_inline_command(sentence):
+        if command := patterns.find_inline_command(sentence):
             self._add(COMMAND, command, first, last)
-        elif is_definition(sentence) and not sentence.endswith(":"):
-            named = names_its_subject(sentence)
+        elif patterns.is_definition(sentence) and not sentence.endswith(":"):
+            named = patterns.names_its_subject(sentence)
             self._add(DEFINITION, sentence if named else self._with_context(sentence), first, last)
 
     # commands
@@ -201,7 +186,7 @@ class _MarkdownReader:
         closing = next(
             (n for n in range(opening + 1, end) if self.lines[n].strip().startswith(marker)), end
         )
-        for step in parse_steps(self.lines[opening + 1 : closing], language):
+        for step in patterns.parse_steps(self.lines[opening + 1 : closing], language):
             heading = self._heading()
             what = find_purpose(step.comment) or find_purpose(intro) or find_purpose(heading)
             if what := what or (heading and f"For {heading}"):
@@ -239,12 +224,12 @@ class _MarkdownReader:
 
     def _read_point(self, point: _Point, context: list[str]) -> None:
         text = strip_markup(point.raw)
-        if NOT_A_FACT.match(point.raw) and not point.inner:
+        if patterns.NOT_A_FACT.match(point.raw) and not point.inner:
             return
         for first, end, above in point.code:
             self._read_fence(first, end, above)
         leads = bool(point.inner) and (text.endswith(":") or len(text.split()) < MIN_WORDS + 1)
-        if not (leads or point.code or says_nothing(point.raw)):
+        if not (leads or point.code or patterns.says_nothing(point.raw)):
             self._add_point(point, text, context)
         for inner in point.inner:
             self._read_point(inner, [*context, text] if text else context)
@@ -252,19 +237,19 @@ class _MarkdownReader:
     def _add_point(self, point: _Point, text: str, context: list[str]) -> None:
         """Add the fact of a point, without the points nested in it."""
         lines = point.first, point.last
-        about = find_term(point.raw)
-        match = PLAIN_TERM.fullmatch(text)
-        if command := find_inline_command(text):
+        about = patterns.find_term(point.raw)
+        match = patterns.PLAIN_TERM.fullmatch(text)
+        if command := patterns.find_inline_command(text):
             self._add(COMMAND, self._with_context(command, context), *lines)
         elif about or (match and len(match["term"].split()) < 5):
             about = about or f"{match['term']}: {match['is']}" if match else about
             code = match["term"].strip("`") if match and match["term"][0] == "`" else ""
-            kind = COMMAND if code and is_command(code) else DEFINITION
+            kind = COMMAND if code and patterns.is_command(code) else DEFINITION
             self._add(kind, self._with_context(about, context), *lines)
-        elif is_definition(text) and names_its_subject(text) and not context:
+        elif patterns.is_definition(text) and patterns.names_its_subject(text) and not context:
             self._add(DEFINITION, text, *lines)
         elif len(normalised(text).split()) >= MIN_WORDS and (context or self._heading()):
-            kind = DEFINITION if is_definition(text) else BULLET
+            kind = DEFINITION if patterns.is_definition(text) else BULLET
             self._add(kind, self._with_context(text, context), *lines)
 
     # tables

@@ -7,12 +7,17 @@ blocks of a note. The verbs are English.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+"""Words and phrases: those of Markdown and those of a chat."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _words(name: str) -> frozenset[str]:
+    return frozenset(RULES["markdown"][name].split())
 
 
 # -- text without its markup -----------------------------------------------------------------------
@@ -99,12 +104,7 @@ _DEFINES = re.compile(
          |[`"“]))""",
     re.X | re.I,
 )
-_NOT_A_SUBJECT = _words("""
-    i we you he she it they this that these those there here what which who whom whose why how
-    when where while if but and or so because nobody somebody someone anyone everybody everyone
-    nothing something everything all some many most my your his her their one think believe hope
-    feel guess not said says say was were had has have will would can could
-    """)
+_NOT_A_SUBJECT = _words("not_a_subject")
 _VAGUE = re.compile(r"(?:The|Its|Our|Each|Every)\s", re.I)
 
 
@@ -138,33 +138,9 @@ def names_its_subject(text: str) -> bool:
 
 # -- commands --------------------------------------------------------------------------------------
 
-SHELLS = _words("""
-    bash sh shell zsh fish console terminal shell-session shellsession powershell ps1 cmd
-    """)
-_TOOLS = _words("""
-    ansible apt apt-get awk aws az bash brew bundle cargo cat cd chmod chown cmake conda cp
-    crontab curl dd df dig dnf docker docker-compose du echo env export ffmpeg find flask gcloud
-    gem gh git go gradle grep gunicorn gzip head helm ifconfig ip java journalctl jq kill
-    kubectl launchctl less ln ls lsof make mkdir mount mv mvn mypy mysql nc netstat ninja node
-    npm npx nvidia-smi ollama openssl pacman pip pip3 pipx pnpm podman poetry psql pytest python
-    python3 rake redis-cli restic rm rsync ruff ruby scp screen sed service sh snap source
-    sqlite3 ss ssh ssh-keygen step sudo svn systemctl tail tar terraform tmux touch ufw unzip uv
-    uvicorn uvx vim wget which winget xargs yarn yum zip
-    """)
-_VERBS = _words("""
-    add allow annotate append apply approve archive ask attach authenticate back bring build bump
-    change check clean clear clone close compile configure connect convert copy cordon count
-    create debug decrypt define delete deploy describe detach disable display download drain drop
-    dump edit enable encrypt examine execute export expose extend extract fetch fill find fix
-    flush follow force format generate get give grant import initialise initialize inspect install
-    kill label launch list load log look make mark measure migrate monitor mount move open pack
-    patch pause point preview print profile provision publish pull purge push query read reboot
-    rebuild record register reindex release reload remove rename render renew repair replace reset
-    resize restart restore resume retry return revert revoke roll rotate run save scale scan
-    schedule search see select send serve set set-up setup show shut sign stage start stash stop
-    submit switch sync tag tail test trace train turn undo uninstall unlock unmount unpack update
-    upgrade upload use validate verify view wait watch wipe write
-    """)
+SHELLS = _words("shells")
+_TOOLS = _words("tools")
+_VERBS = _words("verbs")
 _ASKS = r"(?:run|use|type|call|execute|enter|do|try)"
 _LEAD_OUT = re.compile(
     rf",?\s*(?:(?:just\s|simply\s)?{_ASKS}(?:\s(?:this|the|following|below|commands?|`[^`]+`))*"

@@ -19,13 +19,13 @@ class FileRecord:
     facts: list[str]
 
 
+@dataclass(slots=True)
 class IngestProgress:
     """The files that were read for one scope, by folder. The file contains no texts."""
 
-    def __init__(self, file: Path, scope: str, roots: dict[str, dict[str, FileRecord]]) -> None:
-        self.file = file
-        self.scope = scope
-        self.roots = roots
+    file: Path
+    scope: str
+    roots: dict[str, dict[str, FileRecord]]
 
     @classmethod
     def read(cls, file: Path, service: FactService) -> IngestProgress:

@@ -2,7 +2,7 @@
 
 The checks look only at the text itself. There are four ways to find a secret:
 
-1. the shape that a vendor gives to its keys (`_VENDORS`);
+1. the shape that a vendor gives to its keys (vendor_keys.txt);
 2. the block of a private key, even one that was cut off;
 3. the number of a card: length, first digits, groups and check digit all have to fit;
 4. the words before it: a value that follows "password" or "token" (`_assigned_secrets`).
@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from memwell.scripts import UNSPACED
 
@@ -91,44 +92,12 @@ def _is_too_short(text: str) -> bool:
 
 # -- secrets ---------------------------------------------------------------------------------------
 
-_ID = r"[A-Za-z0-9_-]"
-_VENDORS: tuple[tuple[str, str, str], ...] = (
-    ("Anthropic key", "sk-ant-", rf"sk-ant-{_ID}{{24,}}"),
-    ("OpenAI key", "sk-", rf"sk-{_ID}{{20,}}"),
-    ("GitHub token", "gh", r"gh[pousr]_[A-Za-z0-9]{36,}"),
-    ("GitHub token", "github_pat_", r"github_pat_\w{40,}"),
-    ("GitLab token", "gl", rf"gl(?:pat|ptt|rt|dt|cbt|oas|ft|soat)-(?:t\d_)?{_ID}{{20,}}"),
-    ("AWS key id", "A", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
-    ("Google key", "AIza", rf"AIza{_ID}{{35}}"),
-    ("Google secret", "GOCSPX-", rf"GOCSPX-{_ID}{{24,}}"),
-    ("Google token", "ya29.", rf"ya29\.{_ID}{{30,}}"),
-    ("Slack token", "xox", r"xox[abeoprs]-(?:\d+-)*[A-Za-z0-9-]{10,}"),
-    ("Slack token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{20,}"),
-    ("Slack webhook", "hooks.slack.com/", r"hooks\.slack\.com/services/T\w+/B\w+/\w{20,}"),
-    ("Stripe key", "_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("Stripe secret", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
-    ("SendGrid key", "SG.", rf"SG\.{_ID}{{16,32}}\.{_ID}{{32,64}}"),
-    ("Twilio key", "SK", r"SK[0-9a-f]{32}"),
-    ("npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    ("PyPI token", "pypi-", rf"pypi-{_ID}{{50,}}"),
-    ("Hugging Face token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
-    ("Groq key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-    ("xAI key", "xai-", r"xai-[A-Za-z0-9]{40,}"),
-    ("Replicate token", "r8_", r"r8_[A-Za-z0-9]{30,}"),
-    ("NVIDIA key", "nvapi-", rf"nvapi-{_ID}{{40,}}"),
-    ("DigitalOcean token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}"),
-    ("Shopify token", "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    ("Linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{32,}"),
-    ("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
-    ("Telegram token", ":AA", rf"(?:bot)?\d{{8,10}}:AA{_ID}{{33}}"),
-    ("Discord token", ".", rf"[MNO]{_ID}{{23,27}}\.{_ID}{{6}}\.{_ID}{{27,45}}"),
-    ("JSON web token", "eyJ", rf"eyJ{_ID}{{10,}}\.eyJ{_ID}{{10,}}\.{_ID}{{10,}}"),
-)
-"""Kind, a string that every such key contains (a quick first check), and the shape."""
+_VENDORS = Path(__file__).with_name("vendor_keys.txt").read_text(encoding="utf-8").splitlines()
 _SHAPES = [
     (kind, sign, re.compile(rf"(?<![A-Za-z0-9]){shape}(?![A-Za-z0-9])"))
-    for kind, sign, shape in _VENDORS
+    for kind, sign, shape in (re.split("  +", row) for row in _VENDORS if row[0] != "#")
 ]
+"""Kind, a string that every such key contains (a quick first check), and the shape."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _SHORTEST_RUN = 12
 """Letters and digits in a row; names that consist of words have dashes more often."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memwell.errors import MemwellError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.model import Hit
+from memwell.model import Hit, cite_lines
 from memwell.search.snippet import snippet
 from memwell.token_estimate import count_tokens
 
@@ -50,7 +50,8 @@ def recall_block(hits: Iterable[Hit], budget: int) -> Recall:
 
 
 def _line(number: int, hit: Hit, most: float) -> str:
-    place = hit.path if hit.kind == "fact" else f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
+    lines = cite_lines(hit.path, hit.start_line, hit.end_line)
+    place = hit.path if hit.kind == "fact" else lines
     date = f", {hit.date}" if hit.date else ""
     date += f", valid until {hit.valid_until[:10]}" if hit.valid_until else ""
     quoted = " ".join(_text(hit, most).split()).replace("<", "‹").replace(">", "›")

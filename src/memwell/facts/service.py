@@ -96,13 +96,9 @@ class FactService:
         text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
             scope, target = self._resolve_scope(new_fact.scope)
-            known = self._find_duplicate(facts, text, scope)
-            if known:
-                return RememberResult(REINFORCED, self._confirm(facts, known, REINFORCED))
-            fact = self._create(new_fact, text, scope, target)
-            facts.add(fact, normalised(text))
-            facts.note(fact.id, fact.created_at, ADDED, fact.source)
-            return RememberResult(ADDED, fact)
+            if known := self._find_duplicate(facts, text, scope):
+                return self._confirm(facts, known)
+            return RememberResult(ADDED, self._add(facts, new_fact, text, scope, target))
 
     @_retried
     def supersede(self, old_id: str, new_fact: NewFact) -> RememberResult:
@@ -118,14 +114,10 @@ class FactService:
                 )
             known = self._find_duplicate(facts, text, old.scope)
             if known and known.id == old.id:
-                return RememberResult(REINFORCED, self._confirm(facts, old, REINFORCED))
-            fact = known or self._create(new_fact, text, old.scope, old.target)
-            if known is None:
-                facts.add(fact, normalised(text))
-                facts.note(fact.id, self._timestamp(), ADDED, fact.source)
+                return self._confirm(facts, old)
+            fact = known or self._add(facts, new_fact, text, old.scope, old.target)
             ended = replace(old, superseded_by=fact.id, valid_until=self._timestamp())
-            facts.change(ended, normalised(old.text), SUPERSEDED, self._timestamp(), fact.id)
-            return RememberResult(SUPERSEDED, fact, ended)
+            return RememberResult(SUPERSEDED, fact, self._change(facts, ended, SUPERSEDED, fact.id))
 
     @_retried
     def forget(self, ids: Sequence[str]) -> list[Fact]:
@@ -147,7 +139,7 @@ class FactService:
     def reinforce(self, fact_id: str) -> RememberResult:
         """Confirm a fact: raise its confidence and start its lifetime again."""
         with self.store.change(self.viewer) as facts:
-            return RememberResult(REINFORCED, self._confirm(facts, facts.get(fact_id), REINFORCED))
+            return self._confirm(facts, facts.get(fact_id))
 
     @_retried
     def renew_on_read(self, ids: Sequence[str]) -> None:
@@ -160,8 +152,7 @@ class FactService:
             with suppress(*UNWRITABLE), self.store.change(self.viewer) as facts:
                 for fact in due:
                     expires_at = self._expiry(fact.decay_class)
-                    renewed = replace(facts.get(fact.id), expires_at=expires_at)
-                    facts.change(renewed, normalised(fact.text), "read", self._timestamp())
+                    self._change(facts, replace(facts.get(fact.id), expires_at=expires_at), "read")
 
     def _needs_renewal(self, fact: Fact) -> bool:
         life = lifetime(fact.decay_class, self.lifetimes)
@@ -183,8 +174,7 @@ class FactService:
                 )
             wider = replace(fact, scope=scope, target=target)
             self._refuse_duplicate(facts, wider)
-            facts.change(wider, normalised(fact.text), "promoted", self._timestamp(), scope)
-            return wider
+            return self._change(facts, wider, "promoted", scope)
 
     @_retried
     def edit(self, fact_id: str, **changes: object) -> Fact:
@@ -202,10 +192,7 @@ class FactService:
             if "text" in changes:
                 _storable_text(edited)
             self._refuse_duplicate(facts, fact)
-            facts.change(
-                fact, normalised(fact.text), "edited", self._timestamp(), ", ".join(changes)
-            )
-            return fact
+            return self._change(facts, fact, "edited", ", ".join(changes))
 
     @_retried
     def expire(self, fact_id: str, why: str) -> Fact:
@@ -213,8 +200,7 @@ class FactService:
         with self.store.change(self.viewer) as facts:
             at = self._timestamp()
             ended = replace(facts.get(fact_id), expires_at=at, valid_until=at)
-            facts.change(ended, normalised(ended.text), "expired", at, why)
-            return ended
+            return self._change(facts, ended, "expired", why)
 
     def check(self, new_fact: NewFact) -> Fact | None:
         """Raise the errors of `remember`; return the fact that has the same text, if any."""
@@ -302,15 +288,25 @@ class FactService:
                 f"Run `memwell forget {fact.id}`",
             )
 
-    def _confirm(self, facts: Facts, fact: Fact, what: str) -> Fact:
+    def _change(self, facts: Facts, fact: Fact, what: str, detail: str = "") -> Fact:
+        """Write a changed fact and the event that changed it."""
+        facts.change(fact, normalised(fact.text), what, self._timestamp(), detail)
+        return fact
+
+    def _confirm(self, facts: Facts, fact: Fact) -> RememberResult:
         stronger = replace(
             fact,
             confirmed_at=self._timestamp(),
             confidence=1 - (1 - fact.confidence) / 2,
             expires_at=self._expiry(fact.decay_class),
         )
-        facts.change(stronger, normalised(fact.text), what, self._timestamp())
-        return stronger
+        return RememberResult(REINFORCED, self._change(facts, stronger, REINFORCED))
+
+    def _add(self, facts: Facts, new_fact: NewFact, text: str, scope: str, target: str) -> Fact:
+        fact = self._create(new_fact, text, scope, target)
+        facts.add(fact, normalised(text))
+        facts.note(fact.id, fact.created_at, ADDED, fact.source)
+        return fact
 
     def _create(self, new_fact: NewFact, text: str, scope: str, target: str) -> Fact:
         at = self._timestamp()

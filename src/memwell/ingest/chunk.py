@@ -137,11 +137,7 @@ class _Cutter:
         return [
             piece
             for first, last in pairwise(cuts)
-            for piece in (
-                [(first, last)]
-                if self._weight(first, last) <= room
-                else self._divide(first, last, room, finer + 1)
-            )
+            for piece in self._divide(first, last, room, finer + 1)
         ]
 
     def _overlap_start(self, section_start: int, new_start: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -52,16 +52,16 @@ def blocks(lines: Sequence[str], *, rst: bool = False) -> list[Block]:
     return _Scanner(lines, rst).run()
 
 
+@dataclass(slots=True)
 class _Scanner:
     """One pass over the lines, with the block that is open."""
 
-    def __init__(self, lines: Sequence[str], rst: bool) -> None:
-        self.lines = lines
-        self.rst = rst
-        self.found: list[Block] = []
-        self.open: Block | None = None
-        self.opened_at = 0
-        self.after_blank = False
+    lines: Sequence[str]
+    rst: bool
+    found: list[Block] = field(default_factory=list)
+    open: Block | None = None
+    opened_at: int = 0
+    after_blank: bool = False
 
     def run(self) -> list[Block]:
         number, total = 0, len(self.lines)

@@ -72,17 +72,12 @@ def parse_note(path: str, text: str, chunk_settings: ChunkSettings) -> tuple[Not
         rst=path.endswith(".rst"),
     )
     prose = _without_code(body)
+    listed_tags = [*_parse_tags(meta.get("tags")), *_parse_tags(meta.get("tag"))]
     first_heading = next((part.heading[0] for part in chunks if part.heading), "")
     note = Note(
         title=_one_line(meta.get("title")) or first_heading or PurePosixPath(path).stem,
         date=_parse_date(meta.get("date")) or date_in_path(path),
-        tags=_unique(
-            [
-                *_parse_tags(meta.get("tags")),
-                *_parse_tags(meta.get("tag")),
-                *_INLINE_TAG.findall(prose),
-            ]
-        ),
+        tags=_unique([*listed_tags, *_INLINE_TAG.findall(prose)]),
         aliases=_unique(_parse_aliases(meta)),
         links=_unique(link.strip() for link in _WIKI_LINK.findall(prose)),
         meta=meta,

@@ -128,7 +128,7 @@ class _Walk:
                 continue
             if not self._is_inside(full):
                 remedy = f"run `memwell index {full}` to make it a workspace of its own"
-                self.result.problems.append(Problem(name, "is outside the workspace", remedy))
+                self._report(name, "is outside the workspace", remedy)
             elif is_glob:
                 self._take_glob(name, fixed, [*inherited, *filter(None, (git, memwell))])
             else:
@@ -172,10 +172,9 @@ class _Walk:
         if folder and "pyvenv.cfg" in names:
             return
         self.result.folders.append(folder)
-        found = [
-            _read_rules(full, name, self.result.problems) for name in IGNORE_FILES if name in names
-        ]
-        rules = [*rules, *(rule for rule in found if rule)]
+        files = [name for name in IGNORE_FILES if name in names]
+        found = (_read_rules(full, name, self.result.problems) for name in files)
+        rules = [*rules, *filter(None, found)]
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             self._take_entry(path, entry, rules)
@@ -214,30 +213,22 @@ class _Walk:
             path.encode()
         except UnicodeEncodeError:
             shown = path.encode("utf-8", "backslashreplace").decode()
-            self.result.problems.append(Problem(shown, "its name is not valid UTF-8", "rename it"))
+            self._report(shown, "its name is not valid UTF-8", "rename it")
             return
         if status.st_size > self.selection.max_bytes:
             megabytes, limit = status.st_size / 1e6, self.selection.max_bytes / 1e6
-            self.result.problems.append(
-                Problem(
-                    path,
-                    f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB",
-                    "raise scan.max_file_mb to index it",
-                )
-            )
+            what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
+            self._report(path, what, "raise scan.max_file_mb to index it")
             return
         self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
 
     def _take_link(self, path: str) -> None:
         """Take a link to a file inside the workspace, unless the file itself was taken."""
         real = os.path.realpath(os.path.join(self.root, path))
-        if not self._is_inside(real):
-            return
-        if (
-            os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/")
-            not in self.result.files
-        ):
-            self._take_file(path, None)
+        if self._is_inside(real):
+            target = os.path.relpath(real, os.path.realpath(self.root)).replace(os.sep, "/")
+            if target not in self.result.files:
+                self._take_file(path, None)
 
     def _is_inside(self, full: str) -> bool:
         real, root = os.path.realpath(full), os.path.realpath(self.root)
@@ -246,9 +237,10 @@ class _Walk:
     def _mark_unreadable(self, path: str, error: OSError) -> None:
         self.result.unreadable.append(path)
         reason = error.strerror or str(error)
-        self.result.problems.append(
-            Problem(path or self.root, f"cannot be read: {reason}", "check its permissions")
-        )
+        self._report(path or self.root, f"cannot be read: {reason}", "check its permissions")
+
+    def _report(self, path: str, what: str, remedy: str) -> None:
+        self.result.problems.append(Problem(path, what, remedy))
 
 
 def _matches_glob(path: str, pattern: str) -> bool:
@@ -276,18 +268,10 @@ def _is_ignored(full: str, is_folder: bool, rules: list[_Rules]) -> bool:
 
 def _inherited_rules(root: str, problems: list[Problem]) -> list[_Rules]:
     """Return the ignore rules of the folders above `root`, up to the top of its repository."""
-    above: list[str] = []
-    if not os.path.exists(os.path.join(root, ".git")):
-        folder = os.path.dirname(root)
-        while folder != os.path.dirname(folder):
-            above.insert(0, folder)
-            if os.path.exists(os.path.join(folder, ".git")):
-                break
-            folder = os.path.dirname(folder)
-        else:
-            return []
-    found = [_read_rules(folder, ".gitignore", problems) for folder in above]
-    return [rule for rule in found if rule]
+    folders = [Path(root), *Path(root).parents]
+    top = next((n for n, folder in enumerate(folders[:-1]) if os.path.exists(folder / ".git")), 0)
+    above = reversed(folders[1 : top + 1])
+    return [*filter(None, (_read_rules(str(folder), ".gitignore", problems) for folder in above))]
 
 
 def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | None:

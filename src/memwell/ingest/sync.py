@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memwell.ingest.chunk_settings import ChunkSettings
@@ -113,12 +114,9 @@ def apply(
     if todo.gone:
         with writing() as notes:
             notes.delete([stamp.note_id for stamp in todo.gone.values()])
-    return replace(
-        work.report,
-        deleted=len(todo.gone),
-        unchanged=todo.unchanged + work.unchanged,
-        problems=(*todo.scan.problems, *work.problems),
-    )
+    work.counts["unchanged"] += todo.unchanged
+    problems = (*todo.scan.problems, *work.problems)
+    return IndexReport(str(root), **work.counts, deleted=len(todo.gone), problems=problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +150,12 @@ class SyncRun:
     workspace_id: int
     chunk_settings: ChunkSettings
     progress: Progress
-    report: IndexReport = field(init=False)
     problems: list[Problem] = field(default_factory=list)
-    unchanged: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    """The fields of the report that this run counts."""
     gone_by_hash: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.report = IndexReport(workspace=str(self.root))
         for path, stamp in self.todo.gone.items():
             self.gone_by_hash.setdefault(stamp.hash, []).append(path)
 
@@ -218,19 +215,13 @@ class SyncRun:
         )
         for item in batch:
             if item.note is None:
-                self.unchanged += 1
+                self.counts["unchanged"] += 1
                 continue
             origin = None if item.stamp else self._claim_moved_note(item.file.hash)
             moved_from = origin.note_id if origin else None
             _, written = notes.put(self.workspace_id, item.file, item.note, moved_from=moved_from)
-            before = self.report
-            self.report = replace(
-                before,
-                added=before.added + (item.stamp is None and origin is None),
-                changed=before.changed + (item.stamp is not None),
-                moved=before.moved + (origin is not None),
-                chunks_written=before.chunks_written + written,
-            )
+            self.counts["changed" if item.stamp else "moved" if origin else "added"] += 1
+            self.counts["chunks_written"] += written
 
     def _claim_moved_note(self, content_hash: str) -> IndexedFile | None:
         """Return the note with this content that is gone, and remove it from the deletions."""

@@ -12,16 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from memwell import errors
 from memwell.config.providers import LlmSettings
-from memwell.errors import (
-    BatchRefused,
-    LlmFailing,
-    LlmRefused,
-    LlmUnavailable,
-    ProviderFailing,
-    ProviderUnavailable,
-    WrongAnswer,
-)
 from memwell.net.retry import JITTER, RetryPolicy, Sleep
 
 T = TypeVar("T")
@@ -95,9 +87,9 @@ def with_retries(attempt: Callable[[float], T], timeouts: Timeouts) -> T:
         seconds = max(0.001, min(timeouts.timeout, round(deadline - begun, 3)))
         try:
             return attempt(seconds)
-        except ProviderFailing as failure:
+        except errors.ProviderFailing as failure:
             is_late = clock() - begun >= _ALL_OF_IT * seconds
-            if is_late or isinstance(failure, WrongAnswer):
+            if is_late or isinstance(failure, errors.WrongAnswer):
                 raise _to_llm_error(failure) from None  # which the retry policy lets through
             raise
 
@@ -112,14 +104,14 @@ def translate_errors() -> Iterator[None]:
     """Turn the errors of `memwell.net` into those of a language model."""
     try:
         yield
-    except ProviderUnavailable as error:
-        raise LlmUnavailable(error.what, error.remedy) from None
-    except ProviderFailing as error:
+    except errors.ProviderUnavailable as error:
+        raise errors.LlmUnavailable(error.what, error.remedy) from None
+    except errors.ProviderFailing as error:
         raise _to_llm_error(error) from None
-    except BatchRefused as error:
+    except errors.BatchRefused as error:
         remedy = error.remedy or "Send less text, or name another model"
-        raise LlmRefused(error.what, remedy) from None
+        raise errors.LlmRefused(error.what, remedy) from None
 
 
-def _to_llm_error(failure: ProviderFailing) -> LlmFailing:
-    return LlmFailing(failure.what, failure.remedy, retry_after=failure.retry_after)
+def _to_llm_error(failure: errors.ProviderFailing) -> errors.LlmFailing:
+    return errors.LlmFailing(failure.what, failure.remedy, retry_after=failure.retry_after)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memwell.config.settings import Settings
+from memwell.files import append_private
 from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
 
@@ -34,11 +34,7 @@ def _log_to_file(name: str, api_keys: Iterable[str], warn: Callable[[str], objec
         nonlocal failed
         line = json.dumps(_describe(exchange, keys), ensure_ascii=False) + "\n"
         try:
-            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(file, line.encode("utf-8", "replace"))
-            finally:
-                os.close(file)
+            append_private(path, line)
         except OSError as error:
             if not failed:
                 warn(f"llm.log = {name!r} cannot be written: {error.strerror}")

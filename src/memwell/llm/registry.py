@@ -12,18 +12,19 @@ PROVIDERS = {"openai": "OpenAIChat", "gemini": "GeminiChat"}
 """The modules of this package that hold a provider, with their classes."""
 
 
-def create_chat(
-    name: str,
-    settings: LlmSettings,
-    *,
-    setting: str = "llm.default",
-    seconds: float | None = None,
-) -> Chat:
-    """Create a model from a name such as ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``.
+def model_for(
+    settings: LlmSettings, name: str = "", setting: str = "", *, seconds: float | None = None
+) -> Chat | None:
+    """Create the model called `name`, or else ``llm.default``; None if neither names one.
 
-    `setting` is the setting that holds the name, for messages. `seconds` limit each request and
-    all retries together; without them ``llm.timeout`` limits each request.
+    A name is like ``openai:gpt-5-mini`` or ``openai:llama3.2:3b``. `setting` is the setting that
+    holds it, for messages. `seconds` limit each request and all retries together; without them
+    ``llm.timeout`` limits each request.
     """
+    if not name.strip():
+        name, setting = settings.default, "llm.default"
+    if not name.strip():
+        return None
     provider, _, model = (part.strip() for part in name.partition(":"))
     if provider not in PROVIDERS or not model:
         known = " or ".join(f"{known}:MODEL" for known in PROVIDERS)
@@ -40,17 +41,3 @@ def create_chat(
         key=server.key,
     )
     return chat
-
-
-def model_for(
-    settings: LlmSettings, name: str = "", setting: str = "", *, seconds: float | None = None
-) -> Chat | None:
-    """Create the model called `name`, or else ``llm.default``; None if neither names one.
-
-    `setting` is the setting that holds `name`.
-    """
-    if not name.strip():
-        name, setting = settings.default, "llm.default"
-    if not name.strip():
-        return None
-    return create_chat(name, settings, setting=setting, seconds=seconds)

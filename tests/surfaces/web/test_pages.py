@@ -26,7 +26,8 @@ from memwell.model import LegScore, Trace
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.web.map import find_regions, layout
-from memwell.surfaces.web.views import explain_score, score_bar, split_text
+from memwell.surfaces.web.render import TEMPLATES
+from memwell.surfaces.web.views import score_bar, split_text
 from tests.conftest import REPOSITORY
 from tests.support.pages import browsing, opened, serving
 
@@ -191,7 +192,8 @@ def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
         "meaning": pytest.approx(100 * 0.6 * 0.75),
         "age": pytest.approx(100 * (0.8 - 0.6)),
     }
-    assert "Age leaves 75% of it: 9 days old." in explain_score(trace)
+    explained = TEMPLATES.get_template("_score.html").module.sentences(trace)  # type: ignore[attr-defined]
+    assert "<li>Age leaves 75% of it: 9 days old.</li>" in explained
 
 
 def test_a_text_is_cut_at_its_marks() -> None:

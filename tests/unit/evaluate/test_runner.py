@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -296,14 +296,14 @@ def test_a_set_whose_relevant_documents_are_not_there(tmp_path: Path) -> None:
 
 
 def test_a_note_counts_once_and_unanswered_legs_are_told() -> None:
-    def search(query: str, k: int) -> SearchResult:
+    def search(query: str, k: int, ways: Sequence[object]) -> list[SearchResult]:
         hits = [
             Hit("b.md", "/w", 1, 1, 0.9, 0.9, "b.md 0.9"),
             Hit("a.md", "/w", 1, 1, 0.8, 0.8, "a.md 0.8", also=("twin.md:3",)),
             Hit("b.md", "/w", 5, 5, 0.7, 0.7, "b.md 0.7"),
         ]
         leg = Leg("meaning", False, "no vectors")
-        return SearchResult(query, tuple(hits[:k]), (leg,), Freshness(True, pending=1))
+        return [SearchResult(query, tuple(hits[:k]), (leg,), Freshness(True, pending=1))]
 
     asked = NoteSearch(search)
     assert asked(Question("1", "x"), 3) == [("b.md", 0.9), ("a.md", 0.8), ("twin.md", 0.8)]

@@ -34,7 +34,7 @@ from memwell.llm.log import budget_of
 from memwell.llm.openai import OpenAIChat
 from memwell.llm.parse_facts import parse_facts
 from memwell.llm.prompts import extract_prompt, hyde_prompt
-from memwell.llm.registry import create_chat
+from memwell.llm.registry import model_for
 from memwell.net.retry import RetryPolicy
 from memwell.token_estimate import count_tokens
 from tests.support.llm_servers import FACT, candidate, chatting, message, refusing, says, sends
@@ -532,7 +532,8 @@ def test_a_model_by_name(server: Server) -> None:
         ("openai:llama3.2:3b", "openai", "llama3.2:3b"),
         (" gemini : models/gemini-2.5-flash ", "gemini", "gemini-2.5-flash"),
     ):
-        chat = create_chat(name, settings)
+        chat = model_for(settings, name)
+        assert chat
         assert (chat.name, chat.model) == (provider, model)
         assert vars(chat)["_timeouts"] == replace(Timeouts(), timeout=7.0)
         assert ask(chat).text == FACT
@@ -541,10 +542,10 @@ def test_a_model_by_name(server: Server) -> None:
     assert second.headers["x-goog-api-key"] == KEY
 
 
-@pytest.mark.parametrize("name", ["", "openai", "openai:", ":gpt-5", "other:model", "gpt-5-mini"])
+@pytest.mark.parametrize("name", ["openai", "openai:", ":gpt-5", "other:model", "gpt-5-mini"])
 def test_an_unknown_name_is_shown_with_the_known_ones(name: str) -> None:
     with pytest.raises(LlmUnavailable) as caught:
-        create_chat(name, LlmSettings(), setting="search.hyde_model")
+        model_for(LlmSettings(), name, "search.hyde_model")
     assert caught.value.what == f"search.hyde_model = {name!r} does not name a language model"
     assert "openai:MODEL or gemini:MODEL" in caught.value.remedy
 

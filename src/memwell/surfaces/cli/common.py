@@ -1,82 +1,21 @@
-"""Options that commands share, opening the memory, and printing the answer."""
+"""Open the memory for a command, and print its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from memwell.surfaces.cli import options
 
 if TYPE_CHECKING:
     from memwell.config.fields import Value
     from memwell.memory import Memory
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Return one decorator that adds several options, in this order."""
-
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with stable keys.")
-agent_option = click.option("--agent", help="The agent of the memory; default the setting `agent`.")
-workspace_options = combine(
-    click.option(
-        "--workspace",
-        "-w",
-        metavar="PATH",
-        help="The workspace; default the one around this folder.",
-    ),
-    agent_option,
-)
-user_option = click.option("--user", default="", help="Also use the facts of this user.")
-viewer_options = combine(
-    click.option("--session", default="", help="Also use the facts of this session."),
-    user_option,
-)
-"""Facts of that user or session are visible besides the shared ones."""
-history_options = combine(
-    click.option(
-        "--include-superseded", is_flag=True, help="Also facts that are superseded or expired."
-    ),
-    click.option("--as-of", help="Only facts that were valid at this time, such as 2026-02-10."),
-)
-everywhere_option = click.option(
-    "--all", "everywhere", is_flag=True, help="Search all workspaces of the agent."
-)
-now_option = click.option(
-    "--now",
-    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
-    help="Use this as the current time; default $MEMWELL_NOW, else the clock.",
-)
-mode_option = click.option(
-    "--mode",
-    type=click.Choice(["hybrid", "words", "meaning"]),
-    help="Search by words, by meaning or by both (hybrid); default `search.mode`.",
-)
-cutoff_option = click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="How many of the results count.",
-)
-scope_option = partial(
-    click.option, "--scope", type=click.Choice(["global", "user", "agent", "session"])
-)
-"""``--scope`` of a new fact; each command explains its default."""
 
 
 def overrides() -> dict[str, Value]:
@@ -91,7 +30,7 @@ def new_memory(
     *,
     everywhere: bool = False,
     settings: Mapping[str, Value] | None = None,
-    **options: Any,
+    **values: Any,
 ) -> Memory:
     """Return the memory of a workspace, by default of the one around the current folder."""
     from memwell.memory import Memory
@@ -101,14 +40,14 @@ def new_memory(
         fallback_workspace=None if everywhere or workspace else Path.cwd(),
         agent=agent,
         settings={**overrides(), **(settings or {})},
-        **options,
+        **values,
     )
 
 
 @contextmanager
-def open_memory(*arguments: Any, **options: Any) -> Iterator[Memory]:
+def open_memory(*arguments: Any, **values: Any) -> Iterator[Memory]:
     """Open a memory as `new_memory` returns it, and print its notices in the end."""
-    with new_memory(*arguments, **options) as memory:
+    with new_memory(*arguments, **values) as memory:
         try:
             yield memory
         finally:
@@ -132,8 +71,8 @@ def prints_answer(command: Callable[..., Answer]) -> Callable[..., None]:
     """Add ``--json`` to a command, and print the answer that it returns."""
 
     @wraps(command)
-    def run(*, as_json: bool, **options: Any) -> None:
-        answer = command(**options)
+    def run(*, as_json: bool, **values: Any) -> None:
+        answer = command(**values)
         if as_json:
             print_json(answer.value)
         elif callable(answer.text):
@@ -142,7 +81,7 @@ def prints_answer(command: Callable[..., Answer]) -> Callable[..., None]:
             click.echo(answer.text)
         click.get_current_context().exit(answer.status)
 
-    return json_option(run)
+    return options.as_json(run)
 
 
 def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
@@ -153,13 +92,13 @@ def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
     """
 
     @wraps(command)
-    def run(**options: Any) -> Answer:
+    def run(**values: Any) -> Answer:
         names = ("workspace", "agent", "user", "session", "everywhere")
-        target = {name: options.pop(name) for name in names if name in options}
+        target = {name: values.pop(name) for name in names if name in values}
         with open_memory(**target) as memory:
-            return command(memory, **options)
+            return command(memory, **values)
 
-    return workspace_options(prints_answer(run))
+    return options.workspace(prints_answer(run))
 
 
 def print_json(value: Any) -> None:

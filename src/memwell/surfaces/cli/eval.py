@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memwell import config
+from memwell.config import setting_named
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import (
-    cutoff_option,
-    json_option,
-    mode_option,
-    open_memory,
-    print_json,
-    workspace_options,
-)
+from memwell.evaluate.cases import Case, check_notes, read_cases, to_dataset
+from memwell.evaluate.compare import Difference, compare
+from memwell.evaluate.dataset import Dataset, load
+from memwell.evaluate.report import NOTES_PASSING, Evaluation, Miss, evaluate, metrics_at, misses
+from memwell.evaluate.thresholds import Threshold, find_missed, parse_threshold
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from memwell.config.fields import Value
-    from memwell.evaluate.cases import Case
-    from memwell.evaluate.compare import Difference
-    from memwell.evaluate.dataset import Dataset
-    from memwell.evaluate.report import Evaluation, Miss
-    from memwell.evaluate.runner import RecallRun
-    from memwell.evaluate.thresholds import Threshold
+    from memwell.evaluate.runner import RecallRun, SearchEach
     from memwell.memory import Memory
     from memwell.model import SearchResult
 
@@ -41,7 +37,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("eval")
 @click.argument("dataset", metavar="DATASET", type=click.Path(path_type=Path))
-@cutoff_option
+@options.cutoff
 @click.option(
     "--compare",
     metavar="NAME=VALUE[,...]",
@@ -58,9 +54,9 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--html", "html_file", type=_file, help="Also write a report to this HTML file.")
 @click.option("--run", "run_file", type=_file, help="Also write the rankings to this file.")
-@mode_option
-@workspace_options
-@json_option
+@options.mode
+@options.workspace
+@options.as_json
 @click.pass_context
 def eval_command(
     ctx: click.Context,
@@ -82,8 +78,6 @@ def eval_command(
     folder with corpus.jsonl, queries.jsonl and qrels.tsv, which is indexed temporarily.
     Exit status: 0 measured, 1 a metric is below --fail-under, 2 usage, 3 failure.
     """
-    from memwell.evaluate.thresholds import find_missed
-
     is_cases = dataset.is_file()
     settings = _settings(compare, is_cases)
     if hyde and settings:
@@ -140,8 +134,6 @@ class _EvalPlan:
     @property
     def visible_settings(self) -> str:
         """The settings of the second run, without secrets."""
-        from memwell.config.settings import setting_named
-
         return ", ".join(
             f"{name}={'***' if setting_named(name).secret else value}"
             for name, value in self.settings.items()
@@ -175,14 +167,10 @@ class _EvalRun:
 
     @property
     def differences(self) -> Sequence[Difference]:
-        from memwell.evaluate.compare import compare
-
         return compare(self.first, self.second) if self.second else ()
 
     @property
     def failed(self) -> list[Miss]:
-        from memwell.evaluate.report import misses
-
         return [miss for miss in misses(self.dataset, self.first) if miss.failed]
 
     @property
@@ -196,7 +184,6 @@ class _EvalRun:
 
 
 def _settings(compare: str | None, is_cases: bool) -> dict[str, str]:
-    from memwell import config
     from memwell.evaluate.runner import check_comparable, parse_settings, to_overrides
 
     if compare is None:
@@ -212,9 +199,6 @@ def _settings(compare: str | None, is_cases: bool) -> dict[str, str]:
 
 
 def _thresholds(texts: Sequence[str], k: int, is_cases: bool) -> list[Threshold]:
-    from memwell.evaluate.report import NOTES_PASSING, metrics_at
-    from memwell.evaluate.thresholds import parse_threshold
-
     names = [*metrics_at(k), *([NOTES_PASSING] if is_cases else [])]
     try:
         return [parse_threshold(text, names) for text in texts]
@@ -223,7 +207,6 @@ def _thresholds(texts: Sequence[str], k: int, is_cases: bool) -> list[Threshold]
 
 
 def _recall_run(mode: str | None) -> RecallRun:
-    from memwell import config
     from memwell.evaluate.runner import RecallRun
 
     return RecallRun(config.load(None).with_overrides({"search.mode": mode} if mode else {}))
@@ -233,8 +216,6 @@ def _recall_run(mode: str | None) -> RecallRun:
 
 
 def _measure_dataset(plan: _EvalPlan) -> _EvalRun:
-    from memwell import config
-    from memwell.evaluate.dataset import load
     from memwell.evaluate.runner import evaluate_memory
 
     dataset = load(plan.path)
@@ -252,8 +233,7 @@ def _measure_dataset(plan: _EvalPlan) -> _EvalRun:
 
 
 def _measure_cases(plan: _EvalPlan) -> _EvalRun:
-    from memwell.evaluate.cases import read_cases, to_dataset
-    from memwell.evaluate.runner import NoteSearch, evaluate_cases
+    from memwell.evaluate.runner import NoteSearch
 
     cases = read_cases(plan.path)
     dataset = to_dataset(plan.path.name, cases)
@@ -266,23 +246,22 @@ def _measure_cases(plan: _EvalPlan) -> _EvalRun:
             modes.append(memory.settings.search.mode)
             searches.append(NoteSearch(_search_function(memory, plan.recall)))
             with progress_bar(label) as progress:
-                runs[label] = evaluate_cases(dataset, searches[-1], progress, plan.k)
+                runs[label] = evaluate(
+                    dataset, searches[-1], progress, k=plan.k, depth=plan.k, by_note=True
+                )
         print_caveats(searches[-1].caveats, len(cases))
     passages = searches[0].passages
     return _EvalRun(plan, dataset, modes[0], runs, lambda *found: passages.get(found, ""))
 
 
-def _search_function(
-    memory: Memory, recall: RecallRun | None
-) -> Callable[[str, int], SearchResult]:
+def _search_function(memory: Memory, recall: RecallRun | None) -> SearchEach:
     if recall is None:
-        return lambda query, k: memory.search(query, k=k)
-    return lambda query, k: recall.search(query, memory)
+        return lambda query, k, ways: [memory.search(query, k=k)]
+    return lambda query, k, ways: [recall.search(query, memory)]
 
 
 def check_cases(file: Path, cases: Sequence[Case], memory: Memory) -> None:
     """Raise an error if a note of the cases is not in the index."""
-    from memwell.evaluate.cases import check_notes
     from memwell.evaluate.runner import find_known_notes
 
     def search(query: str, k: int) -> SearchResult:  # no setting may hide a note

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    combine,
-    history_options,
-    scope_option,
-    viewer_options,
-    with_memory,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.search import NO_HITS
 
 if TYPE_CHECKING:
@@ -24,7 +18,7 @@ if TYPE_CHECKING:
     from memwell.memory import Memory
     from memwell.model import Fact
 
-_details = combine(
+_details = options.combine(
     click.option("--category", default="fact", help="preference, fact, decision, entity, rule ..."),
     click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once."),
     click.option("--importance", type=float, default=0.5, help="0 to 1."),
@@ -48,12 +42,12 @@ _details = combine(
 
 def _with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
     """Open the memory of a viewer for a command."""
-    return viewer_options(with_memory(command))
+    return options.viewer(with_memory(command))
 
 
 @click.command("remember")
 @click.argument("text")
-@scope_option(help="Who can see it; default the narrowest scope that is named.")
+@options.scope(help="Who can see it; default the narrowest scope that is named.")
 @_details
 @_with_memory
 def remember_command(memory: Memory, text: str, **details: Any) -> Answer:
@@ -74,15 +68,15 @@ def supersede_command(memory: Memory, old: str, text: str, **details: Any) -> An
 @click.command("recall")
 @click.argument("message")
 @click.option("--budget", type=int, help="Maximum number of tokens; default `recall.budget`.")
-@history_options
+@options.history
 @_with_memory
-def recall_command(memory: Memory, message: str, **options: Any) -> Answer:
+def recall_command(memory: Memory, message: str, **values: Any) -> Answer:
     """Print the memories that fit MESSAGE, as a block for an agent's prompt.
 
     A --session does not receive the same passage again within `recall.again_after` minutes.
     Exit status: 0 there are some, 1 there are none.
     """
-    recall = memory.recall(message, **options)
+    recall = memory.recall(message, **values)
     return Answer(recall, recall.block, 0 if recall.hits else NO_HITS)
 
 
@@ -148,7 +142,7 @@ def facts_command() -> None:
 @click.option("--tag", help="Only facts with this tag.")
 @click.option("--scope", help="Only facts of this scope.")
 @click.option("--source", help="Only facts from this source: cli, conversation, ingest ...")
-@history_options
+@options.history
 @_with_memory
 def list_command(memory: Memory, include_superseded: bool, **wanted: Any) -> Answer:
     """List facts, the newest first."""

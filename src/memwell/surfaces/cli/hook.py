@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    F,
-    combine,
-    overrides,
-    scope_option,
-    user_option,
-    workspace_options,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import overrides
 
 if TYPE_CHECKING:
     from memwell.surfaces.hooks.deadline import HookLog
@@ -33,11 +27,11 @@ class _NeverBlocking(click.Command):
             ctx.exit(0)
 
 
-def _hook_options(seconds: float) -> Callable[[F], F]:
+def _hook_options(seconds: float) -> Callable[[options.F], options.F]:
     """Add the options that every hook has."""
-    return combine(
-        workspace_options,
-        user_option,
+    return options.combine(
+        options.workspace,
+        options.user,
         click.option(
             "--timeout",
             type=click.FloatRange(0.05, 3600),
@@ -57,7 +51,7 @@ def hook_command() -> None:
 @hook_command.command("recall", cls=_NeverBlocking)
 @click.option("--budget", type=click.IntRange(min=1), help="Tokens at most.")
 @_hook_options(2.0)
-def recall_command(budget: int | None, timeout: float, debug: bool, **options: Any) -> None:
+def recall_command(budget: int | None, timeout: float, debug: bool, **values: Any) -> None:
     """Print the memories that fit the prompt, or those for the start of a session.
 
     Reads the event as JSON from standard input. Exit status: always 0.
@@ -65,7 +59,7 @@ def recall_command(budget: int | None, timeout: float, debug: bool, **options: A
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.recall import recall
 
-    target = events.HookTarget(**options, settings=overrides())
+    target = events.HookTarget(**values, settings=overrides())
 
     def work() -> str:
         return recall(events.read_event(_stdin()), target, timeout, budget)
@@ -74,11 +68,11 @@ def recall_command(budget: int | None, timeout: float, debug: bool, **options: A
 
 
 @hook_command.command("capture", cls=_NeverBlocking)
-@scope_option(help="Who can see the facts; default the user if one is named, else the agent.")
+@options.scope(help="Who can see the facts; default the user if one is named, else the agent.")
 @click.option("--rules", is_flag=True, help="Use the rules even if a language model is configured.")
 @_hook_options(10.0)
 def capture_command(
-    scope: str | None, rules: bool, timeout: float, debug: bool, **options: Any
+    scope: str | None, rules: bool, timeout: float, debug: bool, **values: Any
 ) -> None:
     """Remember what the user told an agent since the last call, as facts.
 
@@ -88,7 +82,7 @@ def capture_command(
     from memwell.surfaces.hooks import deadline, events
     from memwell.surfaces.hooks.capture import capture
 
-    target = events.HookTarget(**options, settings=overrides())
+    target = events.HookTarget(**values, settings=overrides())
     log = _log("capture", debug=debug)
 
     def work() -> str:
@@ -112,8 +106,8 @@ def capture_command(
     show_default=True,
     help="The settings file of the program.",
 )
-@user_option
-@workspace_options
+@options.user
+@options.workspace
 def config_command(
     program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
 ) -> None:

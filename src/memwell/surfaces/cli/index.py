@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import json_option, open_memory, print_json, workspace_options
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _MOST_PROBLEMS = 20
 @click.command("index")
 @click.argument("paths", nargs=-1, metavar="[PATH ...]")
 @click.option("--no-embed", is_flag=True, help="Do not compute vectors now.")
-@workspace_options
-@json_option
+@options.workspace
+@options.as_json
 def index_command(paths: tuple[str, ...], no_embed: bool, as_json: bool, **target: Any) -> None:
     """Create or update the index of folders and files.
 

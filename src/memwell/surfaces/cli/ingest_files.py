@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    open_memory,
-    prints_answer,
-    viewer_options,
-    workspace_options,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, open_memory, prints_answer
 from memwell.surfaces.cli.progress import progress_bar
 from memwell.surfaces.cli.search import NO_HITS
 
@@ -25,8 +20,8 @@ if TYPE_CHECKING:
 @click.command("ingest-files")
 @click.option("--paths", help='Files and globs, such as "skills/**/*.md,TOOLS.md".')
 @click.option("--dry-run", is_flag=True, help="Store nothing; list the changes.")
-@viewer_options
-@workspace_options
+@options.viewer
+@options.workspace
 @prints_answer
 def ingest_files_command(
     paths: str | None, dry_run: bool, workspace: str | None, **viewer: Any

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.errors import ConfigError
-from memwell.surfaces.cli.common import new_memory, viewer_options, workspace_options
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import new_memory
 from memwell.surfaces.mcp.clients import CLIENTS, absolute_path, config_block, install, server_entry
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "--port", default=8766, show_default=True, help="With --http: the port; 0 is any free one."
 )
-@viewer_options
-@workspace_options
+@options.viewer
+@options.workspace
 @click.pass_context
 def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **target: Any) -> None:
     """Serve the memory to an agent over the Model Context Protocol.
@@ -47,9 +48,9 @@ def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **targe
 @click.option(
     "--write", is_flag=True, help="Add it to the client's file; the rest of the file stays."
 )
-@viewer_options
-@workspace_options
-def config_command(name: str, write: bool, workspace: str | None, **options: str | None) -> None:
+@options.viewer
+@options.workspace
+def config_command(name: str, write: bool, workspace: str | None, **values: str | None) -> None:
     """Print the configuration that makes CLIENT use this memory, with these options.
 
     CLIENT is claude-code, claude-desktop, cursor, openclaw or vscode.
@@ -57,7 +58,7 @@ def config_command(name: str, write: bool, workspace: str | None, **options: str
     client = CLIENTS[name]
     arguments = ["--workspace", absolute_path(workspace)] if workspace else []
     for option in ("agent", "user", "session"):
-        if value := options[option]:
+        if value := values[option]:
             arguments += [f"--{option}", value]
     added = server_entry(client, arguments)
     if not write:

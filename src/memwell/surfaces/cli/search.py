@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    everywhere_option,
-    history_options,
-    mode_option,
-    now_option,
-    viewer_options,
-    with_memory,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -32,35 +25,27 @@ NO_HITS = 1
 @click.option("-k", "k", type=int, help="Maximum number of hits.")
 @click.option("--min-score", type=float, help="Drop hits of lower relevance (0 to 1).")
 @click.option("--files-only", is_flag=True, help="Print only the paths, each once.")
-@everywhere_option
-@mode_option
-@click.option(
-    "--fusion",
-    type=click.Choice(["standard", "rrf", "weighted"]),
-    help="How both rankings become one; default `search.fusion`.",
-)
-@click.option(
-    "--diversity",
-    type=click.Choice(["off", "mmr", "cluster"]),
-    help="How to treat hits that say the same; default `search.diversity`.",
-)
+@options.everywhere
+@options.mode
+@options.with_choices("--fusion", "search.fusion", "How both rankings become one")
+@options.with_choices("--diversity", "search.diversity", "How to treat hits that say the same")
 @click.option(
     "--context",
     type=click.Choice(["neighbours", "section"]),
     help="Show each passage with its neighbours, or with its whole section.",
 )
 @click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
-@history_options
-@viewer_options
+@options.history
+@options.viewer
 @click.option("--explain", is_flag=True, help="Show how the score of each hit was computed.")
-@now_option
+@options.now
 @with_memory
 def search_command(
     memory: Memory,
     query: tuple[str, ...],
     files_only: bool,
     now: dt.datetime | None,
-    **options: Any,
+    **values: Any,
 ) -> Answer:
     """Find the passages that answer QUERY, best first.
 
@@ -73,7 +58,7 @@ def search_command(
             raise click.NoSuchOption(word, ctx=click.get_current_context())
     today = now.date() if now else None
     with progress_bar("indexing") as progress:
-        result = memory.search(" ".join(query), today=today, progress=progress, **options)
+        result = memory.search(" ".join(query), today=today, progress=progress, **values)
     show = _print_paths if files_only else _print
     return Answer(result, lambda: show(result), 0 if result.hits else NO_HITS)
 
@@ -155,11 +140,7 @@ def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 
 def _display_path(hit: Hit, result: SearchResult) -> str:
-    """Return the path in the workspace, or the full path if the hits are from several."""
-    if hit.kind == "fact":
-        return f"fact {hit.path}"
-    several = len({other.workspace for other in result.hits if other.kind == hit.kind}) > 1
-    return f"{hit.workspace}/{hit.path}" if several else hit.path
+    return f"fact {hit.path}" if hit.kind == "fact" else result.display_path(hit)
 
 
 def _print_nothing(result: SearchResult) -> None:

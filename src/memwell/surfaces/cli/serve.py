@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    new_memory,
-    prints_answer,
-    viewer_options,
-    workspace_options,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, new_memory, prints_answer
 
 if TYPE_CHECKING:
     import socket
@@ -31,8 +26,8 @@ HOST, PORT = "127.0.0.1", 8765
 @click.option("--port", default=PORT, show_default=True, help="The port; 0 is any free one.")
 @click.option("--name", "names", multiple=True, help="Another host name of this server.")
 @click.option("--open", "open_page", is_flag=True, help="Open its page in the browser.")
-@viewer_options
-@workspace_options
+@options.viewer
+@options.workspace
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -67,8 +62,8 @@ def serve_command(
 
 @click.command("ui")
 @click.option("--port", default=PORT, show_default=True, help="The port of the server.")
-@viewer_options
-@workspace_options
+@options.viewer
+@options.workspace
 @click.pass_context
 def ui_command(ctx: click.Context, /, port: int, **target: Any) -> None:
     """Open the web page of the memory in the browser; start the server if none runs."""
@@ -86,7 +81,7 @@ def token_group() -> None:
 
 @token_group.command("add")
 @click.argument("name")
-@viewer_options
+@options.viewer
 @prints_answer
 def add_command(name: str, user: str, session: str) -> Answer:
     """Create the token NAME and print it, this one time.
@@ -145,7 +140,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
 
     from memwell.surfaces.listen import http_address
 
-    class Server(uvicorn.Server):
+    class AnnouncingServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             started(http_address(listening))
@@ -155,7 +150,7 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on"
     )
-    Server(config).run(sockets=[listening])
+    AnnouncingServer(config).run(sockets=[listening])
 
 
 def _tell(address: str, open_page: bool) -> None:

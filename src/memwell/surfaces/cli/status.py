@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import Answer, agent_option, open_memory, with_memory
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, open_memory, with_memory
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -67,7 +68,7 @@ def _print_checks(checks: Sequence[Check]) -> None:
 @click.command("reset")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--workspace", "-w", metavar="PATH", help="Forget this workspace only.")
-@agent_option
+@options.agent
 def reset_command(yes: bool, workspace: str | None, agent: str | None) -> None:
     """Delete the index, or forget a workspace. Notes stay; `memwell index` rebuilds the index."""
     with open_memory(None, agent, everywhere=True) as memory:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memwell.surfaces.cli.common import Answer, json_option, overrides, print_json, prints_answer
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, overrides, print_json, prints_answer
 
 if TYPE_CHECKING:
     from memwell.store.copy.memory import CopyReport
@@ -76,7 +77,7 @@ def _print_copy(report: CopyReport) -> None:
     type=click.IntRange(min=1),
     help="Passages from which on an agent is large; the default is measured.",
 )
-@json_option
+@options.as_json
 def index_command(agent: str | None, smallest: int | None, as_json: bool) -> None:
     """Build separate indexes for the large agents of a tenant on a server.
 

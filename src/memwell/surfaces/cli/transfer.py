@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from memwell.surfaces.cli.common import Answer, viewer_options, with_memory
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, with_memory
 
 if TYPE_CHECKING:
     from memwell.facts.export_import import ImportReport
@@ -27,7 +28,7 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="JSON lines, which `import` reads, or Markdown for people.",
 )
-@viewer_options
+@options.viewer
 @with_memory
 def export_command(memory: Memory, file: Path | None, layout: str) -> Answer:
     """Export the facts that are visible here, with their history, to FILE or standard output.
@@ -50,7 +51,7 @@ def export_command(memory: Memory, file: Path | None, layout: str) -> Answer:
 @click.command("import")
 @click.argument("file", type=click.File("rb"))
 @click.option("--trust", is_flag=True, help="Also import what looks like junk or a secret.")
-@viewer_options
+@options.viewer
 @with_memory
 def import_command(memory: Memory, file: BinaryIO, trust: bool) -> Answer:
     """Import the facts of FILE, which `memwell export` wrote; - is standard input.

@@ -10,30 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memwell.config.edit import find_overrides, settings_file, write_settings
+from memwell.config.fields import to_toml
 from memwell.errors import MemwellError
-from memwell.surfaces.cli.common import (
-    cutoff_option,
-    json_option,
-    open_memory,
-    print_json,
-    workspace_options,
-)
+from memwell.evaluate.cases import read_cases, to_dataset
+from memwell.evaluate.tune import Overrides, Tuning, candidates, halves, tune
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.eval import check_cases, print_caveats
 from memwell.surfaces.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from memwell.config.settings import Settings
-    from memwell.evaluate.tune import Overrides, Tuning
 
 NOTHING_BETTER = 1
 
 
 @click.command("tune")
 @click.argument("cases", metavar="CASES", type=click.Path(dir_okay=False, path_type=Path))
-@cutoff_option
+@options.cutoff
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
-@workspace_options
-@json_option
+@options.workspace
+@options.as_json
 @click.pass_context
 def tune_command(
     ctx: click.Context, /, cases: Path, k: int, dry_run: bool, as_json: bool, **target: Any
@@ -44,8 +42,6 @@ def tune_command(
     settings; memwell writes them to memwell.toml only if the other half gets better, too.
     Exit status: 0 written, 1 nothing better found, 2 usage, 3 failure.
     """
-    from memwell.config.edit import write_settings
-
     tuned = _run_tune(cases, k, target)
     if not as_json:
         _print_figures(tuned)
@@ -80,22 +76,16 @@ class _TuneRun:
     @property
     def file(self) -> Path:
         """The file to write them to."""
-        from memwell.config.edit import settings_file
-
         return settings_file(self.workspace)
 
     @property
     def overriding(self) -> list[str]:
         """The environment variables that override the written settings."""
-        from memwell.config.edit import find_overrides
-
         return find_overrides(self.changes, os.environ)
 
 
 def _run_tune(file: Path, k: int, target: Mapping[str, Any]) -> _TuneRun:
-    from memwell.evaluate.cases import read_cases, to_dataset
-    from memwell.evaluate.runner import NoteSearchEach
-    from memwell.evaluate.tune import candidates, halves, tune
+    from memwell.evaluate.runner import NoteSearch
 
     cases = read_cases(file)
     fitting, held_back = (to_dataset(file.name, part) for part in halves(file.name, cases))
@@ -103,9 +93,11 @@ def _run_tune(file: Path, k: int, target: Mapping[str, Any]) -> _TuneRun:
         settings = memory.settings
         _check_fused(settings)
         check_cases(file, cases, memory)
-        search = NoteSearchEach(lambda query, k, tries: memory.search_with(query, tries, k=k))
+        search = NoteSearch(lambda query, k, tries: memory.search_with(query, tries, k=k))
         with progress_bar("tuning") as progress:
-            tuning = tune(fitting, held_back, candidates(settings.search), search, progress, k)
+            tuning = tune(
+                fitting, held_back, candidates(settings.search), search.search_each, progress, k
+            )
         notes = len({note for case in cases for note in case.notes})
         tuned = _TuneRun(file.name, notes, tuning, settings, memory.workspace)
     print_caveats(search.caveats, len(cases))
@@ -114,8 +106,6 @@ def _run_tune(file: Path, k: int, target: Mapping[str, Any]) -> _TuneRun:
 
 def _check_fused(settings: Settings) -> None:
     """Raise an error if keyword search and vector search are not fused: no weight has an effect."""
-    from memwell.config.fields import to_toml
-
     mode, chain = settings.search.mode, settings.embedding.chain
     for name, value, missing, remedy in (
         ("search.mode", mode, mode != "hybrid", 'Set it to "hybrid"'),
@@ -155,8 +145,6 @@ def _print_figures(tuned: _TuneRun) -> None:
 
 
 def _print_verdict(tuned: _TuneRun, *, written: bool) -> None:
-    from memwell.config.fields import to_toml
-
     tuning = tuned.tuning
     if not tuning.best:
         click.echo("\nThe present settings are the best: nothing is written.")

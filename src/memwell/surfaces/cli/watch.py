@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import json_option, open_memory, workspace_options
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import open_memory
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command("watch")
 @click.option("--all", "everywhere", is_flag=True, help="Watch all workspaces of the agent.")
-@workspace_options
-@json_option
+@options.workspace
+@options.as_json
 def watch_command(as_json: bool, **target: Any) -> None:
     """Sync the index whenever a file changes, until Ctrl-C."""
     stop = threading.Event()

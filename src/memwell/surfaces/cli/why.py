@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.surfaces.cli.common import (
-    Answer,
-    everywhere_option,
-    mode_option,
-    now_option,
-    with_memory,
-)
+from memwell.surfaces.cli import options
+from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.search import NO_HITS, print_trace
 
 if TYPE_CHECKING:
@@ -25,16 +20,16 @@ if TYPE_CHECKING:
 @click.argument("query")
 @click.argument("path")
 @click.option("-k", "k", type=int, help="Maximum number of hits of the search.")
-@everywhere_option
-@mode_option
-@now_option
+@options.everywhere
+@options.mode
+@options.now
 @with_memory
-def why_command(memory: Memory, now: dt.datetime | None, **options: Any) -> Answer:
+def why_command(memory: Memory, now: dt.datetime | None, **values: Any) -> Answer:
     """Explain why the note PATH is or is not among the hits of QUERY.
 
     Exit status: 0 it is a hit, 1 it is not.
     """
-    why = memory.why(**options, today=now.date() if now else None)
+    why = memory.why(**values, today=now.date() if now else None)
     return Answer(why, lambda: _print(why), 0 if why.found else NO_HITS)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from memwell.files import make_private_folder
+from memwell.files import append_private, make_private_folder
 
 LOG_NAME = "log"
 _MOST_LOG_BYTES = 64 * 1024
@@ -40,9 +40,7 @@ class HookLog:
             make_private_folder(self._file.parent)
             if self._file.exists() and self._file.stat().st_size > _MOST_LOG_BYTES:
                 self._file.replace(self._file.with_name(f"{LOG_NAME}.1"))
-            handle = os.open(self._file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}")
+            append_private(self._file, f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}")
 
 
 def run_within(work: Callable[[], str], seconds: float, log: HookLog) -> NoReturn:

@@ -79,12 +79,9 @@ def _typed_text(parsed: Any) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    blocks = [block for block in _list(content) if isinstance(block, dict)]
+    listed = content if isinstance(content, list) else []
+    blocks = [block for block in listed if isinstance(block, dict)]
     if any(block.get("type") == "tool_result" for block in blocks):
         return ""
     texts = (block.get("text") for block in blocks if block.get("type") == "text")
     return "\n\n".join(text for text in texts if isinstance(text, str))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -21,13 +21,12 @@ from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits
 from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
-from memwell.surfaces.http.viewer import memory_of
 from memwell.surfaces.openai import files as files_routes
 from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
-from memwell.surfaces.web.pages import routes
+from memwell.surfaces.web import fact_pages, pages
 
 
 def create_app(
@@ -67,9 +66,9 @@ def create_app(
     app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     add_error_handlers(app)
-    for module in (api, files_routes, vector_stores, store_files, metrics, login):
+    routes = (api, files_routes, vector_stores, store_files, metrics, login, pages, fact_pages)
+    for module in routes:
         app.include_router(module.router)
-    app.include_router(routes(memory_of))
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(
         GuardMiddleware, tokens=Tokens(memory.home), names=names, reachable=reachable

@@ -39,20 +39,20 @@ class RunningRequests:
             await asyncio.wait(self.tasks)
 
 
+@dataclass(slots=True)
 class LimitsMiddleware:
     """Enforces the limits; an unexpected exception becomes a response without details."""
 
-    def __init__(self, app: ASGIApp, limits: RequestLimits, running: RunningRequests) -> None:
-        self._app = app
-        self._limits = limits
-        self._tasks = running.tasks
+    app: ASGIApp
+    limits: RequestLimits
+    running: RunningRequests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say which limit it exceeds."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        if len(self._tasks) >= self._limits.at_once:
+        if len(self.running.tasks) >= self.limits.at_once:
             busy = error_response(
                 503, "Too many requests are running. Try again", headers={"retry-after": "1"}
             )
@@ -60,23 +60,23 @@ class LimitsMiddleware:
             return
         sender = _ResponseSender(send)
         task = asyncio.create_task(self._answer(scope, self._limit_body(scope, receive), sender))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        await asyncio.wait({task}, timeout=self._limits.seconds)
+        self.running.tasks.add(task)
+        task.add_done_callback(self.running.tasks.discard)
+        await asyncio.wait({task}, timeout=self.limits.seconds)
         if sender.has_begun:
             await task
         elif not task.done():
             # A thread cannot be stopped: it finishes its work, but its response is dropped.
             sender.is_late = True
             message = (
-                f"No answer within {self._limits.seconds:g} s. The server may still finish the"
+                f"No answer within {self.limits.seconds:g} s. The server may still finish the"
                 " request"
             )
             await error_response(503, message)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, sender: _ResponseSender) -> None:
         try:
-            await self._app(scope, receive, sender)
+            await self.app(scope, receive, sender)
         except Exception:
             log.exception("A request failed")
             if not sender.has_begun:
@@ -85,7 +85,7 @@ class LimitsMiddleware:
 
     def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that raises an error when the body exceeds the limit."""
-        most, received = self._limits.body_bytes, 0
+        most, received = self.limits.body_bytes, 0
         length = Request(scope).headers.get("content-length", "")
         announced = int(length) if length.isdecimal() else 0
 
@@ -105,15 +105,15 @@ class LimitsMiddleware:
         return receive_limited
 
 
+@dataclass(slots=True)
 class _ResponseSender:
     """Sends a response, unless another one was sent because of a timeout."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.has_begun = False
-        self.is_late = False
+    send: Send
+    has_begun: bool = False
+    is_late: bool = False
 
     async def __call__(self, message: Message) -> None:
         if not self.is_late:
             self.has_begun = True
-            await self._send(message)
+            await self.send(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
@@ -65,12 +66,12 @@ class Metrics:
         ]
 
 
+@dataclass(slots=True)
 class MetricsMiddleware:
     """Counts every request by its route; addresses would be too many labels."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
+    app: ASGIApp
+    metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request and count it."""
@@ -81,10 +82,10 @@ class MetricsMiddleware:
             status = message.get("status", status)
             await send(message)
 
-        await self._app(scope, receive, send_and_note)
+        await self.app(scope, receive, send_and_note)
         if scope["type"] == "http":
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.count(scope["method"], route, status, time.perf_counter() - started)
+            self.metrics.count(scope["method"], route, status, time.perf_counter() - started)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

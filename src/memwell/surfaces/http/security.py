@@ -12,6 +12,7 @@ Every response, also an error, has the headers that protect browsers.
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -41,6 +42,7 @@ HEADERS = {
 }
 
 
+@dataclass(slots=True)
 class GuardMiddleware:
     """Rejects requests for another host, from another site, or without a valid token.
 
@@ -51,13 +53,10 @@ class GuardMiddleware:
 
     """
 
-    def __init__(
-        self, app: ASGIApp, tokens: Tokens, names: frozenset[str], reachable: bool
-    ) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._names = names
-        self._reachable = reachable
+    app: ASGIApp
+    tokens: Tokens
+    names: frozenset[str]
+    reachable: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or reject a request."""
@@ -70,15 +69,15 @@ class GuardMiddleware:
             await send(message)
 
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        answer = self._rejection(Request(scope)) or self._app
+        answer = self._rejection(Request(scope)) or self.app
         await answer(scope, receive, send_with_headers)
 
     def _rejection(self, request: Request) -> Response | None:
         """Return the response to a request that is rejected; set the viewer of one that is not."""
         host = request.headers.get("host", "").lower()
-        if _host_name(host) not in self._names:
+        if _host_name(host) not in self.names:
             return error_response(
                 403, "This server does not answer to this name (Host)", code="host"
             )
@@ -91,13 +90,13 @@ class GuardMiddleware:
 
     def _token_rejection(self, request: Request) -> Response | None:
         try:
-            known = self._tokens.list_all()
+            known = self.tokens.list_all()
         except MemwellError:
             message = "The list of tokens cannot be read. The owner of the server can correct it"
             return error_response(503, message)
-        if not known and not self._reachable:
+        if not known and not self.reachable:
             return None
-        token = self._tokens.find(_given_token(request))
+        token = self.tokens.find(_given_token(request))
         if token:
             request.scope["viewer"] = Viewer(token.user, "", token.session)
             return None

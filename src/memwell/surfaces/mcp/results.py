@@ -9,7 +9,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 from memwell.facts.service import RememberResult
-from memwell.model import Excerpt, Fact, Hit, SearchResult
+from memwell.model import Excerpt, Fact, Hit, SearchResult, cite_lines
 from memwell.search.snippet import snippet
 
 FACT_PREFIX = "fact:"
@@ -114,21 +114,18 @@ def to_tool_result(answer: BaseModel) -> CallToolResult:
 
 def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
     """Return the hits of a search as snippets, or with their whole text."""
-    roots = {hit.workspace for hit in result.hits if hit.kind != "fact"}
     silent = [f"{leg.name}: {leg.reason}" for leg in result.legs if not leg.answered]
     return SearchAnswer(
-        hits=[_to_passage(hit, full=full, several=len(roots) > 1) for hit in result.hits],
+        hits=[_to_passage(hit, result, full=full) for hit in result.hits],
         suggestions=[*result.suggestions],
         notices=[*result.notices, *silent, *filter(None, [result.freshness.note])],
     )
 
 
-def _to_passage(hit: Hit, *, full: bool, several: bool) -> FoundPassage:
-    path = f"{hit.workspace}/{hit.path}" if several else hit.path
+def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
+    lines = cite_lines(result.display_path(hit), hit.start_line, hit.end_line)
     return FoundPassage(
-        citation=FACT_PREFIX + hit.path
-        if hit.kind == "fact"
-        else citation(path, hit.start_line, hit.end_line),
+        citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
         score=round(hit.score, 2),
         text=hit.text if full else _shorten(hit),
         heading=" > ".join(hit.heading),
@@ -147,14 +144,9 @@ def _shorten(hit: Hit) -> str:
     return "\n".join(line.text for line in shown)
 
 
-def citation(path: str, start: int, end: int) -> str:
-    """Return the citation of lines of a note."""
-    return f"{path}#L{start}-L{end}"
-
-
 def read_result(excerpt: Excerpt, next_line: int = 0) -> ReadAnswer:
     """Return lines of a note."""
-    cited = citation(excerpt.path, excerpt.start_line, excerpt.end_line)
+    cited = cite_lines(excerpt.path, excerpt.start_line, excerpt.end_line)
     return ReadAnswer(citation=cited, text=excerpt.text, next_line=next_line)
 
 

@@ -17,15 +17,7 @@ import apsw
 
 from memwell.errors import CorruptIndexError, HomeError, NewerIndexError, NotFoundError
 from memwell.store.sqlite.database import Database
-from memwell.surfaces.openai import json_records
-from memwell.surfaces.openai.schemas import (
-    ID,
-    BatchRecord,
-    Owned,
-    UploadRecord,
-    VectorStoreFileRecord,
-    VectorStoreRecord,
-)
+from memwell.surfaces.openai import json_records, schemas
 
 MIGRATIONS = (
     (
@@ -52,7 +44,7 @@ MIGRATIONS = (
     ),
 )
 
-R = TypeVar("R", bound=Owned)
+R = TypeVar("R", bound=schemas.Owned)
 
 
 def new_id(prefix: str) -> str:
@@ -74,16 +66,18 @@ class RecordDatabase:
         self._opening = threading.Lock()
         self._is_open = False
         self._thread = threading.local()
-        self.files = Table(self, "files", UploadRecord)
-        self.stores = Table(self, "vector_stores", VectorStoreRecord)
+        self.files = Table(self, "files", schemas.UploadRecord)
+        self.stores = Table(self, "vector_stores", schemas.VectorStoreRecord)
 
-    def store_files(self, store_id: str) -> Table[VectorStoreFileRecord]:
+    def store_files(self, store_id: str) -> Table[schemas.VectorStoreFileRecord]:
         """Return the files of a vector store."""
-        return Table(self, "vector_store_files", VectorStoreFileRecord, vector_store_id=store_id)
+        return Table(
+            self, "vector_store_files", schemas.VectorStoreFileRecord, vector_store_id=store_id
+        )
 
-    def batches(self, store_id: str) -> Table[BatchRecord]:
+    def batches(self, store_id: str) -> Table[schemas.BatchRecord]:
         """Return the batches of a vector store."""
-        return Table(self, "batches", BatchRecord, vector_store_id=store_id)
+        return Table(self, "batches", schemas.BatchRecord, vector_store_id=store_id)
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
@@ -150,7 +144,7 @@ class Table(Generic[R]):
 
     def find(self, id: str) -> R | None:
         """Return an object, whoever owns it, or None."""
-        return next(iter(self.select(id=id)), None) if ID.fullmatch(id) else None
+        return next(iter(self.select(id=id)), None) if schemas.ID.fullmatch(id) else None
 
     def select(self, **wanted: str) -> list[R]:
         """Return the objects with this id or owner; all without either."""
@@ -170,6 +164,11 @@ class Table(Generic[R]):
                 row,
             )
         return record
+
+    def change(self, id: str, owner: str, fields: Mapping[str, Any]) -> R:
+        """Change fields of an object of an owner."""
+        with self._database.transaction():
+            return self.put(self.get(id, owner).model_copy(update={**fields}))
 
     def remove(self, id: str) -> None:
         """Delete an object; the files and batches of a vector store are deleted with it."""

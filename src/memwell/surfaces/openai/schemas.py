@@ -110,7 +110,7 @@ class LastError(BaseModel):
     message: str
 
 
-class Chunks(BaseModel):
+class StaticChunking(BaseModel):
     """How long the passages of a file are."""
 
     max_chunk_size_tokens: int
@@ -121,7 +121,7 @@ class ChunkingStrategy(BaseModel):
     """How files are cut into passages: by the settings `chunk.size` and `chunk.overlap`."""
 
     type: Literal["static"] = "static"
-    static: Chunks
+    static: StaticChunking
 
 
 class VectorStoreFile(BaseModel):

@@ -14,16 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from memwell import config
+from memwell.surfaces.openai import schemas
 from memwell.surfaces.openai.files import Files
 from memwell.surfaces.openai.records import new_id, now
-from memwell.surfaces.openai.schemas import (
-    Attributes,
-    BatchRecord,
-    ChunkingStrategy,
-    Chunks,
-    VectorStoreFileRecord,
-    VectorStoreRecord,
-)
 
 IN_PROGRESS, COMPLETED, CANCELLED, FAILED = "in_progress", "completed", "cancelled", "failed"
 
@@ -43,7 +36,7 @@ class VectorStores:
         """Return the folder with the texts of a store."""
         return self.folder / store_id / "texts"
 
-    def text(self, file: VectorStoreFileRecord) -> Path:
+    def text(self, file: schemas.VectorStoreFileRecord) -> Path:
         """Return the path of a file's text."""
         return self.texts(file.vector_store_id) / f"{file.id}.md"
 
@@ -56,10 +49,10 @@ class VectorStores:
 
     def create(
         self, owner: str, fields: Mapping[str, Any], file_ids: Iterable[str]
-    ) -> VectorStoreRecord:
+    ) -> schemas.VectorStoreRecord:
         """Create a store with files."""
         at = now()
-        store = VectorStoreRecord(
+        store = schemas.VectorStoreRecord(
             id=new_id("vs_"), owner=owner, created_at=at, last_active_at=at, **fields
         )
         with self._changing(store.id):
@@ -67,13 +60,7 @@ class VectorStores:
             self.add_files(store, {file_id: {} for file_id in file_ids})
         return store
 
-    def update(self, store_id: str, owner: str, fields: Mapping[str, Any]) -> VectorStoreRecord:
-        """Change fields of a store's record."""
-        with self.records.transaction():
-            store = self.records.stores.get(store_id, owner)
-            return self.records.stores.put(store.model_copy(update={**fields}))
-
-    def delete(self, store: VectorStoreRecord) -> None:
+    def delete(self, store: schemas.VectorStoreRecord) -> None:
         """Delete a store; the uploaded files stay."""
         with self._changing(store.id):
             self.records.stores.remove(store.id)
@@ -81,8 +68,8 @@ class VectorStores:
     # -- files of a store --------------------------------------------------------------------------
 
     def add_files(
-        self, store: VectorStoreRecord, attributes: Mapping[str, Attributes]
-    ) -> list[VectorStoreFileRecord]:
+        self, store: schemas.VectorStoreRecord, attributes: Mapping[str, schemas.Attributes]
+    ) -> list[schemas.VectorStoreFileRecord]:
         """Add files to a store, each by its id with its attributes; they are indexed later."""
         strategy = _chunking_strategy()
         with self._changing(store.id):
@@ -90,7 +77,7 @@ class VectorStores:
             files = [self.uploads.get(file_id, store.owner) for file_id in attributes]
             return [
                 self.records.store_files(store.id).put(
-                    VectorStoreFileRecord(
+                    schemas.VectorStoreFileRecord(
                         id=file.id,
                         created_at=now(),
                         vector_store_id=store.id,
@@ -102,15 +89,6 @@ class VectorStores:
                 )
                 for file in files
             ]
-
-    def set_attributes(
-        self, store: VectorStoreRecord, file_id: str, attributes: Attributes
-    ) -> VectorStoreFileRecord:
-        """Replace the attributes of a file of a store."""
-        files = self.records.store_files(store.id)
-        with self.records.transaction():
-            file = files.get(file_id, store.owner)
-            return files.put(file.model_copy(update={"attributes": attributes}))
 
     def finish_file(self, store_id: str, file_id: str, **outcome: object) -> None:
         """Record the outcome of a file, if it is still in progress."""
@@ -134,10 +112,10 @@ class VectorStores:
     # -- batches -----------------------------------------------------------------------------------
 
     def add_batch(
-        self, store: VectorStoreRecord, attributes: Mapping[str, Attributes]
-    ) -> BatchRecord:
+        self, store: schemas.VectorStoreRecord, attributes: Mapping[str, schemas.Attributes]
+    ) -> schemas.BatchRecord:
         """Add files to a store together."""
-        batch = BatchRecord(
+        batch = schemas.BatchRecord(
             id=new_id("vsfb_"),
             created_at=now(),
             vector_store_id=store.id,
@@ -148,22 +126,24 @@ class VectorStores:
             self.add_files(store, attributes)
             return self.records.batches(store.id).put(batch)
 
-    def cancel_batch(self, batch: BatchRecord) -> BatchRecord:
+    def cancel_batch(self, batch: schemas.BatchRecord) -> schemas.BatchRecord:
         """Cancel those files of a batch that are still in progress."""
         store_id = batch.vector_store_id
         with self._changing(store_id):
             for file_id in batch.file_ids:
                 self.finish_file(store_id, file_id, status=CANCELLED)
-            return self.records.batches(store_id).put(batch.model_copy(update={"cancelled": True}))
+            return self.records.batches(store_id).change(batch.id, batch.owner, {"cancelled": True})
 
-    def batch_files(self, batch: BatchRecord) -> list[VectorStoreFileRecord]:
+    def batch_files(self, batch: schemas.BatchRecord) -> list[schemas.VectorStoreFileRecord]:
         """Return the files of a batch that are still in the store."""
         files = self.records.store_files(batch.vector_store_id)
         return [file for file_id in batch.file_ids if (file := files.find(file_id))]
 
 
-def _chunking_strategy() -> ChunkingStrategy:
+def _chunking_strategy() -> schemas.ChunkingStrategy:
     """Return how files are cut into chunks; a request cannot change it."""
     chunk = config.load(None).chunk
     size, overlap = chunk.size, chunk.overlap
-    return ChunkingStrategy(static=Chunks(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap))
+    return schemas.ChunkingStrategy(
+        static=schemas.StaticChunking(max_chunk_size_tokens=size, chunk_overlap_tokens=overlap)
+    )

@@ -12,26 +12,12 @@ from pydantic import BaseModel, Field
 from memwell.errors import NotFoundError
 from memwell.model import Hit
 from memwell.surfaces.http.errors import FAILURES
+from memwell.surfaces.openai import schemas
 from memwell.surfaces.openai.files import Owner
 from memwell.surfaces.openai.filters import Filter
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.paging import PageRequest, page
 from memwell.surfaces.openai.records import now
-from memwell.surfaces.openai.schemas import (
-    Content,
-    Deleted,
-    ExpiresAfter,
-    FileCounts,
-    FileId,
-    Metadata,
-    Name,
-    Page,
-    SearchResultItem,
-    SearchResultPage,
-    VectorStore,
-    VectorStoreFileRecord,
-    VectorStoreRecord,
-)
 from memwell.surfaces.openai.stores import COMPLETED, IN_PROGRESS, VectorStores
 
 _ACTIVE_SECONDS = 60
@@ -50,27 +36,27 @@ def stores_of(request: Request) -> VectorStores:
 ServerStores = Annotated[VectorStores, Depends(stores_of)]
 
 
-def store_of(vector_store_id: str, stores: ServerStores, owner: Owner) -> VectorStoreRecord:
+def store_of(vector_store_id: str, stores: ServerStores, owner: Owner) -> schemas.VectorStoreRecord:
     """Return the store that the address names, if the user owns it."""
     return stores.records.stores.get(vector_store_id, owner)
 
 
-NamedStore = Annotated[VectorStoreRecord, Depends(store_of)]
+NamedStore = Annotated[schemas.VectorStoreRecord, Depends(store_of)]
 
 
 class UpdateStoreRequest(BaseModel):
     """The fields of a store to change."""
 
-    name: Name | None = None
-    metadata: Metadata | None = None
-    expires_after: ExpiresAfter | None = None
+    name: schemas.Name | None = None
+    metadata: schemas.Metadata | None = None
+    expires_after: schemas.ExpiresAfter | None = None
 
 
 class CreateStoreRequest(UpdateStoreRequest):
     """A store to create."""
 
     description: Annotated[str, Field(max_length=4096)] | None = None
-    file_ids: Annotated[list[FileId], Field(max_length=500)] = []
+    file_ids: Annotated[list[schemas.FileId], Field(max_length=500)] = []
 
 
 class RankingOptions(BaseModel):
@@ -96,14 +82,14 @@ class StoreSearchRequest(BaseModel):
     """Accepted and ignored: queries are searched as they are."""
 
 
-@router.post("", response_model=VectorStore)
+@router.post("", response_model=schemas.VectorStore)
 def create_store(body: CreateStoreRequest, stores: ServerStores, owner: Owner) -> Any:
     """Create a vector store."""
     store = stores.create(owner, {**_EMPTY, **_given_fields(body)}, body.file_ids)
     return to_response(store, stores)
 
 
-@router.get("", response_model=Page[VectorStore])
+@router.get("", response_model=schemas.Page[schemas.VectorStore])
 def list_stores(
     stores: ServerStores, owner: Owner, request: Annotated[PageRequest, Query()]
 ) -> Any:
@@ -112,26 +98,27 @@ def list_stores(
     return page(owned, request, lambda store: to_response(store, stores))
 
 
-@router.get("/{vector_store_id}", response_model=VectorStore)
+@router.get("/{vector_store_id}", response_model=schemas.VectorStore)
 def retrieve_store(store: NamedStore, stores: ServerStores) -> Any:
     """Return a vector store."""
     return to_response(store, stores)
 
 
-@router.post("/{vector_store_id}", response_model=VectorStore)
+@router.post("/{vector_store_id}", response_model=schemas.VectorStore)
 def update_store(store: NamedStore, body: UpdateStoreRequest, stores: ServerStores) -> Any:
     """Change the name, metadata or expiry of a vector store."""
-    return to_response(stores.update(store.id, store.owner, _given_fields(body)), stores)
+    changed = stores.records.stores.change(store.id, store.owner, _given_fields(body))
+    return to_response(changed, stores)
 
 
-@router.delete("/{vector_store_id}", response_model=Deleted)
+@router.delete("/{vector_store_id}", response_model=schemas.Deleted)
 def delete_store(store: NamedStore, stores: ServerStores) -> Any:
     """Delete a vector store; the uploaded files stay."""
     stores.delete(store)
-    return Deleted(id=store.id, object="vector_store.deleted")
+    return schemas.Deleted(id=store.id, object="vector_store.deleted")
 
 
-@router.post("/{vector_store_id}/search", response_model=SearchResultPage)
+@router.post("/{vector_store_id}/search", response_model=schemas.SearchResultPage)
 def search_store(
     store: NamedStore, body: StoreSearchRequest, stores: ServerStores, request: Request
 ) -> Any:
@@ -139,22 +126,22 @@ def search_store(
     if _has_expired(store):
         raise NotFoundError(f"The vector store {store.id} has expired", "Create another one")
     if now() - store.last_active_at > _ACTIVE_SECONDS:
-        stores.update(store.id, store.owner, {"last_active_at": now()})
+        stores.records.stores.change(store.id, store.owner, {"last_active_at": now()})
     queries = [body.query] if isinstance(body.query, str) else body.query
     hits = _search(queries, body, store, stores, request.app.state.indexer)
     files = stores.records.store_files(store.id)
     data = [
-        SearchResultItem(
+        schemas.SearchResultItem(
             file_id=file.id,
             filename=file.filename,
             score=hit.score,
             attributes=file.attributes,
-            content=[Content(text=hit.text)],
+            content=[schemas.Content(text=hit.text)],
         )
         for hit in hits
         if (file := files.find(hit.path.removesuffix(".md"))) and file.status == COMPLETED
     ]
-    return SearchResultPage(search_query=queries, data=data)
+    return schemas.SearchResultPage(search_query=queries, data=data)
 
 
 def _given_fields(request: UpdateStoreRequest) -> dict[str, Any]:
@@ -167,7 +154,7 @@ def _given_fields(request: UpdateStoreRequest) -> dict[str, Any]:
 def _search(
     queries: list[str],
     request: StoreSearchRequest,
-    store: VectorStoreRecord,
+    store: schemas.VectorStoreRecord,
     stores: VectorStores,
     indexer: Indexer,
 ) -> list[Hit]:
@@ -194,12 +181,12 @@ def _search(
     return sorted(best.values(), key=lambda hit: -hit.score)[: request.max_num_results]
 
 
-def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
+def to_response(store: schemas.VectorStoreRecord, stores: VectorStores) -> schemas.VectorStore:
     """Return a store with the state, number and size of its files."""
     files = stores.records.store_files(store.id).select()
     counts = count_files(files)
     state = IN_PROGRESS if counts.in_progress else COMPLETED
-    return VectorStore.model_validate(
+    return schemas.VectorStore.model_validate(
         {
             **store.model_dump(),
             "expires_at": store.expires_at,
@@ -210,11 +197,11 @@ def to_response(store: VectorStoreRecord, stores: VectorStores) -> VectorStore:
     )
 
 
-def count_files(files: Iterable[VectorStoreFileRecord]) -> FileCounts:
+def count_files(files: Iterable[schemas.VectorStoreFileRecord]) -> schemas.FileCounts:
     """Return how many files are in which state."""
     counts: Counter[str] = Counter(file.status for file in files)
-    return FileCounts(**counts, total=counts.total())
+    return schemas.FileCounts(**counts, total=counts.total())
 
 
-def _has_expired(store: VectorStoreRecord) -> bool:
+def _has_expired(store: schemas.VectorStoreRecord) -> bool:
     return store.expires_at is not None and store.expires_at <= now()

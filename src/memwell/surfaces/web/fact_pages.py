@@ -15,7 +15,8 @@ from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.web.render import FORM_TOKEN, PageMemory, PageRoute, page
+from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.web.render import FORM_TOKEN, PageRoute, page
 from memwell.surfaces.web.views import fact_link
 
 _LISTED = 200
@@ -44,7 +45,7 @@ ShareField = Annotated[float, Form(ge=0, le=1)]
 @router.get("")
 def facts(
     request: Request,
-    memory: PageMemory,
+    memory: ViewerMemory,
     scope: str = "",
     category: str = "",
     tag: str = "",
@@ -73,10 +74,10 @@ def facts(
 
 
 @router.get("/{fact_id}")
-def fact_page(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+def fact_page(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLResponse:
     """Show a fact, its history, and the forms that change it."""
     fact = memory.facts.get(fact_id)
-    wider = [scope for scope in _scopes(memory) if _is_wider(scope, fact.scope)]
+    wider = [scope for scope in _scopes(memory) if SCOPES.index(scope) < SCOPES.index(fact.scope)]
     history = memory.facts.history(fact_id)
     return page(
         request,
@@ -89,7 +90,7 @@ def fact_page(request: Request, memory: PageMemory, fact_id: str) -> HTMLRespons
 
 
 @router.get("/{fact_id}/forget")
-def confirm_forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+def confirm_forget(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLResponse:
     """Ask for confirmation before a fact is forgotten."""
     return page(request, "forget.html", fact=memory.facts.get(fact_id))
 
@@ -99,7 +100,7 @@ def confirm_forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLRe
 
 @router.post("", dependencies=_form_guard)
 def remember(
-    memory: PageMemory,
+    memory: ViewerMemory,
     text: TextField,
     category: TextField,
     scope: TextField,
@@ -120,7 +121,7 @@ def remember(
 
 @router.post("/{fact_id}/edit", dependencies=_form_guard)
 def edit(
-    memory: PageMemory,
+    memory: ViewerMemory,
     fact_id: str,
     text: TextField,
     category: TextField,
@@ -142,7 +143,7 @@ def edit(
 
 
 @router.post("/{fact_id}/supersede", dependencies=_form_guard)
-def supersede(memory: PageMemory, fact_id: str, text: TextField) -> RedirectResponse:
+def supersede(memory: ViewerMemory, fact_id: str, text: TextField) -> RedirectResponse:
     """Supersede a fact with a new text; the new fact keeps its category, tags and lifetime."""
     old = memory.facts.get(fact_id)
     result = memory.supersede(
@@ -158,13 +159,13 @@ def supersede(memory: PageMemory, fact_id: str, text: TextField) -> RedirectResp
 
 
 @router.post("/{fact_id}/promote", dependencies=_form_guard)
-def promote(memory: PageMemory, fact_id: str, scope: TextField) -> RedirectResponse:
+def promote(memory: ViewerMemory, fact_id: str, scope: TextField) -> RedirectResponse:
     """Give a fact a wider scope."""
     return _redirect_to(memory.facts.promote(fact_id, scope))
 
 
 @router.post("/{fact_id}/forget", dependencies=_form_guard)
-def forget(request: Request, memory: PageMemory, fact_id: str) -> HTMLResponse:
+def forget(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLResponse:
     """Forget a fact, and show where copies of it may be left."""
     return page(request, "forgotten.html", report=memory.forget(fact_id))
 
@@ -179,7 +180,3 @@ def _tags(text: str) -> tuple[str, ...]:
 
 def _scopes(memory: Memory) -> list[str]:
     return [scope for scope, _ in memory.viewer.scopes]
-
-
-def _is_wider(scope: str, than: str) -> bool:
-    return SCOPES.index(scope) < SCOPES.index(than)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFoundError
-from memwell.memory import Memory
+from memwell.surfaces.web.views import hit_lines, hit_link, hit_title, score_bar
 
 HERE = Path(__file__).parent
 FORM_TOKEN = secrets.token_urlsafe()
@@ -22,19 +22,22 @@ FORM_TOKEN = secrets.token_urlsafe()
 
 _THEMES = ("light", "dark")
 
-_templates = Environment(
+TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
+TEMPLATES.globals |= {
+    function.__name__: function for function in (hit_lines, hit_link, hit_title, score_bar)
+}
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a view, or the part of a view that the script requests."""
     theme = request.cookies.get("theme")
-    text = _templates.get_template(template).render(
+    text = TEMPLATES.get_template(template).render(
         here=request.url.path, token=FORM_TOKEN, theme=theme if theme in _THEMES else "", **values
     )
     return HTMLResponse(text, status)
@@ -63,12 +66,3 @@ class PageRoute(APIRoute):
                 return page(request, "error.html", status, error=error)
 
         return answer_with_page
-
-
-def _page_memory(request: Request) -> Memory:
-    memory: Memory = request.state.memory
-    return memory
-
-
-PageMemory = Annotated[Memory, Depends(_page_memory)]
-"""The memory, as the viewer of the request sees it."""

@@ -1,10 +1,9 @@
-"""Values for the templates: hits with highlights and score bars, timeline, map."""
+"""Values and functions for the templates: hits, score bars, timeline, map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import fsum
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from memwell.errors import NotFoundError
 from memwell.memory import Memory
-from memwell.model import Fact, Hit, LegScore, SearchResult, Trace
+from memwell.model import Fact, Hit, Trace
 from memwell.search.snippet import snippet
 from memwell.store.contract.values import ListedNote, MapPoint
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 TextSpan = tuple[str, bool]
 """A text, and whether it is highlighted."""
-
-_RAW = {"words": "BM25", "meaning": "cosine"}
 
 
 def find_note(memory: Memory, path: str, workspace: str) -> ListedNote:
@@ -47,42 +44,27 @@ class BarSlice:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShownHit:
-    """A hit, as the page shows it."""
-
-    hit: Hit
-    link: str
-    title: str
-    place: str
-    lines: list[list[TextSpan]]
-    bar: list[BarSlice]
-    explained: list[str]
+def hit_link(hit: Hit) -> str:
+    """Return the address of a hit."""
+    if hit.kind == "fact":
+        return fact_link(hit.path)
+    return note_link(hit.path, hit.workspace, hit.start_line)
 
 
-def to_shown_hits(result: SearchResult) -> list[ShownHit]:
-    """Return the hits of an explained search, as the page shows them."""
-    several = len({hit.workspace for hit in result.hits if hit.kind == "note"}) > 1
-    return [_to_shown_hit(hit, several) for hit in result.hits]
+def hit_title(hit: Hit) -> str:
+    """Return the title of a hit's note, or the beginning of a fact."""
+    if hit.kind == "fact":
+        return shorten(hit.text, 60, placeholder=" …")
+    return hit.title or hit.path
 
 
-def _to_shown_hit(hit: Hit, several: bool) -> ShownHit:
-    assert hit.trace is not None
-    fact = hit.kind == "fact"
-    path = f"{hit.workspace}/{hit.path}" if several else hit.path
-    return ShownHit(
-        hit,
-        fact_link(hit.path) if fact else note_link(hit.path, hit.workspace, hit.start_line),
-        shorten(hit.text, 60, placeholder=" …") if fact else hit.title or hit.path,
-        "" if fact else f"{path}:{hit.start_line}",
-        [
-            split_text(line.text, line.marks)
-            for line in snippet(hit.text, hit.marks, hit.start_line)
-            if line.text.lstrip("# ") not in hit.heading
-        ],
-        score_bar(hit.trace),
-        [*explain_score(hit.trace)],
-    )
+def hit_lines(hit: Hit) -> list[list[TextSpan]]:
+    """Return the lines of a hit that match best, without its headings."""
+    return [
+        split_text(line.text, line.marks)
+        for line in snippet(hit.text, hit.marks, hit.start_line)
+        if line.text.lstrip("# ") not in hit.heading
+    ]
 
 
 def note_link(path: str, workspace: str, line: int = 1) -> str:
@@ -126,38 +108,6 @@ def score_bar(trace: Trace) -> list[BarSlice]:
     return slices
 
 
-def explain_score(trace: Trace) -> Iterator[str]:
-    """Yield sentences that explain a score."""
-    for part in trace.parts:
-        yield _explain_leg(part)
-    yield f"The sum is {trace.fused:.2f}; it decides the order."
-    if trace.covered is not None:
-        yield f"Its words score {min(trace.covered, 1):.0%} of a passage that has all the words."
-    if trace.above_chance is not None:
-        nearer = "nearer to" if trace.above_chance >= 0 else "further from"
-        yield (
-            f"Its vector is {abs(trace.above_chance):.1f} standard deviations {nearer} the query"
-            " than the vector of an unrelated passage."
-        )
-    yield f"Its relevance is {trace.relevance:.2f}; the threshold is {trace.min_score:.2f}."
-    if trace.kept < 1:
-        yield f"Age leaves {trace.kept:.0%} of it: {trace.kept_why}."
-    yield f"The score is {trace.relevance:.2f} × {trace.kept:.2f} = {trace.score:.2f}."
-    if trace.copies:
-        yield f"It represents {trace.copies} more with nearly the same text."
-    if trace.worth is not None:
-        yield f"Its value next to the hits above it is {trace.worth:.2f}."
-
-
-def _explain_leg(part: LegScore) -> str:
-    if part.leg == "lift":
-        return f"Meaning ranks it among the first, which adds {part.contribution:.2f}."
-    rank = f"found it at rank {part.rank}" if part.rank else "did not find it"
-    raw = f" ({_RAW.get(part.leg, 'score')} {part.raw:.2f})" if part.raw is not None else ""
-    product = f"evidence {part.evidence:.2f} × weight {part.weight:.2f} = {part.contribution:.2f}"
-    return f"{part.leg.capitalize()} {rank}{raw}: {product}."
-
-
 # -- the timeline ----------------------------------------------------------------------------------
 
 
@@ -186,11 +136,6 @@ def timeline_events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[
         TimelineEvent(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts
     ]
     return sorted(events, key=lambda event: event.day, reverse=True)
-
-
-def group_by_day(events: Iterable[TimelineEvent]) -> list[tuple[str, list[TimelineEvent]]]:
-    """Return the events of each day."""
-    return [(day, [*group]) for day, group in groupby(events, key=lambda event: event.day)]
 
 
 # -- the map ---------------------------------------------------------------------------------------
