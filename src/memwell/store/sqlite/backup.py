@@ -26,8 +26,8 @@ from memwell.store.sqlite.database import (
     translated_errors,
 )
 from memwell.store.sqlite.facts import fact_errors
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
 _BESIDE = ("", "-wal", "-shm", "-journal")

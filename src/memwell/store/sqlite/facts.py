@@ -30,8 +30,8 @@ from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.schema import FACT_MIGRATIONS
 
 _TAGS = "(SELECT json_group_array(tag) FROM fact_tags WHERE fact_id = f.id)"
 

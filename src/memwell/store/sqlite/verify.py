@@ -19,8 +19,7 @@ from memwell.store.sqlite.database import (
     _version_in_header,
     translated_errors,
 )
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
-from memwell.store.sqlite.schema import APPLICATION_ID
+from memwell.store.sqlite.schema import APPLICATION_ID, FACT_MIGRATIONS
 
 _RESTORE = "Restore a backup: `memwell restore FILE`"
 _REWRITE = (
