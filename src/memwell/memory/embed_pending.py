@@ -280,9 +280,7 @@ def _growth_step(count: int) -> int:
     return int(math.log(max(count, 1), _GROWTH))
 
 
-def random_cosines(
-    vectors: Sequence[tuple[int, bytes]],
-) -> tuple[float | None, float | None]:
+def random_cosines(vectors: Sequence[tuple[int, bytes]]) -> tuple[float | None, float | None]:
     """Return mean and deviation of the cosine of two vectors of different notes.
 
     Every such pair counts, so that the order of the vectors does not matter. The sums over all

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
     from memwell.store.contract.values import BackupReport, RestoreReport
 
-from memwell.errors import (
-    CorruptIndexError,
-    HomeError,
-    IdTakenError,
-    NewerIndexError,
-)
+from memwell.errors import CorruptIndexError, HomeError, IdTakenError, NewerIndexError
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import FactFile, Facts, FactStore

@@ -29,12 +29,7 @@ from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors.backend import (
-    Allowed,
-    Stored,
-    VectorBackend,
-    match_order,
-)
+from memwell.store.vectors.backend import Allowed, Stored, VectorBackend, match_order
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:
