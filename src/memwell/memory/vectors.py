@@ -28,6 +28,7 @@ from memwell.errors import (
 )
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
 from memwell.model import HYPOTHETICAL, Leg
+from memwell.net.background import call_in_thread
 from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
@@ -36,6 +37,8 @@ from memwell.store.contract.index import WAIT_MS, Index, Reader
 from memwell.store.contract.values import LIVE, RETIRED, Cooldown, Space
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from memwell.embed.base import Matrix
     from memwell.store.contract.vectors import Take, VectorCache
 
@@ -250,7 +253,7 @@ class VectorIndex:
         spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
         begun = None
         if spaces and not cooldown(spaces[0].fingerprint, reader.cooldowns):
-            begun = _BackgroundCall(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
+            begun = call_in_thread(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
         return lambda: self._first_answer(text, spaces, begun, reader)
 
     def embed_query_as(
@@ -273,7 +276,7 @@ class VectorIndex:
         return None
 
     def _first_answer(
-        self, text: str, spaces: Sequence[Space], begun: _BackgroundCall | None, reader: Reader
+        self, text: str, spaces: Sequence[Space], begun: Future[Matrix] | None, reader: Reader
     ) -> QueryEmbedding:
         reasons: list[str] = []
         for number, space in enumerate(spaces):
@@ -290,7 +293,7 @@ class VectorIndex:
         return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
 
     def _embed_in(
-        self, text: str, space: Space, reader: Reader, begun: _BackgroundCall | None
+        self, text: str, space: Space, reader: Reader, begun: Future[Matrix] | None
     ) -> EmbeddedQuery | None:
         if pause := cooldown(space.fingerprint, reader.cooldowns):
             raise ProviderFailing(f"in its cooldown: {pause.reason}")
@@ -398,30 +401,6 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
         space.random_deviation,
         space.fingerprint,
     )
-
-
-class _BackgroundCall:
-    """A call that runs in a thread until its result is needed."""
-
-    def __init__(self, work: Callable[[], Matrix]) -> None:
-        self._work = work
-        self._found: Matrix | Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._found = self._work()
-        except Exception as error:
-            self._found = error
-
-    def result(self) -> Matrix:
-        """Wait for the call; return its result or raise its error."""
-        self._thread.join()
-        if isinstance(self._found, Exception):
-            raise self._found
-        assert self._found is not None
-        return self._found
 
 
 def _now() -> str:
