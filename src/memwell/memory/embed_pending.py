@@ -11,13 +11,14 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
+from memwell.embed.windows import empty_rows
 from memwell.errors import EmbeddingError
 from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
@@ -89,29 +90,21 @@ def embed_pending(
     return replace(work.done, left=left)
 
 
+@dataclass(slots=True)
 class EmbedRun:
     """One run of embedding, and its counts."""
 
-    def __init__(
-        self,
-        index: Index,
-        embedder: Embedder,
-        space: Space,
-        cache: VectorCache,
-        progress: Progress,
-        stop: threading.Event,
-    ) -> None:
-        self.index = index
-        self.embedder = embedder
-        self.space = space
-        self.cache = cache
-        self.progress = progress
-        self.stop = stop
-        self.done = EmbedResult()
-        self.total = 0
-        """All chunks, embedded or not."""
-        self.goal = 0
-        """Chunks that this run may embed: other processes embed the rest."""
+    index: Index
+    embedder: Embedder
+    space: Space
+    cache: VectorCache
+    progress: Progress
+    stop: threading.Event
+    done: EmbedResult = field(default_factory=EmbedResult)
+    total: int = 0
+    """All chunks, embedded or not."""
+    goal: int = 0
+    """Chunks that this run may embed: other processes embed the rest."""
 
     def run(self, take: Take, *, alone: bool) -> None:
         """Embed what can be leased; unless `alone`, wait until other processes are done, too."""
@@ -142,8 +135,7 @@ class EmbedRun:
         rest = [item for item in pool if item.text not in known]
         self._report()
         batches = [*split_batches(rest, self.embedder.limits)]
-        embed = _Cancellable(self.embedder, self.stop)
-        for batch, answer in run_parallel(embed, batches, self.embedder.limits.parallel):
+        for batch, answer in run_parallel(self._embed, batches, self.embedder.limits.parallel):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
                 return
@@ -151,6 +143,10 @@ class EmbedRun:
             self._report()
             if self.stop.is_set():
                 return
+
+    def _embed(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
+        """Embed a batch; its retries end when the run is stopped."""
+        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
     def _store_batch(
         self, batch: Sequence[WaitingChunk], answer: Sequence[Matrix | RefusedText]
@@ -172,9 +168,7 @@ class EmbedRun:
         self, vectors: Sequence[tuple[WaitingChunk, Matrix]], without: Sequence[WaitingChunk] = ()
     ) -> None:
         """Write a batch in one transaction; `without` are chunks that get no vector."""
-        import numpy as np
-
-        nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
+        nothing = empty_rows(self.space.dimensions)
         rows = [(item.chunk_id, matrix) for item, matrix in vectors]
         rows += [(item.chunk_id, nothing) for item in without]
         self.index.retrying(lambda: self.index.put_vectors(self.space, rows))
@@ -187,17 +181,6 @@ class EmbedRun:
 
     def _report(self) -> None:
         self.progress(self.count, max(self.goal, self.count))
-
-
-@dataclass(frozen=True, slots=True)
-class _Cancellable:
-    """Embeds a batch; its retries end when the run is stopped."""
-
-    embedder: Embedder
-    stop: threading.Event
-
-    def __call__(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
-        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
 
 def split_batches(items: Sequence[WaitingChunk], limits: Limits) -> Iterator[list[WaitingChunk]]:
