@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
-from memwell.model import Freshness, SearchResult
+from memwell.model import SearchResult
 from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
@@ -57,24 +57,6 @@ class SearchTarget:
 ANY_TARGET = SearchTarget()
 
 
-@dataclass(frozen=True, slots=True)
-class _Refreshed:
-    """How fresh the index is when a search begins."""
-
-    workspaces: Refresh
-    unembedded: int
-    problem: str = ""
-    """Why the facts could not be synced, if they could not."""
-
-    def freshness(self, reader: Reader) -> Freshness:
-        """Return how fresh the state is that a reader sees."""
-        freshness = self.workspaces.freshness(reader)
-        notes = [freshness.note] if freshness.note else []
-        if self.problem and self.problem not in freshness.note:
-            notes.append(self.problem)
-        return replace(freshness, unembedded=self.unembedded, note="; ".join(notes))
-
-
 class Searcher:
     """Searches an index that it first brings in step with its workspaces and facts.
 
@@ -114,13 +96,13 @@ class Searcher:
         With a `passage`, the vector search looks for its embedding instead of the query's.
         """
 
-        def run(reader: Reader, refreshed: _Refreshed) -> SearchResult:
+        def run(reader: Reader, refresh: Refresh) -> SearchResult:
             return search(
                 query,
                 options,
                 reader,
-                refreshed.freshness(reader),
-                self._filters(reader, refreshed.workspaces, target),
+                refresh.freshness(reader),
+                self._filters(reader, refresh, target),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
             )
@@ -138,9 +120,9 @@ class Searcher:
         first = next((options for options in many if options.mode != WORDS), many[0])
         embed = _embed_once(self._query_embedder(first))
 
-        def run(reader: Reader, refreshed: _Refreshed) -> tuple[SearchResult, ...]:
-            freshness = refreshed.freshness(reader)
-            filters = self._filters(reader, refreshed.workspaces, ANY_TARGET)
+        def run(reader: Reader, refresh: Refresh) -> tuple[SearchResult, ...]:
+            freshness = refresh.freshness(reader)
+            filters = self._filters(reader, refresh, ANY_TARGET)
             return tuple(
                 search(query, options, reader, freshness, filters, embed) for options in many
             )
@@ -151,8 +133,8 @@ class Searcher:
         """Explain at which rank a note is among the hits of a query, or why it is not."""
         from memwell.search.why import NOT_INDEXED, Why, why
 
-        def run(reader: Reader, refreshed: _Refreshed) -> Why:
-            ids = refreshed.workspaces.workspace_ids(reader)
+        def run(reader: Reader, refresh: Refresh) -> Why:
+            ids = refresh.workspace_ids(reader)
             for key, root, _, _ in reader.notes.workspaces():
                 inside = _path_in_workspace(path, Path(root))
                 note = reader.notes.note_id(key, inside)
@@ -201,7 +183,7 @@ class Searcher:
     # -- before the search -------------------------------------------------------------------------
 
     def _refresh_and(
-        self, run: Callable[[Reader, _Refreshed], T], options: Options, progress: Progress
+        self, run: Callable[[Reader, Refresh], T], options: Options, progress: Progress
     ) -> T:
         """Bring the index in step, then run a search in one read transaction.
 
@@ -211,20 +193,20 @@ class Searcher:
         viewer, now = self._scope.viewer, self._scope.timestamp
         facts = read_fact_state(self._facts, viewer, now)
         with self._index.reading() as reader:
-            workspaces = self._sync.plan_refresh(self._scope.workspaces, reader)
+            refresh = self._sync.plan_refresh(self._scope.workspaces, reader)
             vectors = self._vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
             cheap = unembedded <= self._scope.settings.embedding.on_search
-            if facts_synced and not workspaces.is_needed and not (unembedded and cheap):
-                return run(reader, _Refreshed(workspaces, unembedded))
+            if facts_synced and not refresh.is_needed and not (unembedded and cheap):
+                return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
-        workspaces = self._sync.refresh(workspaces, progress)
+        refresh = self._sync.refresh(refresh, progress)
         self._index.ensure_keyword_index()
         if vectors and vectors.chain:
             unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
         with self._index.reading() as reader:
-            return run(reader, _Refreshed(workspaces, unembedded, problem))
+            return run(reader, replace(refresh, unembedded=unembedded, problem=problem))
 
     def _try_sync_facts(self) -> str:
         """Sync the facts; return why that failed where nothing can be written."""
@@ -246,9 +228,9 @@ class Searcher:
 
     # -- the search --------------------------------------------------------------------------------
 
-    def _filters(self, reader: Reader, workspaces: Refresh | None, target: SearchTarget) -> Filters:
+    def _filters(self, reader: Reader, refresh: Refresh | None, target: SearchTarget) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        notes = workspaces.workspace_ids(reader) if workspaces else None
+        notes = refresh.workspace_ids(reader) if refresh else None
         valid_at = _parse_as_of(target.as_of) if target.as_of else None
         everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
         known = reader.notes.fact_workspaces()
