@@ -20,6 +20,7 @@ from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
 from memwell.embed.windows import empty_rows
 from memwell.errors import EmbeddingError
+from memwell.memory.scope import utc_now
 from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
@@ -60,7 +61,6 @@ def embed_pending(
     cache: VectorCache,
     progress: Progress,
     stop: threading.Event,
-    now: Callable[[], str],
     *,
     quick: bool = False,
 ) -> EmbedResult:
@@ -84,7 +84,7 @@ def embed_pending(
     if not left:
         before = work.total - work.done.embedded - work.done.from_cache
         measure = not quick or _growth_step(before) != _growth_step(work.total)
-        _finish_space(index, space, now(), measure=measure)
+        _finish_space(index, space, measure=measure)
     if index.files:
         index.files.compact(space.fingerprint)
     return replace(work.done, left=left)
@@ -244,7 +244,7 @@ def _measure_baseline(index: Index, embedder: Embedder, space: Space) -> None:
                 spaces.set_baseline(space, *cosines)
 
 
-def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None:
+def _finish_space(index: Index, space: Space, *, measure: bool) -> None:
     """Record that a space is full and let it answer, in one transaction."""
     mean, deviation = space.random_mean, space.random_deviation
     if mean is None or measure:
@@ -255,7 +255,7 @@ def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None
             spaces.mark_complete(space, mean, deviation)
             now = spaces.find(space.fingerprint)
             if now and now.state == FILLING:  # another process may have made it live or retired it
-                spaces.go_live(space, at)
+                spaces.go_live(space, utc_now())
 
 
 def _growth_step(count: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection
 from memwell.ingest.sync import Plan, Writing, apply, plan
+from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
@@ -200,7 +200,7 @@ class SyncJob:
             workspace_id = notes.workspace(self.workspace.root, folder_id(root))
         report = apply(todo, root, workspace_id, self.chunk_settings, writing, progress)
         with writing() as notes:
-            notes.mark_synced(workspace_id, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+            notes.mark_synced(workspace_id, utc_now())
         return report
 
 

@@ -27,6 +27,7 @@ from memwell.errors import (
     ProviderUnavailable,
 )
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
+from memwell.memory.scope import utc_now
 from memwell.model import HYPOTHETICAL, Leg
 from memwell.net.background import call_in_thread
 from memwell.progress import Progress, no_progress
@@ -117,9 +118,7 @@ class VectorIndex:
                 return FillReport(
                     spec.name, space.model, left=self._count_waiting(space), notes=tuple(notes)
                 )
-            done = embed_pending(
-                self._index, take, embedder, space, self.cache, progress, stop, _now
-            )
+            done = embed_pending(self._index, take, embedder, space, self.cache, progress, stop)
             if done.stopped_by and not stop.is_set():
                 self._record_failure(embedder, done.stopped_by, WAIT_MS)
                 notes.append(f"{spec.name}: {done.stopped_by}")
@@ -173,7 +172,6 @@ class VectorIndex:
             self.cache,
             no_progress,
             threading.Event(),
-            _now,
             quick=True,
         )
         if done.stopped_by:
@@ -207,14 +205,14 @@ class VectorIndex:
             return known
         with self._index.writing_spaces() as spaces:
             for space in abandoned:
-                spaces.retire(space, _now())
+                spaces.retire(space, utc_now())
             return spaces.open(
                 embedder.fingerprint,
                 member.name,
                 embedder.model,
                 embedder.dimensions,
                 member.settings,
-                _now(),
+                utc_now(),
             )
 
     def _cooldown(self, embedder: Embedder) -> Cooldown | None:
@@ -363,7 +361,7 @@ class VectorIndex:
         """Use a space for queries from now on."""
         space = self._find_space(number)
         with self._index.writing_spaces() as spaces:
-            spaces.go_live(space, _now())
+            spaces.go_live(space, utc_now())
             spaces.pin(space, str(self.chain))
         return next(status for status in self.spaces() if status.id == number)
 
@@ -401,7 +399,3 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
         space.random_deviation,
         space.fingerprint,
     )
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
