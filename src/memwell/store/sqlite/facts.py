@@ -173,9 +173,7 @@ class SqliteFacts(Facts):
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
-        return [to_fact(row, json.loads(tags)) for *row, tags in rows], [
-            fact_id for (fact_id,) in gone
-        ]
+        return _to_facts(rows), [fact_id for (fact_id,) in gone]
 
     # -- writing: only visible facts can be changed ------------------------------------------------
 

@@ -82,7 +82,7 @@ class VectorBackend(Protocol):
 
 
 def is_abandoned(at: float) -> bool:
-    """Whether an unused file or table of that time may be deleted; a young one may be unfinished."""
+    """Whether an unused file or table of that time may go; a young one may be unfinished."""
     return at < time.time() - _ABANDONED_SECONDS
 
 
