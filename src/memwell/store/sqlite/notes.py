@@ -13,7 +13,7 @@ from memwell.model import Chunk, Context, Hit, Note
 from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours
 from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
-from memwell.store.rows import group_neighbours, join_chunks, match_chunks, to_hit
+from memwell.store.rows import changed_words, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.keywords import count_common_words
@@ -133,12 +133,7 @@ class SqliteNotes(Notes):
         ids = self._put_chunks(note_id, note.chunks, before, same_text=same_text)
         self._put_labels("tags (tag", note_id, {tag.casefold() for tag in note.tags})
         self._put_labels("links (target", note_id, set(note.links))
-        names = "\n".join(note.names)
-        after = [
-            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
-            for key, part in zip(ids, note.chunks, strict=True)
-        ]
-        self._index_words(before, after)
+        self._index_words(*changed_words(before, ids, note, file.path))
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
     def delete(self, note_ids: Sequence[int]) -> None:
@@ -228,13 +223,12 @@ class SqliteNotes(Notes):
             rows = ((label, note_id) for label in sorted(labels))
             self.connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
 
-    def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
+    def _index_words(self, removed: Sequence[WordRow], added: Sequence[WordRow]) -> None:
         if not self._with_words:
             fts.mark_stale(self.connection)
             return
-        stay = {*before} & {*after}
-        fts.remove(self.connection, [row for row in before if row not in stay])
-        fts.add(self.connection, [row for row in after if row not in stay])
+        fts.remove(self.connection, removed)
+        fts.add(self.connection, added)
 
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self.connection.execute(
