@@ -69,8 +69,7 @@ def embed_pending(
     With `quick`, a person waits for something else: the run does not wait for other processes, and
     measures the baseline again only if the number of chunks grew much.
     """
-    if index.files:
-        index.files.move_vectors(space)
+    index.move_vectors(space)
     with index.reading() as reader:
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
@@ -85,8 +84,7 @@ def embed_pending(
         before = work.total - work.done.embedded - work.done.from_cache
         measure = not quick or _growth_step(before) != _growth_step(work.total)
         _finish_space(index, space, measure=measure)
-    if index.files:
-        index.files.compact(space.fingerprint)
+    index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
 
@@ -117,8 +115,7 @@ class EmbedRun:
             self.goal = self.count + waiting
             if pool:
                 self._embed_all(pool)
-                if self.index.files:
-                    self.index.files.compact(self.space.fingerprint)
+                self.index.compact(self.space.fingerprint)
             elif alone or not waiting:
                 return
             else:

@@ -158,8 +158,7 @@ class IndexCopy:
                 spaces.find(space.fingerprint) or _open_space(spaces, space) for space in theirs
             ]
         for space in ours:
-            if self.target.files:
-                self.target.files.move_vectors(space)
+            self.target.move_vectors(space)
         with self.target.reading() as reader:
             moved = {space.fingerprint: space for space in reader.spaces.all()}
         return [(space, moved[space.fingerprint]) for space in theirs]
@@ -199,8 +198,7 @@ class IndexCopy:
                     spaces.retire(ours, theirs.retired_at or theirs.opened_at)
                 if theirs.pinned and not any(space.pinned for space in spaces.all()):
                     spaces.pin(ours, theirs.pinned)
-            if self.target.files:
-                self.target.files.compact(ours.fingerprint)
+            self.target.compact(ours.fingerprint)
 
 
 def copy_workspaces(
