@@ -57,31 +57,24 @@ class SearchTarget:
 ANY_TARGET = SearchTarget()
 
 
+@dataclass(frozen=True, slots=True)
 class Searcher:
-    """Searches an index that it first brings in step with its workspaces and facts.
+    """Searches an index that it first brings in step with its workspaces and facts."""
 
-    Args:
-        index: the index as the viewer of the scope reads it.
-        facts: the facts, which the index follows.
-        vectors: makes the vector index; a keyword search goes without.
-        notify: takes sentences that the user should read.
+    index: Index
+    """The index as the viewer of the scope reads it."""
+    facts: FactStore
+    """The facts, which the index follows."""
+    vectors: Callable[[], VectorIndex]
+    """Makes the vector index; a keyword search goes without."""
+    scope: Scope
+    notify: Callable[[str], None]
+    """Takes sentences that the user should read."""
 
-    """
-
-    def __init__(
-        self,
-        index: Index,
-        facts: FactStore,
-        vectors: Callable[[], VectorIndex],
-        scope: Scope,
-        notify: Callable[[str], None],
-    ) -> None:
-        self._index = index
-        self._facts = facts
-        self._vectors = vectors
-        self._scope = scope
-        self._notify = notify
-        self._sync = WorkspaceSync(index, scope.settings_for)
+    @property
+    def workspace_sync(self) -> WorkspaceSync:
+        """Brings the index in step with the workspaces."""
+        return WorkspaceSync(self.index, self.scope.settings_for)
 
     def search(
         self,
@@ -143,28 +136,28 @@ class Searcher:
                     embed = self._query_embedder(options)
                     filters = Filters(workspaces=ids)
                     return why(query, inside, chunks, options, reader, filters, embed)
-            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
+            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self.scope.workspaces))
 
         return self._refresh_and(run, options, no_progress)
 
     def sync_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
-        if self._facts.exists:
-            sync_facts(self._index, self._facts, self._scope.viewer, self._scope.timestamp)
+        if self.facts.exists:
+            sync_facts(self.index, self.facts, self.scope.viewer, self.scope.timestamp)
 
     def find_near_fact(self, fact: NewFact) -> str | None:
         """Return the id of a fact of the same scope that says nearly the same, by its vector."""
         from memwell.facts.comparison import says_the_same
 
-        least = self._scope.settings.facts.duplicate_similarity
-        if not self._facts.exists or least > 1 or not self._vectors().chain:
+        least = self.scope.settings.facts.duplicate_similarity
+        if not self.facts.exists or least > 1 or not self.vectors().chain:
             return None
         self.sync_facts()
-        vectors, viewer = self._vectors(), self._scope.viewer
-        vectors.catch_up(self._scope.settings.embedding.on_search)
+        vectors, viewer = self.vectors(), self.scope.viewer
+        vectors.catch_up(self.scope.settings.embedding.on_search)
         scope = fact.scope or viewer.narrowest
         root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
-        with self._index.reading() as reader:
+        with self.index.reading() as reader:
             embedded = vectors.embed_passage(fact.text, reader)
             workspace = reader.notes.fact_workspaces().get(root)
             if embedded is None or workspace is None:
@@ -189,23 +182,23 @@ class Searcher:
 
         If there is nothing to do, the transaction that found this out also serves the search.
         """
-        self._index.ensure_keyword_index()
-        viewer, now = self._scope.viewer, self._scope.timestamp
-        facts = read_fact_state(self._facts, viewer, now)
-        with self._index.reading() as reader:
-            refresh = self._sync.plan_refresh(self._scope.workspaces, reader)
-            vectors = self._vectors() if options.mode != WORDS else None
+        self.index.ensure_keyword_index()
+        viewer, now = self.scope.viewer, self.scope.timestamp
+        facts = read_fact_state(self.facts, viewer, now)
+        with self.index.reading() as reader:
+            refresh = self.workspace_sync.plan_refresh(self.scope.workspaces, reader)
+            vectors = self.vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
-            cheap = unembedded <= self._scope.settings.embedding.on_search
+            cheap = unembedded <= self.scope.settings.embedding.on_search
             if facts_synced and not refresh.is_needed and not (unembedded and cheap):
                 return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
-        refresh = self._sync.refresh(refresh, progress)
-        self._index.ensure_keyword_index()
+        refresh = self.workspace_sync.refresh(refresh, progress)
+        self.index.ensure_keyword_index()
         if vectors and vectors.chain:
-            unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
-        with self._index.reading() as reader:
+            unembedded = vectors.catch_up(self.scope.settings.embedding.on_search)
+        with self.index.reading() as reader:
             return run(reader, replace(refresh, unembedded=unembedded, problem=problem))
 
     def _try_sync_facts(self) -> str:
@@ -219,11 +212,11 @@ class Searcher:
     def _rebuild_keyword_index(self) -> bool:
         """Build the keyword index again; return whether it can be searched now."""
         try:
-            self._index.rebuild_keyword_index()
-            with self._index.reading() as reader:
+            self.index.rebuild_keyword_index()
+            with self.index.reading() as reader:
                 return not reader.keywords.problem()
         except MemwellError as error:
-            self._notify(f"The keyword index could not be rebuilt: {error}")
+            self.notify(f"The keyword index could not be rebuilt: {error}")
             return False
 
     # -- the search --------------------------------------------------------------------------------
@@ -236,7 +229,7 @@ class Searcher:
         known = reader.notes.fact_workspaces()
         if target.kind == NOTE or (target.kind is None and not known):
             return replace(everywhere, workspaces=notes)
-        scopes = self._scope.viewer.scopes
+        scopes = self.scope.viewer.scopes
         roots = [scope_workspace(*scope) for scope in scopes]
         if target.superseded or valid_at:
             roots += [scope_workspace(*scope, superseded=True) for scope in scopes]
@@ -249,12 +242,12 @@ class Searcher:
     def _query_embedder(self, options: Options, passage: str = "") -> EmbedQuery:
         if options.mode == WORDS:
             return no_vectors
-        vectors = self._vectors()
+        vectors = self.vectors()
         return partial(vectors.embed_query_as, passage) if passage else vectors.embed_query
 
     def _remote_search(self, target: SearchTarget) -> RemoteSearch:
         """Return how the remote store is searched, if the settings name one and it can filter."""
-        settings = self._scope.settings
+        settings = self.scope.settings
         if not settings.remote.base_url or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store
