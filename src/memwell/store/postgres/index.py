@@ -156,7 +156,7 @@ class PostgresIndex(Index):
         """Keep other processes from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
-            session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+            session.lock_index()
             yield session
 
     def _sync_keyword_index(self, session: Session, notes: PostgresNotes) -> None:
