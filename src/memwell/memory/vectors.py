@@ -8,6 +8,7 @@ provider works. Keyword search does not depend on any of this.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.index import WAIT_MS, Index, Reader
-from memwell.store.contract.values import LIVE, RETIRED, Cooldown, Space
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Cooldown, Space
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -197,22 +198,20 @@ class VectorIndex:
 
         A half-filled space of another provider is retired.
         """
+        fingerprint = embedder.fingerprint
         with self._index.reading() as reader:
-            known = reader.spaces.find(embedder.fingerprint)
-            others = [s for s in reader.spaces.all() if s.fingerprint != embedder.fingerprint]
+            known = reader.spaces.find(fingerprint)
+            others = [space for space in reader.spaces.all() if space.fingerprint != fingerprint]
         abandoned = [space for space in others if space.state not in (LIVE, RETIRED)]
         if known and known.state != RETIRED and not abandoned:
             return known
         with self._index.writing_spaces() as spaces:
             for space in abandoned:
                 spaces.retire(space, utc_now())
+            name, settings = member.name, json.dumps(member.settings)
+            model, dimensions, at = embedder.model, embedder.dimensions, utc_now()
             return spaces.open(
-                embedder.fingerprint,
-                member.name,
-                embedder.model,
-                embedder.dimensions,
-                member.settings,
-                utc_now(),
+                Space(0, fingerprint, name, model, dimensions, settings, FILLING, at)
             )
 
     def _cooldown(self, embedder: Embedder) -> Cooldown | None:

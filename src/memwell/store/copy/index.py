@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memwell.store.contract.facts import WorkspaceList
     from memwell.store.contract.index import Index, Reader
     from memwell.store.contract.values import ExportedNote, IndexedFile, Space
-    from memwell.store.contract.vectors import Spaces
 
 AT_ONCE = 200
 """Notes that one transaction writes."""
@@ -154,9 +153,7 @@ class IndexCopy:
         with self.source.reading() as reader:
             theirs = reader.spaces.all()
         with self.target.writing_spaces() as spaces:
-            ours = [
-                spaces.find(space.fingerprint) or _open_space(spaces, space) for space in theirs
-            ]
+            ours = [spaces.find(space.fingerprint) or spaces.open(space) for space in theirs]
         for space in ours:
             self.target.move_vectors(space)
         with self.target.reading() as reader:
@@ -227,14 +224,3 @@ def _read_back(reader: Reader, exported: ExportedNote) -> ExportedNote | None:
 def _is_same(exported: ExportedNote, stamp: IndexedFile | None) -> bool:
     """Whether the target has a note already."""
     return stamp is not None and astuple(stamp)[:-1] == astuple(exported.file)
-
-
-def _open_space(spaces: Spaces, space: Space) -> Space:
-    return spaces.open(
-        space.fingerprint,
-        space.provider,
-        space.model,
-        space.dimensions,
-        space.made_from,
-        space.opened_at,
-    )
