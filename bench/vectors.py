@@ -252,9 +252,9 @@ import time
 started = time.perf_counter()
 from pathlib import Path
 import numpy as np
-from memwell.store.base import WordQuery
-from memwell.store.index import Index
-index = Index(Path({path!r}))
+from memwell.store.contract.query import WordQuery
+from memwell.store.sqlite.index import SqliteIndex
+index = SqliteIndex(Path({path!r}))
 with index.reading() as reader:
     space = reader.spaces.live()
     found = reader.vectors.nearest(space, np.array({query}, dtype=np.float32), WordQuery(), 10)
