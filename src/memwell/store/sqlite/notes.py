@@ -62,11 +62,7 @@ class SqliteNotes(Notes):
         self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
 
     def remove_workspace(self, workspace_id: int) -> None:
-        rows = self.connection.execute(
-            "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
-        )
-        ids: list[int] = [key for (key,) in rows.fetchall()]  # type: ignore[misc]
-        self.delete(ids)
+        self.delete([file.note_id for file in self.indexed_files(workspace_id).values()])
         self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
     def mark_synced(self, workspace_id: int, at: str) -> None:
@@ -184,7 +180,7 @@ class SqliteNotes(Notes):
         If only the chunk size changed, new chunks use the vectors of the old ones until they have
         their own.
         """
-        same, gone_ids = match_chunks(chunks, before)
+        same, gone = match_chunks(chunks, before)
         ids, kept, new = [], [], []
         for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
             position = (seq, part.start_line, part.end_line, part.overlap)
@@ -194,7 +190,6 @@ class SqliteNotes(Notes):
             else:
                 ids.append(self._new_chunk_id())
                 new.append((*position, ids[-1], note_id, "\n".join(part.heading), part.text))
-        gone = [(key,) for key in gone_ids]
         self.connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
             kept,
@@ -207,8 +202,8 @@ class SqliteNotes(Notes):
         if same_text:
             from memwell.store.sqlite.spaces import reuse_old_vectors
 
-            reuse_old_vectors(self.connection, note_id, [key for (key,) in gone])
-        self.connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+            reuse_old_vectors(self.connection, note_id, gone)
+        self.connection.executemany("DELETE FROM chunks WHERE id = ?", ((key,) for key in gone))
         return ids
 
     def _new_chunk_id(self) -> int:
