@@ -29,9 +29,11 @@ _Pairs = Sequence[tuple["Space", "Space"]]
 
 
 @dataclass(slots=True)
-class Tally:
-    """How much one side has."""
+class StoreCounts:
+    """How much of the source one side has."""
 
+    facts: int
+    checksum: str
     workspaces: int = 0
     notes: int = 0
     passages: int = 0
@@ -46,8 +48,8 @@ class IndexCopy:
     target: Index
     facts: Collection[str]
     """The ids of the facts that were copied; notes of other facts are not copied."""
-    there: Tally
-    arrived: Tally
+    there: StoreCounts
+    arrived: StoreCounts
     progress: Progress
 
     def run(self) -> None:
@@ -199,7 +201,7 @@ class IndexCopy:
 
 
 def copy_workspaces(
-    source: WorkspaceList, target: WorkspaceList, there: Tally, arrived: Tally
+    source: WorkspaceList, target: WorkspaceList, there: StoreCounts, arrived: StoreCounts
 ) -> None:
     """Copy those workspaces that the target does not list."""
     wanted = source.list_all()
