@@ -26,7 +26,7 @@ from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
 from memwell.search.pipeline import Options, parse_query, rank, select_hits
 from memwell.search.retrieve import EmbeddedQuery, Retrieval
-from memwell.store.contract.values import SourceFile
+from memwell.store.contract.values import FILLING, SourceFile, Space
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.notes import SqliteChunks
 from memwell.store.sqlite.reader import SqliteReader
@@ -128,7 +128,7 @@ def _fill(index: SqliteIndex) -> None:
             file = SourceFile(path, 0, 0, 0, "", str(ChunkSettings()))
             tables.put(workspace, file, replace(note, date=date))
     with index.writing_spaces() as spaces:
-        spaces.open("made up", "test", "words", 1, {}, "")
+        spaces.open(Space(0, "made up", "test", "words", 1, "{}", FILLING, ""))
 
 
 def _retrieval(reader: SqliteReader) -> Retrieval:

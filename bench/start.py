@@ -20,6 +20,7 @@ from bench.results import Row, at_most
 from memwell.embed.minilm import MiniLM
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
+from memwell.store.contract.values import FILLING, Space
 from memwell.store.sqlite.index import SqliteIndex
 
 _SEED = 3
@@ -64,7 +65,9 @@ def _fill(folder: Path) -> None:
     chance = np.random.default_rng(_SEED)
     index = SqliteIndex(next(folder.rglob("index.db")))
     with index.writing_spaces() as spaces:
-        space = spaces.open(MiniLM.fingerprint, "minilm", MiniLM.model, MiniLM.dimensions, {}, "")
+        model, dimensions = MiniLM.model, MiniLM.dimensions
+        new = Space(0, MiniLM.fingerprint, "minilm", model, dimensions, "{}", FILLING, "")
+        space = spaces.open(new)
         waiting = spaces.waiting(space, 10 * _CHUNKS)
         rows = chance.standard_normal((len(waiting), 2, MiniLM.dimensions)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=2, keepdims=True)

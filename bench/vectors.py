@@ -25,7 +25,7 @@ from bench import data
 from bench.measure import seconds
 from bench.results import Row, at_least, at_most
 from memwell.store.contract.query import WordQuery
-from memwell.store.contract.values import Space
+from memwell.store.contract.values import FILLING, Space
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors.backend import LANCEDB, BackendSetting
 
@@ -159,7 +159,8 @@ def _index(
     """Put the vectors into an index, as chunks of twenty to a note, without their words."""
     index = SqliteIndex(folder / (backend or BackendSetting()).name / "index.db", backend)
     with index.writing_spaces() as spaces:
-        space = spaces.open("bench", "test", "bench", DIMENSIONS, {}, "2026-01-01")
+        new = Space(0, "bench", "test", "bench", DIMENSIONS, "{}", FILLING, "2026-01-01")
+        space = spaces.open(new)
     index.move_vectors(space)
     for start in range(0, len(rows), _BLOCK):
         block = range(start + 1, min(start + _BLOCK, len(rows)) + 1)
@@ -251,9 +252,9 @@ import time
 started = time.perf_counter()
 from pathlib import Path
 import numpy as np
-from memwell.store.base import WordQuery
-from memwell.store.index import Index
-index = Index(Path({path!r}))
+from memwell.store.contract.query import WordQuery
+from memwell.store.sqlite.index import SqliteIndex
+index = SqliteIndex(Path({path!r}))
 with index.reading() as reader:
     space = reader.spaces.live()
     found = reader.vectors.nearest(space, np.array({query}, dtype=np.float32), WordQuery(), 10)

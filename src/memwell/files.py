@@ -1,10 +1,11 @@
-"""Files written whole or not at all, private folders, locks between processes, digests."""
+"""Files written whole or not at all, private folders, locks between processes, SQL, digests."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -123,6 +124,15 @@ def write_state(file: Path, state: Mapping[str, Any]) -> None:
         make_private_folder(file.parent)
         with atomic_write(file) as part:
             part.write_text(json.dumps(state), encoding="utf-8")
+
+
+# -- SQL -------------------------------------------------------------------------------------------
+
+
+def read_migrations(file: Path) -> tuple[tuple[str, str], ...]:
+    """Return the steps of an SQL file, each with its name, which a line ``-- step: NAME`` gives."""
+    _, *parts = re.split(r"^-- step: (.+)\n", file.read_text(encoding="utf-8"), flags=re.M)
+    return tuple(zip(parts[::2], parts[1::2], strict=True))
 
 
 # -- digests of texts ------------------------------------------------------------------------------

@@ -19,7 +19,14 @@ from memwell.facts.service import FactService, NewFact
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.contract.values import FactFilter, SourceFile, Space, Workspace, find_innermost
+from memwell.store.contract.values import (
+    FILLING,
+    FactFilter,
+    SourceFile,
+    Space,
+    Workspace,
+    find_innermost,
+)
 from memwell.store.fact_notes import scope_workspace, sync_facts
 from memwell.store.factory import Stores, open_postgres, open_sqlite
 from tests.support.postgres import app_url, new_tenant
@@ -98,7 +105,9 @@ class Indexed:
 
     def embedded(self, name: str = "model", dimensions: int = 3) -> Space:
         with self.index.writing_spaces() as spaces:
-            return spaces.open(name, "test", name, dimensions, {}, "2026-01-01")
+            return spaces.open(
+                Space(0, name, "test", name, dimensions, "{}", FILLING, "2026-01-01")
+            )
 
     def nearest(
         self, space: Space, vector: list[float], query: WordQuery = EVERYTHING

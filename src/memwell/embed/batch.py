@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder
@@ -61,19 +61,17 @@ def embed_batch(
     return outcomes
 
 
+@dataclass(slots=True)
 class BatchEmbedder:
     """The work on one batch."""
 
-    def __init__(
-        self, embedder: Embedder, sleep: Sleep, retry: RetryPolicy, jitter: random.Random
-    ) -> None:
-        self.embedder = embedder
-        self.sleep = sleep
-        self.retry = retry
-        self.jitter = jitter
-        self.probe_succeeded = False
-        self.wrong: list[str] = []
-        """The error of each text that was answered wrongly every time."""
+    embedder: Embedder
+    sleep: Sleep
+    retry: RetryPolicy
+    jitter: random.Random
+    probe_succeeded: bool = False
+    wrong: list[str] = field(default_factory=list)
+    """The error of each text that was answered wrongly every time."""
 
     def run(self, texts: Sequence[str], attempts: int) -> list[Matrix | RefusedText]:
         """Embed a batch whole, or else its halves."""

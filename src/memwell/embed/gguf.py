@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from memwell.embed.base import Limits
 from memwell.embed.model_files import content_fingerprint
 from memwell.embed.requirements import require
-from memwell.embed.windows import text_windows, windows
+from memwell.embed.windows import empty_rows, text_windows, windows
 from memwell.errors import BatchRefused, ProviderFailing, ProviderUnavailable
 from memwell.token_estimate import count_tokens
 
@@ -96,7 +96,7 @@ class GGUF:
         """Return a vector for each window; a window that is longer than estimated gets several."""
         import numpy as np
 
-        rows = np.zeros((0, self.dimensions), dtype=np.float32)
+        rows = empty_rows(self.dimensions)
         for window in windows_of_text:
             answer = self._request(window.prefix + window.text)
             vectors = self._embed(window.halves()) if answer is None else self._vector(answer)

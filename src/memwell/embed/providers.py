@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from memwell.embed.base import Embedder
 from memwell.errors import ProviderUnavailable
@@ -48,12 +48,12 @@ def create_embedder(
 def _factory(name: str) -> Factory:
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(".")
-        return _as_factory(getattr(import_module(f"memwell.embed.{module}"), attribute))
+        return cast(Factory, getattr(import_module(f"memwell.embed.{module}"), attribute))
     from importlib.metadata import entry_points
 
     for entry_point in entry_points(group=GROUP, name=name):
         try:
-            return _as_factory(entry_point.load())
+            return cast(Factory, entry_point.load())
         except (ImportError, AttributeError) as error:
             raise ProviderUnavailable(
                 f"The provider {name} cannot be loaded ({error})", f"Check {entry_point.value}"
@@ -62,8 +62,3 @@ def _factory(name: str) -> Factory:
         f"{name} is not an embedding provider",
         f"Choose one of {', '.join(BUILT_IN)}, or install a package that offers it",
     )
-
-
-def _as_factory(loaded: Any) -> Factory:
-    factory: Factory = loaded
-    return factory

@@ -65,7 +65,7 @@ def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
         if not index.exists:
             return cache_is_clean
         remove_facts(index, [*traces])
-        return (index.files is None or index.files.scrub()) and cache_is_clean
+        return index.scrub() and cache_is_clean
     except MemwellError:  # the next process that uses a damaged index quarantines it
         return False
 

@@ -691,7 +691,7 @@ class Memory:
         try:
             return self._index.retrying(operation)
         except CorruptIndexError as error:
-            file = self._index.files.quarantine() if self._index.files else None
+            file = self._index.quarantine()
             where = f"; the damaged file is kept as {file}" if file else ""
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
             sync = WorkspaceSync(self._index, self._scope().settings_for)

@@ -11,14 +11,16 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder, Limits
 from memwell.embed.batch import RefusedText, embed_batch
 from memwell.embed.unrelated_baseline import unrelated_cosines
+from memwell.embed.windows import empty_rows
 from memwell.errors import EmbeddingError
+from memwell.memory.scope import utc_now
 from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
 from memwell.token_estimate import count_tokens
@@ -59,7 +61,6 @@ def embed_pending(
     cache: VectorCache,
     progress: Progress,
     stop: threading.Event,
-    now: Callable[[], str],
     *,
     quick: bool = False,
 ) -> EmbedResult:
@@ -68,8 +69,7 @@ def embed_pending(
     With `quick`, a person waits for something else: the run does not wait for other processes, and
     measures the baseline again only if the number of chunks grew much.
     """
-    if index.files:
-        index.files.move_vectors(space)
+    index.move_vectors(space)
     with index.reading() as reader:
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
@@ -83,35 +83,26 @@ def embed_pending(
     if not left:
         before = work.total - work.done.embedded - work.done.from_cache
         measure = not quick or _growth_step(before) != _growth_step(work.total)
-        _finish_space(index, space, now(), measure=measure)
-    if index.files:
-        index.files.compact(space.fingerprint)
+        _finish_space(index, space, measure=measure)
+    index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
 
+@dataclass(slots=True)
 class EmbedRun:
     """One run of embedding, and its counts."""
 
-    def __init__(
-        self,
-        index: Index,
-        embedder: Embedder,
-        space: Space,
-        cache: VectorCache,
-        progress: Progress,
-        stop: threading.Event,
-    ) -> None:
-        self.index = index
-        self.embedder = embedder
-        self.space = space
-        self.cache = cache
-        self.progress = progress
-        self.stop = stop
-        self.done = EmbedResult()
-        self.total = 0
-        """All chunks, embedded or not."""
-        self.goal = 0
-        """Chunks that this run may embed: other processes embed the rest."""
+    index: Index
+    embedder: Embedder
+    space: Space
+    cache: VectorCache
+    progress: Progress
+    stop: threading.Event
+    done: EmbedResult = field(default_factory=EmbedResult)
+    total: int = 0
+    """All chunks, embedded or not."""
+    goal: int = 0
+    """Chunks that this run may embed: other processes embed the rest."""
 
     def run(self, take: Take, *, alone: bool) -> None:
         """Embed what can be leased; unless `alone`, wait until other processes are done, too."""
@@ -124,8 +115,7 @@ class EmbedRun:
             self.goal = self.count + waiting
             if pool:
                 self._embed_all(pool)
-                if self.index.files:
-                    self.index.files.compact(self.space.fingerprint)
+                self.index.compact(self.space.fingerprint)
             elif alone or not waiting:
                 return
             else:
@@ -142,8 +132,7 @@ class EmbedRun:
         rest = [item for item in pool if item.text not in known]
         self._report()
         batches = [*split_batches(rest, self.embedder.limits)]
-        embed = _Cancellable(self.embedder, self.stop)
-        for batch, answer in run_parallel(embed, batches, self.embedder.limits.parallel):
+        for batch, answer in run_parallel(self._embed, batches, self.embedder.limits.parallel):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
                 return
@@ -151,6 +140,10 @@ class EmbedRun:
             self._report()
             if self.stop.is_set():
                 return
+
+    def _embed(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
+        """Embed a batch; its retries end when the run is stopped."""
+        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
     def _store_batch(
         self, batch: Sequence[WaitingChunk], answer: Sequence[Matrix | RefusedText]
@@ -172,9 +165,7 @@ class EmbedRun:
         self, vectors: Sequence[tuple[WaitingChunk, Matrix]], without: Sequence[WaitingChunk] = ()
     ) -> None:
         """Write a batch in one transaction; `without` are chunks that get no vector."""
-        import numpy as np
-
-        nothing = np.zeros((0, self.space.dimensions), dtype=np.float32)
+        nothing = empty_rows(self.space.dimensions)
         rows = [(item.chunk_id, matrix) for item, matrix in vectors]
         rows += [(item.chunk_id, nothing) for item in without]
         self.index.retrying(lambda: self.index.put_vectors(self.space, rows))
@@ -187,17 +178,6 @@ class EmbedRun:
 
     def _report(self) -> None:
         self.progress(self.count, max(self.goal, self.count))
-
-
-@dataclass(frozen=True, slots=True)
-class _Cancellable:
-    """Embeds a batch; its retries end when the run is stopped."""
-
-    embedder: Embedder
-    stop: threading.Event
-
-    def __call__(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
-        return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
 
 def split_batches(items: Sequence[WaitingChunk], limits: Limits) -> Iterator[list[WaitingChunk]]:
@@ -261,7 +241,7 @@ def _measure_baseline(index: Index, embedder: Embedder, space: Space) -> None:
                 spaces.set_baseline(space, *cosines)
 
 
-def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None:
+def _finish_space(index: Index, space: Space, *, measure: bool) -> None:
     """Record that a space is full and let it answer, in one transaction."""
     mean, deviation = space.random_mean, space.random_deviation
     if mean is None or measure:
@@ -272,7 +252,7 @@ def _finish_space(index: Index, space: Space, at: str, *, measure: bool) -> None
             spaces.mark_complete(space, mean, deviation)
             now = spaces.find(space.fingerprint)
             if now and now.state == FILLING:  # another process may have made it live or retired it
-                spaces.go_live(space, at)
+                spaces.go_live(space, utc_now())
 
 
 def _growth_step(count: int) -> int:
@@ -280,9 +260,7 @@ def _growth_step(count: int) -> int:
     return int(math.log(max(count, 1), _GROWTH))
 
 
-def random_cosines(
-    vectors: Sequence[tuple[int, bytes]],
-) -> tuple[float | None, float | None]:
+def random_cosines(vectors: Sequence[tuple[int, bytes]]) -> tuple[float | None, float | None]:
     """Return mean and deviation of the cosine of two vectors of different notes.
 
     Every such pair counts, so that the order of the vectors does not matter. The sums over all

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memwell.errors import BinaryFileError, HomeError, MemwellError, NotFoundError
@@ -69,7 +70,8 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
     file = root / folder / f"{day}.md"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _create_log(file, f"# {day}\n".encode())
+        with suppress(FileExistsError), open(file, "xb", buffering=0) as handle:
+            handle.write(f"# {day}\n".encode())
         ends_in_line = file.read_bytes().endswith(b"\n")
         entry = f"\n## {now:%H:%M}\n\n{text}\n".encode("utf-8", "replace")
         # One write in append mode, so that two agents' notes never mix.
@@ -83,11 +85,3 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2
     return Excerpt(file.relative_to(root).as_posix(), str(root), start, end, text)
-
-
-def _create_log(file: Path, header: bytes) -> None:
-    try:
-        with open(file, "xb", buffering=0) as handle:
-            handle.write(header)
-    except FileExistsError:
-        return

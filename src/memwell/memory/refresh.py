@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection
 from memwell.ingest.sync import Plan, Writing, apply, plan
+from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport
@@ -133,6 +133,10 @@ class Refresh:
     roots: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[RefreshStep, ...]
+    unembedded: int = 0
+    """Chunks that vector search cannot find yet."""
+    problem: str = ""
+    """Why the facts could not be synced, if they could not."""
 
     @property
     def is_needed(self) -> bool:
@@ -150,11 +154,15 @@ class Refresh:
         """Return how fresh the state is that a reader sees."""
         states = [step.freshness for step in self.steps]
         times = [at for _, root, _, at in reader.notes.workspaces() if root in self.roots and at]
+        note = "; ".join([*self.notes, *(state.note for state in states if state.note)])
+        if self.problem not in note:
+            note = f"{note}; {self.problem}" if note else self.problem
         return Freshness(
             checked=bool(states) and all(state.checked for state in states),
             pending=sum(state.pending for state in states),
+            unembedded=self.unembedded,
             synced_at=min(times, default=None),
-            note="; ".join([*self.notes, *(state.note for state in states if state.note)]),
+            note=note,
         )
 
 
@@ -192,7 +200,7 @@ class SyncJob:
             workspace_id = notes.workspace(self.workspace.root, folder_id(root))
         report = apply(todo, root, workspace_id, self.chunk_settings, writing, progress)
         with writing() as notes:
-            notes.mark_synced(workspace_id, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+            notes.mark_synced(workspace_id, utc_now())
         return report
 
 

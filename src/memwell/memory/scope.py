@@ -42,3 +42,8 @@ class Scope:
         if workspace == self.workspace:
             return self.settings
         return load(workspace.path).with_overrides(self.overrides)
+
+
+def utc_now() -> str:
+    """Return the present time in UTC, to the second, as an index stores it."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell.errors import UNWRITABLE, MemwellError
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
-from memwell.model import Freshness, SearchResult
+from memwell.model import SearchResult
 from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
@@ -58,48 +58,23 @@ ANY_TARGET = SearchTarget()
 
 
 @dataclass(frozen=True, slots=True)
-class _Refreshed:
-    """How fresh the index is when a search begins."""
-
-    workspaces: Refresh
-    unembedded: int
-    problem: str = ""
-    """Why the facts could not be synced, if they could not."""
-
-    def freshness(self, reader: Reader) -> Freshness:
-        """Return how fresh the state is that a reader sees."""
-        freshness = self.workspaces.freshness(reader)
-        notes = [freshness.note] if freshness.note else []
-        if self.problem and self.problem not in freshness.note:
-            notes.append(self.problem)
-        return replace(freshness, unembedded=self.unembedded, note="; ".join(notes))
-
-
 class Searcher:
-    """Searches an index that it first brings in step with its workspaces and facts.
+    """Searches an index that it first brings in step with its workspaces and facts."""
 
-    Args:
-        index: the index as the viewer of the scope reads it.
-        facts: the facts, which the index follows.
-        vectors: makes the vector index; a keyword search goes without.
-        notify: takes sentences that the user should read.
+    index: Index
+    """The index as the viewer of the scope reads it."""
+    facts: FactStore
+    """The facts, which the index follows."""
+    vectors: Callable[[], VectorIndex]
+    """Makes the vector index; a keyword search goes without."""
+    scope: Scope
+    notify: Callable[[str], None]
+    """Takes sentences that the user should read."""
 
-    """
-
-    def __init__(
-        self,
-        index: Index,
-        facts: FactStore,
-        vectors: Callable[[], VectorIndex],
-        scope: Scope,
-        notify: Callable[[str], None],
-    ) -> None:
-        self._index = index
-        self._facts = facts
-        self._vectors = vectors
-        self._scope = scope
-        self._notify = notify
-        self._sync = WorkspaceSync(index, scope.settings_for)
+    @property
+    def workspace_sync(self) -> WorkspaceSync:
+        """Brings the index in step with the workspaces."""
+        return WorkspaceSync(self.index, self.scope.settings_for)
 
     def search(
         self,
@@ -114,13 +89,13 @@ class Searcher:
         With a `passage`, the vector search looks for its embedding instead of the query's.
         """
 
-        def run(reader: Reader, refreshed: _Refreshed) -> SearchResult:
+        def run(reader: Reader, refresh: Refresh) -> SearchResult:
             return search(
                 query,
                 options,
                 reader,
-                refreshed.freshness(reader),
-                self._filters(reader, refreshed.workspaces, target),
+                refresh.freshness(reader),
+                self._filters(reader, refresh, target),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
             )
@@ -138,9 +113,9 @@ class Searcher:
         first = next((options for options in many if options.mode != WORDS), many[0])
         embed = _embed_once(self._query_embedder(first))
 
-        def run(reader: Reader, refreshed: _Refreshed) -> tuple[SearchResult, ...]:
-            freshness = refreshed.freshness(reader)
-            filters = self._filters(reader, refreshed.workspaces, ANY_TARGET)
+        def run(reader: Reader, refresh: Refresh) -> tuple[SearchResult, ...]:
+            freshness = refresh.freshness(reader)
+            filters = self._filters(reader, refresh, ANY_TARGET)
             return tuple(
                 search(query, options, reader, freshness, filters, embed) for options in many
             )
@@ -151,8 +126,8 @@ class Searcher:
         """Explain at which rank a note is among the hits of a query, or why it is not."""
         from memwell.search.why import NOT_INDEXED, Why, why
 
-        def run(reader: Reader, refreshed: _Refreshed) -> Why:
-            ids = refreshed.workspaces.workspace_ids(reader)
+        def run(reader: Reader, refresh: Refresh) -> Why:
+            ids = refresh.workspace_ids(reader)
             for key, root, _, _ in reader.notes.workspaces():
                 inside = _path_in_workspace(path, Path(root))
                 note = reader.notes.note_id(key, inside)
@@ -161,28 +136,28 @@ class Searcher:
                     embed = self._query_embedder(options)
                     filters = Filters(workspaces=ids)
                     return why(query, inside, chunks, options, reader, filters, embed)
-            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self._scope.workspaces))
+            return Why(query, path, NOT_INDEXED, *_explain_missing(path, self.scope.workspaces))
 
         return self._refresh_and(run, options, no_progress)
 
     def sync_facts(self) -> None:
         """Bring the facts that the viewer sees up to date in the index."""
-        if self._facts.exists:
-            sync_facts(self._index, self._facts, self._scope.viewer, self._scope.timestamp)
+        if self.facts.exists:
+            sync_facts(self.index, self.facts, self.scope.viewer, self.scope.timestamp)
 
     def find_near_fact(self, fact: NewFact) -> str | None:
         """Return the id of a fact of the same scope that says nearly the same, by its vector."""
         from memwell.facts.comparison import says_the_same
 
-        least = self._scope.settings.facts.duplicate_similarity
-        if not self._facts.exists or least > 1 or not self._vectors().chain:
+        least = self.scope.settings.facts.duplicate_similarity
+        if not self.facts.exists or least > 1 or not self.vectors().chain:
             return None
         self.sync_facts()
-        vectors, viewer = self._vectors(), self._scope.viewer
-        vectors.catch_up(self._scope.settings.embedding.on_search)
+        vectors, viewer = self.vectors(), self.scope.viewer
+        vectors.catch_up(self.scope.settings.embedding.on_search)
         scope = fact.scope or viewer.narrowest
         root = scope_workspace(scope, dict(viewer.scopes).get(scope, ""))
-        with self._index.reading() as reader:
+        with self.index.reading() as reader:
             embedded = vectors.embed_passage(fact.text, reader)
             workspace = reader.notes.fact_workspaces().get(root)
             if embedded is None or workspace is None:
@@ -201,30 +176,30 @@ class Searcher:
     # -- before the search -------------------------------------------------------------------------
 
     def _refresh_and(
-        self, run: Callable[[Reader, _Refreshed], T], options: Options, progress: Progress
+        self, run: Callable[[Reader, Refresh], T], options: Options, progress: Progress
     ) -> T:
         """Bring the index in step, then run a search in one read transaction.
 
         If there is nothing to do, the transaction that found this out also serves the search.
         """
-        self._index.ensure_keyword_index()
-        viewer, now = self._scope.viewer, self._scope.timestamp
-        facts = read_fact_state(self._facts, viewer, now)
-        with self._index.reading() as reader:
-            workspaces = self._sync.plan_refresh(self._scope.workspaces, reader)
-            vectors = self._vectors() if options.mode != WORDS else None
+        self.index.ensure_keyword_index()
+        viewer, now = self.scope.viewer, self.scope.timestamp
+        facts = read_fact_state(self.facts, viewer, now)
+        with self.index.reading() as reader:
+            refresh = self.workspace_sync.plan_refresh(self.scope.workspaces, reader)
+            vectors = self.vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
-            cheap = unembedded <= self._scope.settings.embedding.on_search
-            if facts_synced and not workspaces.is_needed and not (unembedded and cheap):
-                return run(reader, _Refreshed(workspaces, unembedded))
+            cheap = unembedded <= self.scope.settings.embedding.on_search
+            if facts_synced and not refresh.is_needed and not (unembedded and cheap):
+                return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
-        workspaces = self._sync.refresh(workspaces, progress)
-        self._index.ensure_keyword_index()
+        refresh = self.workspace_sync.refresh(refresh, progress)
+        self.index.ensure_keyword_index()
         if vectors and vectors.chain:
-            unembedded = vectors.catch_up(self._scope.settings.embedding.on_search)
-        with self._index.reading() as reader:
-            return run(reader, _Refreshed(workspaces, unembedded, problem))
+            unembedded = vectors.catch_up(self.scope.settings.embedding.on_search)
+        with self.index.reading() as reader:
+            return run(reader, replace(refresh, unembedded=unembedded, problem=problem))
 
     def _try_sync_facts(self) -> str:
         """Sync the facts; return why that failed where nothing can be written."""
@@ -237,24 +212,24 @@ class Searcher:
     def _rebuild_keyword_index(self) -> bool:
         """Build the keyword index again; return whether it can be searched now."""
         try:
-            self._index.rebuild_keyword_index()
-            with self._index.reading() as reader:
+            self.index.rebuild_keyword_index()
+            with self.index.reading() as reader:
                 return not reader.keywords.problem()
         except MemwellError as error:
-            self._notify(f"The keyword index could not be rebuilt: {error}")
+            self.notify(f"The keyword index could not be rebuilt: {error}")
             return False
 
     # -- the search --------------------------------------------------------------------------------
 
-    def _filters(self, reader: Reader, workspaces: Refresh | None, target: SearchTarget) -> Filters:
+    def _filters(self, reader: Reader, refresh: Refresh | None, target: SearchTarget) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        notes = workspaces.workspace_ids(reader) if workspaces else None
+        notes = refresh.workspace_ids(reader) if refresh else None
         valid_at = _parse_as_of(target.as_of) if target.as_of else None
         everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
         known = reader.notes.fact_workspaces()
         if target.kind == NOTE or (target.kind is None and not known):
             return replace(everywhere, workspaces=notes)
-        scopes = self._scope.viewer.scopes
+        scopes = self.scope.viewer.scopes
         roots = [scope_workspace(*scope) for scope in scopes]
         if target.superseded or valid_at:
             roots += [scope_workspace(*scope, superseded=True) for scope in scopes]
@@ -267,12 +242,12 @@ class Searcher:
     def _query_embedder(self, options: Options, passage: str = "") -> EmbedQuery:
         if options.mode == WORDS:
             return no_vectors
-        vectors = self._vectors()
+        vectors = self.vectors()
         return partial(vectors.embed_query_as, passage) if passage else vectors.embed_query
 
     def _remote_search(self, target: SearchTarget) -> RemoteSearch:
         """Return how the remote store is searched, if the settings name one and it can filter."""
-        settings = self._scope.settings
+        settings = self.scope.settings
         if not settings.remote.base_url or target.kind == FACT or target.paths is not None:
             return no_remote
         from memwell.search.remote import remote_store

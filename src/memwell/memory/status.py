@@ -66,12 +66,12 @@ def run_checks(
     """
     return _without_repeats(
         [
-            *_check_settings(place),
+            *_report_error("configuration", _check_settings(place)),
             *_check_home(home),
-            *_check_store(index),
-            *_check_index(index),
-            *_check_vectors(vectors),
-            *_check_workspaces(registry),
+            *_report_error("store", index.run_checks()),
+            *_report_error("index", _check_index(index)),
+            *_report_error("vectors", _check_vectors(vectors)),
+            *_report_error("workspaces", _check_workspaces(registry)),
         ]
     )
 
@@ -91,13 +91,18 @@ def _sentence(check: Check) -> str:
     return f"{check.detail}. {check.remedy}" if check.remedy else check.detail
 
 
-def _check_settings(place: Path | None) -> Iterator[Check]:
+def _report_error(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """Yield checks; an error ends them with a failed check."""
     try:
-        files = config.config_files(place, os.environ)
-        config.load(place)
-        yield Check("configuration", True, ", ".join(map(str, files)) or "defaults")
+        yield from checks
     except MemwellError as error:
-        yield Check("configuration", False, error.what, error.remedy)
+        yield Check(name, False, error.what, error.remedy)
+
+
+def _check_settings(place: Path | None) -> Iterator[Check]:
+    files = config.config_files(place, os.environ)
+    config.load(place)
+    yield Check("configuration", True, ", ".join(map(str, files)) or "defaults")
 
 
 def _check_home(home: Path) -> Iterator[Check]:
@@ -111,13 +116,6 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("home", False, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
     else:
         yield Check("home", True, str(home))
-
-
-def _check_store(index: Index) -> Iterator[Check]:
-    try:
-        yield from index.run_checks()
-    except MemwellError as error:
-        yield Check("store", False, error.what, error.remedy)
 
 
 def _check_index(index: Index) -> Iterator[Check]:
@@ -136,30 +134,20 @@ def _check_index(index: Index) -> Iterator[Check]:
         )
     except CorruptIndexError as error:
         yield Check("index", False, error.what, "Any search or `memwell index` rebuilds it")
-    except MemwellError as error:
-        yield Check("index", False, error.what, error.remedy)
 
 
 def _check_vectors(vectors: Callable[[], VectorIndex]) -> Iterator[Check]:
-    try:
-        for provider in vectors().providers():
-            yield Check(f"provider {provider.name}", provider.usable, provider.detail)
-        for space in vectors().spaces():
-            left = space.chunks - space.embedded
-            if space.state == "live":
-                detail = f"{space.model}, {left} of {space.chunks} passages have no vector yet"
-                yield Check("vectors", not left, detail, "memwell index" if left else "")
-    except MemwellError as error:
-        yield Check("vectors", False, error.what, error.remedy)
+    for provider in vectors().providers():
+        yield Check(f"provider {provider.name}", provider.usable, provider.detail)
+    for space in vectors().spaces():
+        left = space.chunks - space.embedded
+        if space.state == "live":
+            detail = f"{space.model}, {left} of {space.chunks} passages have no vector yet"
+            yield Check("vectors", not left, detail, "memwell index" if left else "")
 
 
 def _check_workspaces(registry: WorkspaceList) -> Iterator[Check]:
-    try:
-        workspaces = registry.list_all()
-    except MemwellError as error:
-        yield Check("workspaces", False, error.what, error.remedy)
-        return
-    for workspace in workspaces:
+    for workspace in registry.list_all():
         root = workspace.root
         if workspace.path.is_dir():
             yield Check("workspace", True, root)

@@ -8,6 +8,7 @@ provider works. Keyword search does not depend on any of this.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,15 +28,19 @@ from memwell.errors import (
     ProviderUnavailable,
 )
 from memwell.memory.providers import ProviderChain, ProviderSpec, cooldown
+from memwell.memory.scope import utc_now
 from memwell.model import HYPOTHETICAL, Leg
+from memwell.net.background import call_in_thread
 from memwell.progress import Progress, no_progress
 from memwell.reports import FillReport, ProviderStatus, SpaceStatus
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import EmbeddedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.index import WAIT_MS, Index, Reader
-from memwell.store.contract.values import LIVE, RETIRED, Cooldown, Space
+from memwell.store.contract.values import FILLING, LIVE, RETIRED, Cooldown, Space
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from memwell.embed.base import Matrix
     from memwell.store.contract.vectors import Take, VectorCache
 
@@ -114,9 +119,7 @@ class VectorIndex:
                 return FillReport(
                     spec.name, space.model, left=self._count_waiting(space), notes=tuple(notes)
                 )
-            done = embed_pending(
-                self._index, take, embedder, space, self.cache, progress, stop, _now
-            )
+            done = embed_pending(self._index, take, embedder, space, self.cache, progress, stop)
             if done.stopped_by and not stop.is_set():
                 self._record_failure(embedder, done.stopped_by, WAIT_MS)
                 notes.append(f"{spec.name}: {done.stopped_by}")
@@ -170,7 +173,6 @@ class VectorIndex:
             self.cache,
             no_progress,
             threading.Event(),
-            _now,
             quick=True,
         )
         if done.stopped_by:
@@ -196,22 +198,20 @@ class VectorIndex:
 
         A half-filled space of another provider is retired.
         """
+        fingerprint = embedder.fingerprint
         with self._index.reading() as reader:
-            known = reader.spaces.find(embedder.fingerprint)
-            others = [s for s in reader.spaces.all() if s.fingerprint != embedder.fingerprint]
+            known = reader.spaces.find(fingerprint)
+            others = [space for space in reader.spaces.all() if space.fingerprint != fingerprint]
         abandoned = [space for space in others if space.state not in (LIVE, RETIRED)]
         if known and known.state != RETIRED and not abandoned:
             return known
         with self._index.writing_spaces() as spaces:
             for space in abandoned:
-                spaces.retire(space, _now())
+                spaces.retire(space, utc_now())
+            name, settings = member.name, json.dumps(member.settings)
+            model, dimensions, at = embedder.model, embedder.dimensions, utc_now()
             return spaces.open(
-                embedder.fingerprint,
-                member.name,
-                embedder.model,
-                embedder.dimensions,
-                member.settings,
-                _now(),
+                Space(0, fingerprint, name, model, dimensions, settings, FILLING, at)
             )
 
     def _cooldown(self, embedder: Embedder) -> Cooldown | None:
@@ -250,7 +250,7 @@ class VectorIndex:
         spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
         begun = None
         if spaces and not cooldown(spaces[0].fingerprint, reader.cooldowns):
-            begun = _BackgroundCall(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
+            begun = call_in_thread(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
         return lambda: self._first_answer(text, spaces, begun, reader)
 
     def embed_query_as(
@@ -273,7 +273,7 @@ class VectorIndex:
         return None
 
     def _first_answer(
-        self, text: str, spaces: Sequence[Space], begun: _BackgroundCall | None, reader: Reader
+        self, text: str, spaces: Sequence[Space], begun: Future[Matrix] | None, reader: Reader
     ) -> QueryEmbedding:
         reasons: list[str] = []
         for number, space in enumerate(spaces):
@@ -290,7 +290,7 @@ class VectorIndex:
         return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
 
     def _embed_in(
-        self, text: str, space: Space, reader: Reader, begun: _BackgroundCall | None
+        self, text: str, space: Space, reader: Reader, begun: Future[Matrix] | None
     ) -> EmbeddedQuery | None:
         if pause := cooldown(space.fingerprint, reader.cooldowns):
             raise ProviderFailing(f"in its cooldown: {pause.reason}")
@@ -360,7 +360,7 @@ class VectorIndex:
         """Use a space for queries from now on."""
         space = self._find_space(number)
         with self._index.writing_spaces() as spaces:
-            spaces.go_live(space, _now())
+            spaces.go_live(space, utc_now())
             spaces.pin(space, str(self.chain))
         return next(status for status in self.spaces() if status.id == number)
 
@@ -398,31 +398,3 @@ def _status(space: Space, embedded: int, chunks: int) -> SpaceStatus:
         space.random_deviation,
         space.fingerprint,
     )
-
-
-class _BackgroundCall:
-    """A call that runs in a thread until its result is needed."""
-
-    def __init__(self, work: Callable[[], Matrix]) -> None:
-        self._work = work
-        self._found: Matrix | Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._found = self._work()
-        except Exception as error:
-            self._found = error
-
-    def result(self) -> Matrix:
-        """Wait for the call; return its result or raise its error."""
-        self._thread.join()
-        if isinstance(self._found, Exception):
-            raise self._found
-        assert self._found is not None
-        return self._found
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

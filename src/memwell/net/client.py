@@ -15,21 +15,19 @@ import json
 import re
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from memwell.errors import EmbeddingError, ProviderFailing, ProviderUnavailable
+from memwell.net.background import call_in_thread
 from memwell.net.responses import ApiKey, Endpoint, Reply, SettingNames, error_for
 from memwell.net.vendors import Vendor
 
 if TYPE_CHECKING:
     import httpx2
 
-T = TypeVar("T")
 ErrorMapper = Callable[[Endpoint, Reply], EmbeddingError]
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -87,7 +85,8 @@ class JsonClient:
 
         request = _Request(self._address, seconds, self._max_bytes)
         try:
-            return _with_deadline(lambda: request.send(path, body, self._headers()), seconds)
+            # The timeout of a socket begins anew with every byte, and a look-up of a host has none.
+            return call_in_thread(lambda: request.send(path, body, self._headers())).result(seconds)
         except (OSError, UnicodeError, httpx2.HTTPError, httpx2.InvalidURL, _TooLong) as error:
             request.abort()
             raise self._connection_error(_root_cause(error), seconds) from None
@@ -214,23 +213,6 @@ class _Request:
             if len(body) > self._max_bytes:
                 raise _TooLong
         return bytes(body)
-
-
-def _with_deadline(work: Callable[[], T], seconds: float) -> T:
-    """Run `work` in a thread of its own; raise `TimeoutError` if it takes longer.
-
-    The timeout of a socket begins anew with every byte, and a look-up of a host has none.
-    """
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="memwell-http", daemon=True).start()
-    return outcome.result(seconds)
 
 
 def _root_cause(error: BaseException) -> BaseException:

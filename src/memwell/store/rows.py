@@ -42,6 +42,19 @@ def match_chunks(
     return ids, [key for keys in reusable.values() for key in keys]
 
 
+def changed_words(
+    before: Sequence[WordRow], ids: Sequence[int], note: Note, path: str
+) -> tuple[list[WordRow], list[WordRow]]:
+    """Return the rows that a new version of a note removes from the keyword index, and adds."""
+    names = "\n".join(note.names)
+    after = [
+        WordRow(key, part.text, "\n".join(part.heading), names, path)
+        for key, part in zip(ids, note.chunks, strict=True)
+    ]
+    stay = {*before} & {*after}
+    return [row for row in before if row not in stay], [row for row in after if row not in stay]
+
+
 def join_chunks(rows: Sequence[tuple[int, int, int, int, str]]) -> Context:
     """Join rows of (seq, first line, last line, overlap, text) to one text."""
     text, before = "", None

@@ -176,7 +176,7 @@ class WorkspaceList(Protocol):
     def list_all(self) -> list[Workspace]:
         """Return the workspaces; an empty list if nothing was registered yet."""
 
-    def put(self, workspace: Workspace) -> Workspace:
+    def put(self, workspace: Workspace) -> None:
         """Add a workspace, or replace the one with the same folder."""
 
     def remove(self, root: str) -> None:

@@ -232,22 +232,6 @@ class Reader(Protocol):
     listing: NoteListing
 
 
-class IndexFiles(Protocol):
-    """The maintenance that only an index in files needs: a server does it by itself."""
-
-    def move_vectors(self, space: Space) -> None:
-        """Move the vectors of a space to the backend that the settings name."""
-
-    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
-        """Write the vectors of a space in the form that searches fast, if enough has changed."""
-
-    def scrub(self) -> bool:
-        """Overwrite all deleted texts and vectors; False while a reader still sees them."""
-
-    def quarantine(self) -> Path | None:
-        """Rename a damaged file; return its new name, or None if another process did it."""
-
-
 class Index(Protocol):
     """One agent's notes, chunks, words and vectors."""
 
@@ -255,8 +239,6 @@ class Index(Protocol):
     """The file or server, as messages name it; never with a password."""
     shared: bool
     """Whether other machines write to it, whose folders cannot be seen from here."""
-    files: IndexFiles | None
-    """The maintenance of the files that the index is stored in; None on a server."""
 
     @property
     def exists(self) -> bool:
@@ -276,7 +258,7 @@ class Index(Protocol):
     def reading(self) -> AbstractContextManager[Reader]:
         """Yield one unchanging state of the index."""
 
-    def writing_spaces(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Spaces]:
+    def writing_spaces(self) -> AbstractContextManager[Spaces]:
         """Yield the vector spaces for writing, inside one transaction."""
 
     def writing_cooldowns(self, wait_ms: int = WAIT_MS) -> AbstractContextManager[Cooldowns]:
@@ -315,3 +297,21 @@ class Index(Protocol):
 
     def close(self) -> None:
         """Close every connection."""
+
+    # -- only an index in files needs this: a server does it by itself ---------------------------
+
+    def move_vectors(self, space: Space) -> None:
+        """Move the vectors of a space to the backend that the settings name."""
+        return
+
+    def compact(self, fingerprint: str, *, even_if_little_changed: bool = False) -> None:
+        """Write the vectors of a space in the form that searches fast, if enough has changed."""
+        return
+
+    def scrub(self) -> bool:
+        """Overwrite all deleted texts and vectors; False while a reader still sees them."""
+        return True
+
+    def quarantine(self) -> Path | None:
+        """Rename a damaged file; return its new name, or None if another process did it."""
+        return None

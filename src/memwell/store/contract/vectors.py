@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memwell.store.contract.values import FILLING, LIVE, RETIRED, Cooldown, Space, cooldown_seconds
@@ -38,22 +38,14 @@ class Spaces(Protocol):
         """Return the space with a fingerprint."""
         return next((space for space in self.all() if space.fingerprint == fingerprint), None)
 
-    def open(
-        self,
-        fingerprint: str,
-        provider: str,
-        model: str,
-        dimensions: int,
-        settings: Mapping[str, Any],
-        at: str,
-    ) -> Space:
-        """Return the space with a fingerprint, ready to be filled; the first is live at once."""
+    def open(self, new: Space) -> Space:
+        """Return the space with the fingerprint of `new`, ready to be filled.
+
+        The first space is live at once.
+        """
         self._lock()
-        state = FILLING if self.live() else LIVE
-        self._insert(
-            Space(0, fingerprint, provider, model, dimensions, json.dumps(settings), state, at)
-        )
-        space = self.find(fingerprint)
+        self._insert(replace(new, state=FILLING if self.live() else LIVE))
+        space = self.find(new.fingerprint)
         assert space is not None
         return space
 

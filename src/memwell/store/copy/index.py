@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memwell.store.contract.facts import WorkspaceList
     from memwell.store.contract.index import Index, Reader
     from memwell.store.contract.values import ExportedNote, IndexedFile, Space
-    from memwell.store.contract.vectors import Spaces
 
 AT_ONCE = 200
 """Notes that one transaction writes."""
@@ -30,9 +29,11 @@ _Pairs = Sequence[tuple["Space", "Space"]]
 
 
 @dataclass(slots=True)
-class Tally:
-    """How much one side has."""
+class StoreCounts:
+    """How much of the source one side has."""
 
+    facts: int
+    checksum: str
     workspaces: int = 0
     notes: int = 0
     passages: int = 0
@@ -47,8 +48,8 @@ class IndexCopy:
     target: Index
     facts: Collection[str]
     """The ids of the facts that were copied; notes of other facts are not copied."""
-    there: Tally
-    arrived: Tally
+    there: StoreCounts
+    arrived: StoreCounts
     progress: Progress
 
     def run(self) -> None:
@@ -154,12 +155,9 @@ class IndexCopy:
         with self.source.reading() as reader:
             theirs = reader.spaces.all()
         with self.target.writing_spaces() as spaces:
-            ours = [
-                spaces.find(space.fingerprint) or _open_space(spaces, space) for space in theirs
-            ]
+            ours = [spaces.find(space.fingerprint) or spaces.open(space) for space in theirs]
         for space in ours:
-            if self.target.files:
-                self.target.files.move_vectors(space)
+            self.target.move_vectors(space)
         with self.target.reading() as reader:
             moved = {space.fingerprint: space for space in reader.spaces.all()}
         return [(space, moved[space.fingerprint]) for space in theirs]
@@ -199,12 +197,11 @@ class IndexCopy:
                     spaces.retire(ours, theirs.retired_at or theirs.opened_at)
                 if theirs.pinned and not any(space.pinned for space in spaces.all()):
                     spaces.pin(ours, theirs.pinned)
-            if self.target.files:
-                self.target.files.compact(ours.fingerprint)
+            self.target.compact(ours.fingerprint)
 
 
 def copy_workspaces(
-    source: WorkspaceList, target: WorkspaceList, there: Tally, arrived: Tally
+    source: WorkspaceList, target: WorkspaceList, there: StoreCounts, arrived: StoreCounts
 ) -> None:
     """Copy those workspaces that the target does not list."""
     wanted = source.list_all()
@@ -229,14 +226,3 @@ def _read_back(reader: Reader, exported: ExportedNote) -> ExportedNote | None:
 def _is_same(exported: ExportedNote, stamp: IndexedFile | None) -> bool:
     """Whether the target has a note already."""
     return stamp is not None and astuple(stamp)[:-1] == astuple(exported.file)
-
-
-def _open_space(spaces: Spaces, space: Space) -> Space:
-    return spaces.open(
-        space.fingerprint,
-        space.provider,
-        space.model,
-        space.dimensions,
-        space.made_from,
-        space.opened_at,
-    )

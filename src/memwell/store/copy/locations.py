@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memwell.errors import ConfigError, HomeError, NotFoundError
 from memwell.model import Viewer
-from memwell.store.factory import SCHEMES, Stores, open_postgres, open_sqlite
+from memwell.store.factory import SCHEMES, Stores, get_server, open_postgres, open_sqlite
 from memwell.store.sqlite.facts import SqliteFactStore
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ class PostgresLocation(Location):
     def __init__(self, url: str, tenant: str, home: Path) -> None:
         """The home has the files of agents that are not on the server."""
         self._url, self._tenant, self._home = url, tenant, home
+        self._server = get_server(url, tenant)
         self.facts = self.stores(_ANY_AGENT).facts
-        from memwell.store.postgres.server import Server
-
-        self._server = Server(url, tenant)
         self.name = self._server.location
 
     def scopes(self) -> Scopes:

@@ -9,28 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from memwell.errors import ConfigError
 from memwell.progress import Progress
 from memwell.store.copy.facts import checksum, copy_facts
-from memwell.store.copy.index import IndexCopy, Tally, copy_workspaces
+from memwell.store.copy.index import IndexCopy, StoreCounts, copy_workspaces
 from memwell.store.copy.locations import Location
 
 ShowProgress = Callable[[str], AbstractContextManager[Progress]]
 """Opens the progress display of a step, by the name of the step."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCounts:
-    """How much of the source one side has."""
-
-    facts: int
-    checksum: str
-    workspaces: int
-    notes: int
-    passages: int
-    vectors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +51,10 @@ def copy_memory(
     with closing(source.facts), closing(target.facts), show_progress("facts") as progress:
         facts = copy_facts(source, target, normalise, progress, into_existing=into_existing)
     same = {key for key, fact in facts.there.items() if facts.arrived.get(key) == fact}
-    there, arrived = Tally(), Tally()
-    agents = source.agents()
+    there, arrived = (
+        StoreCounts(len(side), checksum(side)) for side in (facts.there, facts.arrived)
+    )
+    agents = tuple(source.agents())
     for agent in agents:
         from_stores, to_stores = source.stores(agent), target.stores(agent)
         with (
@@ -74,16 +64,6 @@ def copy_memory(
         ):
             copy_workspaces(from_stores.registry, to_stores.registry, there, arrived)
             IndexCopy(source_index, target_index, same, there, arrived, progress).run()
-    sides = [
-        StoreCounts(len(side), checksum(side), **asdict(tally))
-        for side, tally in ((facts.there, there), (facts.arrived, arrived))
-    ]
     return CopyReport(
-        source.name,
-        target.name,
-        tuple(agents),
-        sides[0],
-        sides[1],
-        facts.conflicts,
-        sides[0] == sides[1],
+        source.name, target.name, agents, there, arrived, facts.conflicts, there == arrived
     )

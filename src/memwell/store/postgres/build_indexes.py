@@ -252,6 +252,6 @@ def _write_texts(session: Session) -> None:
     """
     for rows in session.stream(statement, _BATCH):
         with session.connection.transaction():
-            session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+            session.lock_index()
             counts = {chunk_id: zip(tokens, times, strict=True) for chunk_id, tokens, times in rows}
             texts.insert(session, counts)

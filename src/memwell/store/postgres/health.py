@@ -60,8 +60,7 @@ def _pg_textsearch(session: Session) -> Check:
     name = "pg_textsearch"
     available, created = _extension(session, name)
     loaded = _query(
-        session,
-        "(SELECT setting FROM pg_settings WHERE name = 'shared_preload_libraries')",
+        session, "(SELECT setting FROM pg_settings WHERE name = 'shared_preload_libraries')"
     )  # None if the role may not read it
     if created and loaded is not None and name not in loaded:
         remedy = (

@@ -39,7 +39,6 @@ class PostgresIndex(Index):
 
     exists = True
     shared = True
-    files = None
 
     def __init__(self, server: Server, agent: str) -> None:
         self._server = server
@@ -78,8 +77,8 @@ class PostgresIndex(Index):
             yield PostgresReader(session)
 
     @contextmanager
-    def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresSpaces]:
-        with self._server.writing(self._agent, wait_ms) as session:
+    def writing_spaces(self) -> Iterator[PostgresSpaces]:
+        with self._server.writing(self._agent) as session:
             _ensure_row(session)
             yield PostgresSpaces(session)
 
@@ -157,7 +156,7 @@ class PostgresIndex(Index):
         """Keep other processes from writing notes until the transaction ends; readers go on."""
         with self._server.writing(self._agent, wait_ms) as session:
             _ensure_row(session)
-            session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+            session.lock_index()
             yield session
 
     def _sync_keyword_index(self, session: Session, notes: PostgresNotes) -> None:

@@ -1,289 +1,15 @@
 """The steps that lead from an empty schema to the present one; migrate.py takes them.
 
-A step is never changed. The last one renames tables and columns, so the steps before it have the
-old names; schema.py has the present ones.
+migrations.sql has the statements of each step. This module adds those that repeat for many tables
+or for all partitions of a table.
 """
 
 from __future__ import annotations
 
-from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, SCHEMA, partitions
+from pathlib import Path
 
-_INDEX = """
-    CREATE SEQUENCE ids;                -- no id is used twice: another process may still hold it
-
-    CREATE TABLE indexes (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        words_version int NOT NULL,     -- the WORDS_VERSION that it was built with
-        chunks bigint NOT NULL DEFAULT 0,
-        tokens bigint NOT NULL DEFAULT 0,   -- of all chunks together
-        PRIMARY KEY (tenant, agent)
-    ) PARTITION BY HASH (tenant);
-
-    -- The folders of an agent: its index can be rebuilt from them.
-    CREATE TABLE registered (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        root text COLLATE "C",
-        conventional boolean NOT NULL,
-        include text[] NOT NULL,
-        PRIMARY KEY (tenant, agent, root)
-    ) PARTITION BY HASH (tenant);
-
-    CREATE TABLE workspaces (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        id bigint DEFAULT nextval('ids'),
-        root text COLLATE "C" NOT NULL,
-        folder_id text,
-        synced_at text,
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, id),
-        UNIQUE (tenant, agent, root),
-        FOREIGN KEY (tenant, agent) REFERENCES indexes ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-
-    CREATE TABLE notes (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        id bigint DEFAULT nextval('ids'),
-        workspace_id bigint NOT NULL,
-        path text COLLATE "C" NOT NULL, -- relative to the workspace, with forward slashes
-        size bigint NOT NULL,
-        mtime_ns bigint NOT NULL,
-        read_ns bigint NOT NULL,
-        hash text NOT NULL,
-        recipe text NOT NULL,
-        title text NOT NULL,
-        names text NOT NULL,            -- title, aliases and tags, one a line
-        date text COLLATE "C",          -- ISO; NULL is evergreen
-        meta text NOT NULL,             -- front matter, as JSON
-        tags text[] COLLATE "C" NOT NULL,   -- case-folded
-        links text[] NOT NULL,          -- as written between [[ and ]]
-        held_from text COLLATE "C",     -- of a fact: from when until when it is valid
-        held_until text COLLATE "C",
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, id),
-        UNIQUE (tenant, agent, workspace_id, path),
-        FOREIGN KEY (tenant, agent, workspace_id) REFERENCES workspaces (tenant, agent, id)
-            ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-
-    CREATE TABLE chunks (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        id bigint DEFAULT nextval('ids'),
-        note_id bigint NOT NULL,
-        seq int NOT NULL,               -- 0, 1, 2 ... within the note
-        start_line int NOT NULL,
-        end_line int NOT NULL,
-        heading text NOT NULL,          -- the heading path, one heading a line
-        overlap int NOT NULL,           -- leading characters that repeat the chunk before
-        text text NOT NULL,
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, id),
-        UNIQUE (tenant, agent, note_id, seq),
-        FOREIGN KEY (tenant, agent, note_id) REFERENCES notes (tenant, agent, id)
-            ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-
-    -- How many chunks hold each token.
-    CREATE TABLE words (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        token text COLLATE "C",
-        rows bigint NOT NULL,
-        PRIMARY KEY (tenant, agent, token)
-    ) PARTITION BY HASH (tenant);
-
-    -- Which chunks hold each token, with what weight, and at which places.
-    CREATE TABLE postings (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        token text COLLATE "C",
-        chunk_id bigint,
-        frequency real NOT NULL,        -- occurrences, those in a heading weighing more
-        length int NOT NULL,            -- tokens of the chunk
-        places int[] NOT NULL,          -- see tokenizer.py
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, token, chunk_id)
-    ) PARTITION BY HASH (tenant);
-
-    CREATE TABLE spaces (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        id bigint DEFAULT nextval('ids'),
-        fingerprint text NOT NULL,      -- everything that changes a vector
-        provider text NOT NULL,
-        model text NOT NULL,
-        dimensions int NOT NULL,
-        settings text NOT NULL,         -- of the provider, as JSON; never an API key
-        state text NOT NULL CHECK (state IN ('filling', 'live', 'retired')),
-        opened_at text NOT NULL,
-        retired_at text COLLATE "C",
-        pinned text,                    -- the provider chain under which the user switched to it
-        complete_to bigint NOT NULL DEFAULT 0,  -- all chunks up to this id have their vectors
-        random_mean float8,             -- the cosine of two vectors picked at random
-        random_deviation float8,
-        unrelated_mean float8,          -- the cosine of a query and an unrelated passage
-        unrelated_deviation float8,
-        PRIMARY KEY (tenant, agent, id),
-        UNIQUE (tenant, agent, fingerprint),
-        FOREIGN KEY (tenant, agent) REFERENCES indexes ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-    CREATE UNIQUE INDEX one_space_is_live ON spaces (tenant, agent) WHERE state = 'live';
-
-    CREATE TABLE vectors (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        chunk_id bigint,
-        space_id bigint,
-        piece int,                      -- the window, 0, 1, 2 ...; below 0, of an older chunk
-        vector vector,                  -- NULL: the model found no token in the text
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, chunk_id, space_id, piece),
-        FOREIGN KEY (tenant, agent, chunk_id) REFERENCES chunks (tenant, agent, id)
-            ON DELETE CASCADE,
-        FOREIGN KEY (tenant, agent, space_id) REFERENCES spaces (tenant, agent, id)
-            ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-    CREATE INDEX vectors_by_space ON vectors (tenant, agent, space_id);
-
-    -- Providers that failed, and until when they are not called.
-    CREATE TABLE rests (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        provider text COLLATE "C",
-        until float8 NOT NULL,          -- seconds since 1970
-        failures int NOT NULL,          -- in a row
-        unavailable boolean NOT NULL,   -- cannot be used at all: another provider replaces it
-        reason text NOT NULL,
-        PRIMARY KEY (tenant, agent, provider)
-    ) PARTITION BY HASH (tenant);
-
-    -- Vectors by text, so that no text is embedded twice.
-    CREATE TABLE cached (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        digest bytea,                   -- of the text
-        fingerprint text COLLATE "C",   -- of the model
-        vectors bytea NOT NULL,         -- little-endian float32, one window after another
-        used bigint NOT NULL DEFAULT nextval('ids'),
-        PRIMARY KEY (tenant, agent, digest, fingerprint)
-    ) PARTITION BY HASH (tenant);
-"""
-
-_FACTS = """
-    CREATE TABLE revisions (
-        tenant text COLLATE "C" PRIMARY KEY,
-        last bigint NOT NULL
-    ) PARTITION BY HASH (tenant);
-
-    CREATE TABLE facts (
-        tenant text COLLATE "C",
-        id text COLLATE "C",            -- sorts by the time it was made
-        text text NOT NULL,
-        folded text NOT NULL,           -- without case, punctuation and spacing
-        category text NOT NULL,
-        source text NOT NULL,
-        origin text NOT NULL,
-        importance float8 NOT NULL CHECK (importance BETWEEN 0 AND 1),
-        confidence float8 NOT NULL CHECK (confidence BETWEEN 0 AND 1),
-        decay_class text NOT NULL,
-        created_at text COLLATE "C" NOT NULL,   -- all times are UTC, ISO 8601
-        confirmed_at text COLLATE "C" NOT NULL,
-        expires_at text COLLATE "C",
-        valid_from text COLLATE "C",
-        valid_until text COLLATE "C",
-        superseded_by text,
-        scope text NOT NULL CHECK (scope IN ('global', 'user', 'agent', 'session')),
-        target text NOT NULL,           -- the user, agent or session; '' for global
-        tags text[] COLLATE "C" NOT NULL,
-        revision bigint NOT NULL,       -- of the tenant's memory, when this row last changed
-        PRIMARY KEY (tenant, id),
-        UNIQUE (tenant, scope, target, id),
-        CHECK ((scope = 'global') = (target = ''))
-    ) PARTITION BY HASH (tenant);
-    -- A digest, since a text may be too long for a key.
-    CREATE UNIQUE INDEX one_of_a_kind ON facts (tenant, scope, target, md5(folded))
-        WHERE superseded_by IS NULL;
-    CREATE INDEX facts_by_revision ON facts (tenant, revision);
-    CREATE INDEX facts_by_folded ON facts (tenant, md5(folded));
-    CREATE INDEX facts_by_end ON facts (tenant, expires_at) WHERE expires_at IS NOT NULL;
-
-    -- The history of each fact. When a fact is forgotten its events go, too.
-    CREATE TABLE fact_events (
-        tenant text COLLATE "C",
-        scope text,
-        target text,
-        fact_id text COLLATE "C",
-        number bigint DEFAULT nextval('ids'),
-        at text COLLATE "C" NOT NULL,
-        what text NOT NULL,
-        detail text NOT NULL,
-        PRIMARY KEY (tenant, fact_id, number),
-        FOREIGN KEY (tenant, scope, target, fact_id) REFERENCES facts (tenant, scope, target, id)
-            ON UPDATE CASCADE ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-
-    -- Ids of forgotten facts, so that indexes which show them can remove them.
-    CREATE TABLE forgotten (
-        tenant text COLLATE "C",
-        id text COLLATE "C",
-        revision bigint NOT NULL,
-        PRIMARY KEY (tenant, id)
-    ) PARTITION BY HASH (tenant);
-
-    -- Forgotten facts that may still be in an index or a cache.
-    CREATE TABLE unfinished (
-        tenant text COLLATE "C",
-        id text COLLATE "C",
-        digest bytea NOT NULL,          -- of the text: the key in the vector cache
-        PRIMARY KEY (tenant, id)
-    ) PARTITION BY HASH (tenant);
-"""
-
-_LEASES = """
-    -- Which chunks a process is embedding, and until when no other takes them (see leases.py).
-    CREATE TABLE leases (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        space_id bigint,
-        chunk_id bigint,
-        holder text NOT NULL,
-        until timestamptz NOT NULL,
-        PRIMARY KEY (tenant, agent, space_id, chunk_id),
-        FOREIGN KEY (tenant, agent, chunk_id) REFERENCES chunks (tenant, agent, id)
-            ON DELETE CASCADE,
-        FOREIGN KEY (tenant, agent, space_id) REFERENCES spaces (tenant, agent, id)
-            ON DELETE CASCADE
-    ) PARTITION BY HASH (tenant);
-    CREATE INDEX leases_by_chunk ON leases (tenant, agent, chunk_id);
-"""
-
-_COMMITS = """
-    -- Marks of recent transactions: a client that lost the answer to COMMIT looks for its mark.
-    CREATE TABLE commits (
-        tenant text COLLATE "C",
-        mark uuid DEFAULT gen_random_uuid(),
-        at timestamptz NOT NULL DEFAULT now(),
-        PRIMARY KEY (tenant, mark)
-    ) PARTITION BY HASH (tenant);
-"""
-
-_CHUNK_TEXTS = """
-    ALTER TABLE indexes ADD COLUMN said boolean NOT NULL DEFAULT false;  -- has rows in `spoken`
-
-    -- The tokens of each chunk as one text, for agents so large that a text index pays.
-    CREATE TABLE spoken (
-        tenant text COLLATE "C",
-        agent text COLLATE "C",
-        chunk_id bigint,
-        tokens text NOT NULL,           -- as texts.py encodes them
-        owner text NOT NULL,
-        PRIMARY KEY (tenant, agent, chunk_id)
-    ) PARTITION BY HASH (tenant);
-"""
+from memwell.files import read_migrations
+from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, partitions
 
 _FIRST_INDEX_TABLES = (
     "indexes",
@@ -299,6 +25,7 @@ _FIRST_INDEX_TABLES = (
     "cached",
 )
 _FIRST_FACT_TABLES = ("revisions", "facts", "fact_events", "forgotten", "unfinished")
+_LATER_TABLES = ("leases", "commits", "spoken")
 _RENAMED_TABLES = {
     "registered": "workspace_list",
     "rests": "cooldowns",
@@ -307,38 +34,8 @@ _RENAMED_TABLES = {
     "spoken": "chunk_texts",
     "unfinished": "pending_erasures",
 }
-_RENAME_COLUMNS = """
-    ALTER TABLE indexes RENAME COLUMN said TO has_texts;
-    ALTER TABLE vectors RENAME COLUMN piece TO window_number;  -- `window` is reserved in SQL
-    ALTER TABLE vocabulary RENAME COLUMN rows TO document_frequency;
-"""
-# The indexes of large agents (see agent_indexes.py).
-_RENAME_AGENT_INDEXES = f"""
-    DO $$
-    DECLARE old_name text;
-    BEGIN
-        FOR old_name IN
-            SELECT relname FROM pg_class
-            WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('i', 'I')
-                AND relname ~ '^(near|said)_[0-9a-f]{{12}}_'
-        LOOP
-            EXECUTE format('ALTER INDEX %I RENAME TO %I', old_name, regexp_replace(
-                regexp_replace(old_name, '^near_', 'vector_index_'), '^said_', 'text_index_'
-            ));
-        END LOOP;
-    END $$;
-"""
-
-
 _OLD_POLICY = "seen"
 _SCOPES = "current_setting('memwell.scopes', true)"
-
-# Citus does not support ON UPDATE CASCADE on a key with the tenant in it.
-_PLAIN_REFERENCE = """
-    ALTER TABLE fact_events DROP CONSTRAINT fact_events_tenant_scope_target_fact_id_fkey;
-    ALTER TABLE fact_events ADD FOREIGN KEY (tenant, fact_id) REFERENCES facts (tenant, id)
-        ON DELETE CASCADE;
-"""
 
 
 def _create_partitions(*tables: str) -> str:
@@ -371,10 +68,9 @@ def _create_policy(table: str) -> str:
 
 
 def _rename_policies() -> str:
-    later = ("leases", "commits", "spoken")
     return "".join(
         f"ALTER POLICY {_OLD_POLICY} ON {table} RENAME TO {POLICY};\n"
-        for table in (*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES, *later)
+        for table in (*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES, *_LATER_TABLES)
     )
 
 
@@ -389,33 +85,16 @@ def _rename_tables() -> str:
     )
 
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (
-    (
-        "create the tables of notes, postings and vectors",
-        _INDEX + _create_partitions(*_FIRST_INDEX_TABLES),
-    ),
-    (
-        "create the tables of facts, each fact with its scope",
-        _FACTS + _create_partitions(*_FIRST_FACT_TABLES),
-    ),
-    (
-        "separate tenants and scopes by row-level security",
-        _PLAIN_REFERENCE + _create_policies(*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES),
-    ),
-    (
-        "lease chunks to the processes that embed them",
-        _LEASES + _create_partitions("leases") + _create_policies("leases"),
-    ),
-    (
-        "mark transactions, to know after a crash which were committed",
-        _COMMITS + _create_partitions("commits") + _create_policies("commits"),
-    ),
-    (
-        "store the tokens of chunks as texts, for the text indexes of large agents",
-        _CHUNK_TEXTS + _create_partitions("spoken") + _create_policies("spoken"),
-    ),
-    (
-        "name tables, columns, indexes and policies by the terms of the field",
-        _rename_policies() + _rename_tables() + _RENAME_COLUMNS + _RENAME_AGENT_INDEXES,
-    ),
+_REPEATED = (
+    _create_partitions(*_FIRST_INDEX_TABLES),
+    _create_partitions(*_FIRST_FACT_TABLES),
+    _create_policies(*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES),
+    *(_create_partitions(table) + _create_policies(table) for table in _LATER_TABLES),
+    _rename_policies() + _rename_tables(),
+)
+MIGRATIONS: tuple[tuple[str, str], ...] = tuple(
+    (name, statements + repeated)
+    for (name, statements), repeated in zip(
+        read_migrations(Path(__file__).with_suffix(".sql")), _REPEATED, strict=True
+    )
 )

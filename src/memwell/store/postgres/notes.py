@@ -20,7 +20,7 @@ from memwell.store.postgres.postings import PostingChanges
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent, update_sql
-from memwell.store.rows import match_chunks
+from memwell.store.rows import changed_words, match_chunks
 from memwell.store.words.normalise import WordRow
 
 _AT_ONCE = 500
@@ -135,14 +135,9 @@ class PostgresNotes(Notes):
         note_id = self._put_row(workspace_id, file, note, old_id, owner)
         same_text = old_hash == file.hash
         ids = self._put_chunks(note_id, note.chunks, before, owner, same_text=same_text)
-        names = "\n".join(note.names)
-        after = [
-            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
-            for key, part in zip(ids, note.chunks, strict=True)
-        ]
-        stay = {*before} & {*after}
-        self._words.remove(row for row in before if row not in stay)
-        self._words.add((row for row in after if row not in stay), owner)
+        removed, added = changed_words(before, ids, note, file.path)
+        self._words.remove(removed)
+        self._words.add(added, owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
     def delete(self, note_ids: Sequence[int]) -> None:

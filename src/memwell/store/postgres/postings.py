@@ -189,7 +189,7 @@ class PostingChanges:
 
     def _insert(self, rows: Sequence[tuple[str, int, float, int, str, str]]) -> None:
         """Insert rows. PostgreSQL refuses COPY into a table with row-level security."""
-        tokens, chunks, frequencies, lengths, places, owners = map(array, zip(*rows, strict=True))
+        names = ("tokens", "chunks", "frequencies", "lengths", "places", "owners")
         self._session.run(
             """
             INSERT INTO postings (tenant, agent, token, chunk_id, frequency, length, places, owner)
@@ -198,10 +198,5 @@ class PostingChanges:
                         %(lengths)s::int[], %(places)s::text[], %(owners)s::text[])
                 AS new (token, chunk_id, frequency, length, places, owner)
             """,
-            tokens=tokens,
-            chunks=chunks,
-            frequencies=frequencies,
-            lengths=lengths,
-            places=places,
-            owners=owners,
+            **dict(zip(names, map(array, zip(*rows, strict=True)), strict=True)),
         )

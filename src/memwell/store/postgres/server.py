@@ -32,6 +32,7 @@ from memwell.errors import (
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres.migrate import STATEMENT_MS, Connection, configure, migrate
 from memwell.store.postgres.schema import ALL_SCOPES
+from memwell.store.postgres.sql import of_agent
 
 T = TypeVar("T")
 
@@ -341,6 +342,10 @@ class Session:
     def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement, which must name the tenant."""
         return self.connection.execute(statement, self._named(statement, values))
+
+    def lock_index(self) -> None:
+        """Keep other processes from writing to the agent's index until the transaction ends."""
+        self.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
 
     def rows_inlined(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement with its values written into it, and return its rows.

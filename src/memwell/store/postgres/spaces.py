@@ -53,7 +53,7 @@ class PostgresSpaces(Spaces):
         return [Space(*row) for row in rows]
 
     def _lock(self) -> None:
-        self._session.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
+        self._session.lock_index()
 
     def _insert(self, space: Space) -> None:
         row = {name: getattr(space, name) for name in _NEW_COLUMNS}

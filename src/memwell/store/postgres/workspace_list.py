@@ -27,10 +27,9 @@ class WorkspaceTable(WorkspaceList):
             Workspace(root, conventional, tuple(include)) for root, conventional, include in rows
         ]
 
-    def put(self, workspace: Workspace) -> Workspace:
+    def put(self, workspace: Workspace) -> None:
         row = {**asdict(workspace), "include": [*workspace.include]}
         self._server.rows(self._agent, insert_sql("workspace_list", row, key=("root",)), **row)
-        return workspace
 
     def remove(self, root: str) -> None:
         statement = delete_sql("workspace_list", "t.root = %(root)s")

@@ -10,7 +10,7 @@ import contextlib
 import datetime as dt
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from memwell.files import atomic_write, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
 from memwell.store.sqlite.database import (
     Database,
-    _checksum_vfs,
-    _reserve_checksums,
+    connect,
+    rename_with_log,
+    reserve_checksums,
     translated_errors,
 )
 from memwell.store.sqlite.facts import fact_errors
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -61,7 +62,7 @@ def _copy(source: apsw.Connection, target: Path) -> int:
     facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # starts the read transaction
     with translated_errors(target), _database_part(target) as part:
         _fill(source, part)
-        with contextlib.closing(apsw.Connection(str(part), vfs=_checksum_vfs())) as connection:
+        with contextlib.closing(connect(part)) as connection:
             # Without a log the copy is one file that can be read in a read-only folder.
             connection.pragma("journal_mode", "DELETE")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
@@ -80,15 +81,14 @@ def _database_part(target: Path) -> Iterator[Path]:
         try:
             yield part
         finally:
-            for suffix in _BESIDE[1:]:
-                Path(f"{part}{suffix}").unlink(missing_ok=True)
+            _remove(part, _BESIDE[1:])
 
 
 def _fill(source: apsw.Connection, file: Path) -> None:
-    with contextlib.closing(apsw.Connection(str(file), vfs=_checksum_vfs())) as connection:
+    with contextlib.closing(connect(file)) as connection:
         # Pages from a log have no checksum yet. Unless the file has checksums before the first page
         # arrives, it reads as damaged.
-        _reserve_checksums(connection)
+        reserve_checksums(connection)
         connection.pragma("user_version", 1)
         with connection.backup("main", source, "main") as backup:
             while not backup.done:
@@ -151,9 +151,7 @@ def _is_sound(database: Database) -> bool:
 
 def _quarantine(database: Database, kept: Path) -> None:
     database.close()
-    for suffix in ("-wal", "-shm", ""):
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(f"{database.path}{suffix}", f"{kept}{suffix}")
+    rename_with_log(database.path, kept)
     with contextlib.suppress(OSError):
         kept.chmod(0o600)
 
@@ -261,6 +259,6 @@ def _free_name(memory: Path, now: dt.datetime) -> Path:
     return kept
 
 
-def _remove(file: Path) -> None:
-    for suffix in _BESIDE:
+def _remove(file: Path, suffixes: Sequence[str] = _BESIDE) -> None:
+    for suffix in suffixes:
         Path(f"{file}{suffix}").unlink(missing_ok=True)

@@ -14,27 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memwell.errors import CorruptIndexError, MemwellError
-from memwell.files import digest_of
+from memwell.files import digest_of, read_migrations
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-MIGRATIONS = (
-    (
-        "keep vectors by model and text",
-        """
-        CREATE TABLE cached (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,   -- the order of use: a used row moves to the end
-            digest BLOB NOT NULL,               -- of the text
-            fingerprint TEXT NOT NULL,          -- of the model
-            vectors BLOB NOT NULL,              -- little-endian float32, one window after another
-            UNIQUE (digest, fingerprint)
-        );
-        """,
-    ),
-)
+MIGRATIONS = read_migrations(Path(__file__).with_suffix(".sql"))
 _TRIMMED_TO = 0.9
 
 

@@ -118,9 +118,7 @@ class Database:
             renamed = self.path.with_name(
                 f"{self.path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
             )
-            for suffix in ("-wal", "-shm", ""):
-                with contextlib.suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{suffix}", f"{renamed}{suffix}")
+            rename_with_log(self.path, renamed)
             return renamed
 
     def _reopen_if_replaced(self) -> None:
@@ -166,7 +164,7 @@ class Database:
                 # SQLite gives the log and its index the mode of the file itself.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)
-            self._refuse_newer(_version_in_header(self.path))
+            self._refuse_newer(version_in_header(self.path))
             connection = self._connect()
             try:
                 self._prepare(connection)
@@ -177,22 +175,20 @@ class Database:
         return self._writer
 
     def _connect(self) -> apsw.Connection:
-        vfs = _checksum_vfs()
-        if not self.read_only:
-            connection = _tune(apsw.Connection(str(self.path), vfs=vfs))
-            if self.durable:
-                connection.pragma("synchronous", "FULL")
-                connection.pragma("secure_delete", True)
-            return connection
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return _tune(apsw.Connection(f"{self.path.as_uri()}?immutable=1", vfs=vfs, flags=flags))
+        if self.read_only:
+            return _tune(connect_immutable(self.path))
+        connection = _tune(connect(self.path))
+        if self.durable:
+            connection.pragma("synchronous", "FULL")
+            connection.pragma("secure_delete", True)
+        return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
         version = connection.pragma("user_version")
         self._refuse_newer(version)
         if version < len(self.migrations):
             if version == 0:
-                _reserve_checksums(connection)
+                reserve_checksums(connection)
             _set_journal_mode(connection, self.path)
             self._migrate(connection)
 
@@ -260,6 +256,27 @@ def _set_journal_mode(connection: apsw.Connection, path: Path) -> None:
             time.sleep(0.01)
 
 
+def connect(
+    path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+) -> apsw.Connection:
+    """Open a file; a page that is damaged is detected when it is read."""
+    return apsw.Connection(str(path), vfs=_checksum_vfs(), flags=flags)
+
+
+def connect_immutable(path: Path) -> apsw.Connection:
+    """Open a file in a folder that cannot be written, where a log cannot be used."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    return apsw.Connection(uri, vfs=_checksum_vfs(), flags=flags)
+
+
+def rename_with_log(path: Path, renamed: Path) -> None:
+    """Rename a file together with its log."""
+    for suffix in ("-wal", "-shm", ""):
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(f"{path}{suffix}", f"{renamed}{suffix}")
+
+
 def _checksum_vfs() -> str | None:
     """Load SQLite's checksum VFS once: it detects a damaged page when it is read."""
     with _checksums:
@@ -277,14 +294,15 @@ def _checksum_vfs() -> str | None:
     return "cksmvfs"
 
 
-def _reserve_checksums(connection: apsw.Connection) -> None:
+def reserve_checksums(connection: apsw.Connection) -> None:
+    """Leave room for a checksum in each page; only a file without pages can be told to."""
     import ctypes
 
     size = ctypes.c_int(_CHECKSUM_BYTES)
     connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(size))
 
 
-def _version_in_header(path: Path) -> int:
+def version_in_header(path: Path) -> int:
     """Return the schema version in the header of a file, without reading the rest.
 
     The pages of a newer memwell may look damaged to this one.

@@ -18,20 +18,15 @@ if TYPE_CHECKING:
 
     from memwell.store.contract.values import BackupReport, RestoreReport
 
-from memwell.errors import (
-    CorruptIndexError,
-    HomeError,
-    IdTakenError,
-    NewerIndexError,
-)
+from memwell.errors import CorruptIndexError, HomeError, IdTakenError, NewerIndexError
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 from memwell.store.sqlite.database import Database
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.schema import FACT_MIGRATIONS
 
 _TAGS = "(SELECT json_group_array(tag) FROM fact_tags WHERE fact_id = f.id)"
 
@@ -178,9 +173,7 @@ class SqliteFacts(Facts):
             (revision,),
         )
         gone = self._connection.execute("SELECT id FROM forgotten WHERE revision > ?", (revision,))
-        return [to_fact(row, json.loads(tags)) for *row, tags in rows], [
-            fact_id for (fact_id,) in gone
-        ]
+        return _to_facts(rows), [fact_id for (fact_id,) in gone]
 
     # -- writing: only visible facts can be changed ------------------------------------------------
 

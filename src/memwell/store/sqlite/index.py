@@ -12,7 +12,7 @@ import apsw
 from memwell.errors import KeywordSearchUnavailable, MemwellError
 from memwell.files import hold_lock
 from memwell.reports import Check
-from memwell.store.contract.index import WAIT_MS, Index, IndexFiles
+from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.database import Database
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.cache import SqliteVectorCache
 
 
-class SqliteIndex(Index, IndexFiles):
+class SqliteIndex(Index):
     """The index of one agent, open for reading and writing. Whoever can read the file sees all."""
 
     shared = False
@@ -39,7 +39,6 @@ class SqliteIndex(Index, IndexFiles):
         """The backend finds the nearest vectors; None is the scan."""
         self.path = path
         self.location = str(path)
-        self.files = self
         self.database = Database(path)
         self.backends = VectorBackends(self.database, backend or BackendSetting())
 
@@ -87,8 +86,8 @@ class SqliteIndex(Index, IndexFiles):
             yield SqliteReader(connection, self.backends)
 
     @contextmanager
-    def writing_spaces(self, wait_ms: int = WAIT_MS) -> Iterator[SqliteSpaces]:
-        with self.database.writing(wait_ms) as connection:
+    def writing_spaces(self) -> Iterator[SqliteSpaces]:
+        with self.database.writing() as connection:
             yield SqliteSpaces(connection)
 
     @contextmanager

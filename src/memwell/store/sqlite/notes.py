@@ -13,7 +13,7 @@ from memwell.model import Chunk, Context, Hit, Note
 from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours
 from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
-from memwell.store.rows import group_neighbours, join_chunks, match_chunks, to_hit
+from memwell.store.rows import changed_words, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.keywords import count_common_words
@@ -62,11 +62,7 @@ class SqliteNotes(Notes):
         self.connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, workspace_id))
 
     def remove_workspace(self, workspace_id: int) -> None:
-        rows = self.connection.execute(
-            "SELECT id FROM notes WHERE workspace_id = ?", (workspace_id,)
-        )
-        ids: list[int] = [key for (key,) in rows.fetchall()]  # type: ignore[misc]
-        self.delete(ids)
+        self.delete([file.note_id for file in self.indexed_files(workspace_id).values()])
         self.connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
 
     def mark_synced(self, workspace_id: int, at: str) -> None:
@@ -133,12 +129,7 @@ class SqliteNotes(Notes):
         ids = self._put_chunks(note_id, note.chunks, before, same_text=same_text)
         self._put_labels("tags (tag", note_id, {tag.casefold() for tag in note.tags})
         self._put_labels("links (target", note_id, set(note.links))
-        names = "\n".join(note.names)
-        after = [
-            WordRow(key, part.text, "\n".join(part.heading), names, file.path)
-            for key, part in zip(ids, note.chunks, strict=True)
-        ]
-        self._index_words(before, after)
+        self._index_words(*changed_words(before, ids, note, file.path))
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
     def delete(self, note_ids: Sequence[int]) -> None:
@@ -189,7 +180,7 @@ class SqliteNotes(Notes):
         If only the chunk size changed, new chunks use the vectors of the old ones until they have
         their own.
         """
-        same, gone_ids = match_chunks(chunks, before)
+        same, gone = match_chunks(chunks, before)
         ids, kept, new = [], [], []
         for seq, (part, known) in enumerate(zip(chunks, same, strict=True)):
             position = (seq, part.start_line, part.end_line, part.overlap)
@@ -199,7 +190,6 @@ class SqliteNotes(Notes):
             else:
                 ids.append(self._new_chunk_id())
                 new.append((*position, ids[-1], note_id, "\n".join(part.heading), part.text))
-        gone = [(key,) for key in gone_ids]
         self.connection.executemany(
             "UPDATE chunks SET seq = ?, start_line = ?, end_line = ?, overlap = ? WHERE id = ?",
             kept,
@@ -212,8 +202,8 @@ class SqliteNotes(Notes):
         if same_text:
             from memwell.store.sqlite.spaces import reuse_old_vectors
 
-            reuse_old_vectors(self.connection, note_id, [key for (key,) in gone])
-        self.connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+            reuse_old_vectors(self.connection, note_id, gone)
+        self.connection.executemany("DELETE FROM chunks WHERE id = ?", ((key,) for key in gone))
         return ids
 
     def _new_chunk_id(self) -> int:
@@ -228,13 +218,12 @@ class SqliteNotes(Notes):
             rows = ((label, note_id) for label in sorted(labels))
             self.connection.executemany(f"INSERT INTO {into}, note_id) VALUES (?, ?)", rows)
 
-    def _index_words(self, before: Sequence[WordRow], after: Sequence[WordRow]) -> None:
+    def _index_words(self, removed: Sequence[WordRow], added: Sequence[WordRow]) -> None:
         if not self._with_words:
             fts.mark_stale(self.connection)
             return
-        stay = {*before} & {*after}
-        fts.remove(self.connection, [row for row in before if row not in stay])
-        fts.add(self.connection, [row for row in after if row not in stay])
+        fts.remove(self.connection, removed)
+        fts.add(self.connection, added)
 
     def chunk_ids(self, note_id: int) -> list[int]:
         rows = self.connection.execute(

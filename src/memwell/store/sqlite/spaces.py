@@ -84,6 +84,19 @@ class SqliteSpaces(Spaces):
 
     # -- vectors -------------------------------------------------------------------------------
 
+    def dead(self, space: Space) -> list[int]:
+        """Return the ids of deleted rows that a snapshot or a table of LanceDB may still have."""
+        rows: Any = self._connection.execute(
+            "SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,)
+        )
+        return [key for (key,) in rows]
+
+    def clear_dead(self, ids: Iterable[int]) -> None:
+        """Record that no copy has deleted rows any more."""
+        self._connection.executemany(
+            "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in ids)
+        )
+
     def coverage(self, space: Space) -> tuple[int, int]:
         total = int(self._connection.execute("SELECT count(*) FROM chunks").get)
         return total - self.count_waiting(space), total

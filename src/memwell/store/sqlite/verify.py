@@ -15,12 +15,12 @@ import apsw
 from memwell.errors import CorruptIndexError
 from memwell.store.sqlite.database import (
     BUSY_TIMEOUT_MS,
-    _checksum_vfs,
-    _version_in_header,
+    connect,
+    connect_immutable,
     translated_errors,
+    version_in_header,
 )
-from memwell.store.sqlite.facts_schema import FACT_MIGRATIONS
-from memwell.store.sqlite.schema import APPLICATION_ID
+from memwell.store.sqlite.schema import APPLICATION_ID, FACT_MIGRATIONS
 
 _RESTORE = "Restore a backup: `memwell restore FILE`"
 _REWRITE = (
@@ -63,7 +63,7 @@ def find_problem(file: Path) -> list[Finding]:
             return find_damage(connection) or [*_orphans(connection)]
     except (CorruptIndexError, apsw.SQLError) as error:
         # The pages of a newer version may look damaged.
-        return _newer(_version_in_header(file)) or [Finding(str(error), _RESTORE)]
+        return _newer(version_in_header(file)) or [Finding(str(error), _RESTORE)]
 
 
 def find_damage(connection: apsw.Connection) -> list[Finding]:
@@ -93,16 +93,14 @@ def open_for_verify(file: Path) -> Iterator[apsw.Connection]:
 
 
 def _connect(file: Path) -> apsw.Connection:
-    vfs = _checksum_vfs()
-    connection = apsw.Connection(str(file), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = connect(file, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except (apsw.CantOpenError, apsw.ReadOnlyError):  # its log cannot be opened here
         connection.close()
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", vfs=vfs, flags=flags)
+        return connect_immutable(file)
     except BaseException:
         connection.close()
         raise

@@ -47,11 +47,10 @@ class WorkspaceFile(WorkspaceList):
                 "Delete it and run `memwell index PATH` for each workspace",
             ) from error
 
-    def put(self, workspace: Workspace) -> Workspace:
+    def put(self, workspace: Workspace) -> None:
         with self._lock():
             others = [other for other in self.list_all() if other.root != workspace.root]
             self._write([*others, workspace])
-        return workspace
 
     def remove(self, root: str) -> None:
         with self._lock():

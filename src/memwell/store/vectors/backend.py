@@ -8,7 +8,8 @@ ledger. No search finds the chunk from then on, whatever the backend still has.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -20,6 +21,9 @@ from memwell.store.sqlite.filters import filter_sql
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.values import Array, Space
+
+_ABANDONED_SECONDS = 3600
+_STALE_ROWS, _STALE_SHARE = 500, 0.02
 
 SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 
@@ -75,6 +79,24 @@ class VectorBackend(Protocol):
 
     def drop(self, space: Space) -> None:
         """Delete what the backend has of a space, but not its rows in the ledger."""
+
+
+def is_abandoned(at: float) -> bool:
+    """Whether an unused file or table of that time may go; a young one may be unfinished."""
+    return at < time.time() - _ABANDONED_SECONDS
+
+
+def is_stale(changed: int, total: int) -> bool:
+    """Whether so many rows changed that a new snapshot or table is worth its cost."""
+    return changed > max(_STALE_ROWS, _STALE_SHARE * total)
+
+
+def best_scores(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """Return the best score of each chunk: that of its best window."""
+    best: dict[int, float] = {}
+    for chunk_id, score in rows:
+        best[chunk_id] = max(score, best.get(chunk_id, -1.0))
+    return best
 
 
 def match_order(match: Match) -> tuple[float, int]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -29,12 +28,8 @@ from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors.backend import (
-    Allowed,
-    Stored,
-    VectorBackend,
-    match_order,
-)
+from memwell.store.vectors import backend
+from memwell.store.vectors.backend import Allowed, Stored, VectorBackend
 from memwell.store.vectors.lance_tables import Root, Row, Tables, parse_address
 
 if TYPE_CHECKING:
@@ -47,9 +42,6 @@ FOLDER, OWN = "lance", "lance-id"
 """Beside the index: the folder of tables if no address is set, and the index's name at one."""
 _MOST_LISTED = 10_000
 """Ids in a filter at most; a longer list costs more than it saves."""
-_STALE_ROWS, _STALE_SHARE = 500, 0.02
-"""From so many unused rows on a new table is worth its cost."""
-_LEFT_SECONDS = 3600
 _BLOCK = 20_000
 
 
@@ -113,7 +105,7 @@ class LanceBackend(VectorBackend):
             if len(rows) < asked:
                 break
         found = [Match(chunk, score) for chunk, score in best.items()]
-        return sorted(found, key=match_order)[:limit]
+        return sorted(found, key=backend.match_order)[:limit]
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
         keys = [key for _, key in rows if isinstance(key, int)]
@@ -147,10 +139,9 @@ class LanceBackend(VectorBackend):
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         with self.database.reading() as connection:
-            dead = len(_dead(connection, space))
+            dead = len(SqliteSpaces(connection).dead(space))
         root, _ = parse_address(space.location)
-        stale = dead > max(_STALE_ROWS, _STALE_SHARE * self._query(space, self.tables.count))
-        if stale or even_if_little_changed:
+        if even_if_little_changed or backend.is_stale(dead, self._query(space, self.tables.count)):
             self._move(space, root)
         else:
             with self._unless_moved(space):
@@ -158,7 +149,7 @@ class LanceBackend(VectorBackend):
         self._sweep(root)
 
     def _sweep(self, root: Root) -> None:
-        """Drop the tables of killed processes; a young one may still be written."""
+        """Drop the tables of killed processes."""
         names = self.tables.names(root)
         with self.database.reading() as connection:
             used = {
@@ -167,7 +158,7 @@ class LanceBackend(VectorBackend):
                 if space.location
             }
         for name in {*names} - used:
-            if int(name.split("-")[1]) < time.time() - _LEFT_SECONDS:
+            if backend.is_abandoned(int(name.split("-")[1])):
                 self.tables.drop(root.place(name))
 
     def drop(self, space: Space) -> None:
@@ -208,7 +199,7 @@ class LanceBackend(VectorBackend):
         Rows that are added meanwhile are copied last, in the transaction that switches.
         """
         with self.database.reading() as connection:
-            dead = _dead(connection, space)
+            dead = SqliteSpaces(connection).dead(space)
             copied = self._copy(connection, space, new, frozenset())
         self.tables.ensure_index(new)
         with self.database.writing() as connection:
@@ -248,7 +239,7 @@ class LanceBackend(VectorBackend):
                 "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
                 ((key, vector) for key, _, _, vector in self._rows_in_use(connection, space)),
             )
-            _adopt(connection, space, "", (), _dead(connection, space))
+            _adopt(connection, space, "", (), SqliteSpaces(connection).dead(space))
         self.tables.drop(space.location)
 
 
@@ -279,11 +270,6 @@ def _keys(connection: apsw.Connection, space: Space) -> set[int]:
     return {key for (key,) in rows}
 
 
-def _dead(connection: apsw.Connection, space: Space) -> list[int]:
-    rows = connection.execute("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,))
-    return [key for (key,) in rows]
-
-
 def _adopt(
     connection: apsw.Connection,
     space: Space,
@@ -306,7 +292,7 @@ def _adopt(
         " WHERE id = ?3",
         (place, bool(lost), space.id),
     )
-    connection.executemany("DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in dead))
+    SqliteSpaces(connection).clear_dead(dead)
 
 
 def _best(
@@ -315,7 +301,7 @@ def _best(
     """Return the chunks of rows that the ledger refers to and the query allows."""
     scores = dict(rows)
     condition, values = among.sql()
-    named = connection.execute(
+    named: Any = connection.execute(
         f"""
         SELECT v.vector, v.chunk_id FROM json_each(?) k
         CROSS JOIN vectors v INDEXED BY vectors_by_key
@@ -325,10 +311,7 @@ def _best(
         """,
         (json.dumps([*scores]), space.id, *values),
     )
-    best: dict[int, float] = {}
-    for key, chunk in named:
-        best[chunk] = max(scores[key], best.get(chunk, -1.0))
-    return best
+    return backend.best_scores((chunk, scores[key]) for key, chunk in named)
 
 
 def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> str | None:

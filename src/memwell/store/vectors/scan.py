@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,18 +22,14 @@ from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors import snapshot
-from memwell.store.vectors.backend import Allowed, Stored, VectorBackend, match_order
+from memwell.store.vectors import backend, snapshot
+from memwell.store.vectors.backend import Allowed, Stored, VectorBackend
 from memwell.store.vectors.snapshot import Row, Snapshot
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.store.contract.values import Array
 
-_LEFT_SECONDS = 3600
-_STALE_ROWS = 500
-_STALE_SHARE = 0.02
-"""From so many changed rows on a new snapshot is worth its cost."""
 _SAMPLE = 10_000
 """Vectors that the principal axes are computed from."""
 _SORTED = 500
@@ -70,10 +65,10 @@ class Snapshots:
             (self.folder / name).unlink(missing_ok=True)
 
     def sweep(self, used: set[str]) -> None:
-        """Delete the files of killed processes; a young file may still be written."""
+        """Delete the files of killed processes."""
         for file in self.folder.glob("vectors-*"):
             with suppress(FileNotFoundError):
-                if file.name not in used and file.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                if file.name not in used and backend.is_abandoned(file.stat().st_mtime):
                     file.unlink()
 
 
@@ -118,7 +113,7 @@ class ScanBackend(TableVectors):
             keep[dead] = False
         older = _nearest_in_snapshot(base, query, keep, limit)
         newer = _nearest_since(connection, space, base.last_id, query, allowed, limit)
-        return sorted([*older, *newer], key=match_order)[:limit]
+        return sorted([*older, *newer], key=backend.match_order)[:limit]
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         with self.database.reading() as connection:
@@ -162,10 +157,8 @@ def _has_changed(connection: apsw.Connection, space: Space, base: Snapshot) -> b
 def cosines(rows: Sequence[tuple[int, bytes]], space: Space, query: Array) -> dict[int, float]:
     """Return the cosine of each chunk that has a vector: that of its best window."""
     scores = _stack([vector for _, vector in rows], space.dimensions) @ query
-    best: dict[int, float] = {}
-    for (chunk_id, _), score in zip(rows, scores.tolist(), strict=True):
-        best[chunk_id] = max(score, best.get(chunk_id, -1.0))
-    return best
+    chunk_ids = [chunk_id for chunk_id, _ in rows]
+    return backend.best_scores(zip(chunk_ids, scores.tolist(), strict=True))
 
 
 def first_vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Array]:
@@ -236,8 +229,7 @@ def _stack(vectors: Sequence[bytes], dimensions: int) -> Array:
 
 def _dead_rows(connection: apsw.Connection, space: Space, base: Snapshot) -> Array:
     """Return the rows of a snapshot whose vectors were deleted since."""
-    gone = connection.execute("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,))
-    ids = np.array([key for (key,) in gone], dtype=np.int64)
+    ids = np.array(SqliteSpaces(connection).dead(space), dtype=np.int64)
     at = np.searchsorted(base.ids, ids)
     at = at[at < len(base.ids)]
     return at[np.isin(base.ids[at], ids)]
@@ -288,10 +280,8 @@ def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space
         "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? AND id > ?",
         (space.id, base.last_id if base else 0),
     ).get
-    deleted = connection.execute(
-        "SELECT count(*) FROM dead_vectors WHERE space_id = ?", (space.id,)
-    ).get
-    return bool(added + deleted > max(_STALE_ROWS, _STALE_SHARE * (len(base.ids) if base else 0)))
+    deleted = len(SqliteSpaces(connection).dead(space))
+    return backend.is_stale(added + deleted, len(base.ids) if base else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,23 +290,22 @@ class WrittenSnapshot:
 
     name: str
     instead_of: str | None
-    without: tuple[int, ...]
+    without: Sequence[int]
     """Deleted vectors that it does not contain."""
 
 
 def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> WrittenSnapshot:
     """Write all vectors of a space to a new file beside the index."""
-    query = connection.execute
-    count = query(
+    count = connection.execute(
         "SELECT count(*) FROM vectors WHERE space_id = ? AND vector != x''", (space.id,)
     ).get
-    dead = query("SELECT id FROM dead_vectors WHERE space_id = ?", (space.id,)).fetchall()
+    dead = SqliteSpaces(connection).dead(space)
     name = f"vectors-{space.id}-{secrets.token_hex(8)}.bin"
     axes = None
     if count > snapshot.FEW:
         axes = snapshot.principal_axes(_sample(connection, space, -(-count // _SAMPLE)))
     snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions, axes)
-    return WrittenSnapshot(name, space.snapshot, tuple(key for (key,) in dead))  # type: ignore[misc]
+    return WrittenSnapshot(name, space.snapshot, dead)
 
 
 def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
@@ -339,7 +328,5 @@ def adopt_snapshot(connection: apsw.Connection, space: Space, written: WrittenSn
     )
     if not connection.changes():
         return False
-    connection.executemany(
-        "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in written.without)
-    )
+    SqliteSpaces(connection).clear_dead(written.without)
     return True

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from memwell.model import Chunk, Note
 from memwell.store.contract.query import Filters, Word, WordQuery
-from memwell.store.contract.values import LIVE, SourceFile, Space
+from memwell.store.contract.values import FILLING, LIVE, SourceFile, Space
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.vectors import snapshot
 from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, BackendSetting
@@ -54,7 +54,7 @@ class Filled:
         with self.index.writing() as notes:
             self.workspace = notes.workspace("w")
         with self.index.writing_spaces() as spaces:
-            spaces.open("f", "test", "m", DIMENSIONS, {}, "2026-01-01")
+            spaces.open(Space(0, "f", "test", "m", DIMENSIONS, "{}", FILLING, "2026-01-01"))
         self.index.move_vectors(self.space)
 
     @property
@@ -213,7 +213,7 @@ def test_cosines_and_vectors_of_chunks_are_those_that_were_stored(kept: Filled) 
 def test_spaces_of_several_models_lie_side_by_side(kept: Filled) -> None:
     kept.add(10)
     with kept.index.writing_spaces() as spaces:
-        other = spaces.open("g", "test", "other", 3, {}, "2026-01-02")
+        other = spaces.open(Space(0, "g", "test", "other", 3, "{}", FILLING, "2026-01-02"))
     kept.index.move_vectors(other)
     vectors = {chunk: unit(kept.rng, 1, 3) for chunk in kept.vectors}
     kept.index.put_vectors(other, vectors.items())
@@ -397,7 +397,7 @@ def test_no_wrong_vector_can_be_stored(kept: Filled) -> None:
 
 def test_one_space_at_most_is_live(filled: Filled) -> None:
     with filled.index.writing_spaces() as spaces:
-        spaces.open("g", "test", "other", 3, {}, "2026-01-02")
+        spaces.open(Space(0, "g", "test", "other", 3, "{}", FILLING, "2026-01-02"))
     assert filled.space.state == LIVE
     with pytest.raises(apsw.ConstraintError), filled.index.database.writing() as connection:
         connection.execute("UPDATE spaces SET state = 'live'")
