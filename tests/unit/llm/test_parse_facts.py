@@ -99,7 +99,8 @@ def a_half_list(rows: Rows) -> str:
 
 
 def a_half_object(rows: Rows) -> str:
-    return "```json\n" + json.dumps({"facts": [*rows, {"text": "x"}]}, indent=2).partition('"x"')[0]
+    whole = json.dumps({"facts": [*rows, {"text": "x"}]}, indent=2)
+    return "```json\n" + whole.rpartition('"x"')[0]
 
 
 WRAPPINGS: list[Callable[[Rows], str]] = [
