@@ -76,6 +76,7 @@ def work(job: Job) -> None:
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.FileHandler(job.retries))
     tally: Counter[str] = Counter()
+    connect.PATIENCE_SECONDS = 600.0  # a server starts slowly on a busy machine
     try:
         with Memory(job.folder / "home", settings=job.settings) as memory:
             while not job.over.exists():
