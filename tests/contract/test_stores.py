@@ -182,9 +182,10 @@ def test_a_note_is_written_whole_and_read_back(indexed: Indexed) -> None:
             "Two dogs.",
         )
         assert (hit.title, hit.tags, hit.date, hit.score) == ("Pets", ("home",), "2026-01-02", 0.5)
-        assert reader.chunks.note_dates(indexed.chunks(note))[indexed.chunks(note)[0]] == (
+        assert reader.chunks.places(indexed.chunks(note))[indexed.chunks(note)[1]] == (
             "a.md",
             "2026-01-02",
+            1,
         )
         assert reader.chunks.context(indexed.chunks(note)[0], False).text == "One cat.Two dogs."
         beside = reader.chunks.neighbours(indexed.chunks(note), 100)

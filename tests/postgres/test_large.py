@@ -433,7 +433,7 @@ def test_words_of_other_tenants_are_not_candidates(with_index: Indexed, costly: 
                 match.chunk_id for match in reader.keywords.search(parse("common zebra").query, 100)
             ]
         assert (secret in found) == sees
-        assert len(found) == 100
+        assert len(found) >= 100  # with all that tie with the last
 
 
 def test_an_interrupted_build_of_a_text_index_is_repeated(tmp_path: Path, costly: None) -> None:

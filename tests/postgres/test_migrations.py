@@ -23,7 +23,7 @@ from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.schema import OWNERS, TABLES
 from memwell.store.postgres.spaces import PostgresSpaces
-from memwell.store.words.query import to_clauses
+from memwell.store.words.query import ranking_words
 from tests.postgres.test_security import connected, count, fill
 from tests.support.postgres import build_agent_indexes, new_database, server, shared
 
@@ -180,7 +180,7 @@ def test_a_migrated_database_still_uses_its_indexes(
         (space,) = PostgresSpaces(session).all()
         assert space.location.startswith("vector_index_")
         vocabulary, miso = PostgresKeywords(session), WordQuery((Word("miso"),))
-        clauses = to_clauses(miso.any_of, vocabulary)
+        clauses = ranking_words(miso, vocabulary).clauses
         (chunk,) = textsearch.find_candidates(session, vocabulary, miso, clauses, 1)
         assert "Miso" in session.value(
             "SELECT text FROM chunks WHERE tenant = %(tenant)s AND id = %(id)s", id=chunk

@@ -13,7 +13,7 @@ from memwell.config.fields import Value
 from tests.conftest import Write
 from tests.support.postgres import app_url, new_tenant
 
-MOST = 20
+MOST = 24
 
 
 def test_a_search_takes_few_round_trips(

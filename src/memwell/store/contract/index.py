@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Chunk, Context, Hit, Note, Viewer
     from memwell.reports import Check
-    from memwell.store.contract.query import Filters, Match, Neighbours, Word, WordQuery
+    from memwell.store.contract.query import Filters, Match, Neighbours, Place, Word, WordQuery
     from memwell.store.contract.values import (
         Array,
         ExportedNote,
@@ -147,11 +147,11 @@ class Keywords(Vocabulary, Protocol):
         Raises `KeywordSearchUnavailable` if the keyword index is damaged.
         """
 
-    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return the keyword scores of those of the chunks that match."""
+    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, Match]:
+        """Return those of the chunks that match, as `search` would return them, by id."""
 
     def ideal_score(self, query: WordQuery) -> float:
-        """Return about the score of a chunk of average length that contains every ranking word."""
+        """Return the score of a chunk of average length that contains every ranking word once."""
 
     def has_matching(self, query: WordQuery, chunk_ids: Sequence[int]) -> bool:
         """Whether any of the chunks satisfies the required and excluded words of a query."""
@@ -202,8 +202,8 @@ class Chunks(Protocol):
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         """Return the neighbours of each chunk that is short, on average with its neighbours."""
 
-    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the path and the date of each chunk's note."""
+    def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
+        """Return the path and the date of each chunk's note, and its number in the note."""
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         """Return a chunk joined with its neighbours, or with its whole section."""

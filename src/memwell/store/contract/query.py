@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,16 @@ class Match:
 
     chunk_id: int
     score: float
+    covered: float = 0.0
+    """Keyword search: the share of the query's words, by weight, that the chunk holds."""
+
+
+class Place(NamedTuple):
+    """The place of a chunk: path and date of its note, and its number in the note."""
+
+    path: str
+    date: str | None
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)

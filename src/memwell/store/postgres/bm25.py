@@ -17,7 +17,7 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.textsearch import find_candidates
 from memwell.store.words.query import Clause, excluded_condition
-from memwell.store.words.ranking import ClauseRunner, idf
+from memwell.store.words.ranking import ClauseRunner, select_idf
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, and_not, any_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class PostingsRunner(ClauseRunner):
                 )
                 """
             )
-        best = f"ORDER BY score DESC, chunk_id LIMIT {values(self._limit)}"
+        # Rounded: the order in which the server adds is not fixed, and equal scores must tie.
+        best = f"ORDER BY score::real DESC FETCH FIRST {values(self._limit)} ROWS WITH TIES"
         selected = "allowed" if filters else "chosen"
         if not scoring:
             return f"WITH {', '.join(steps)} SELECT chunk_id, score FROM {selected} {best}", values
@@ -111,9 +112,10 @@ class PostingsRunner(ClauseRunner):
         ]
         return (
             # Not joined: the server does not know how many rows there are, and would choose loops.
-            f"WITH {', '.join(steps)} SELECT chunk_id, sum(score) AS score FROM"
-            " (SELECT * FROM near UNION ALL SELECT * FROM more) AS parts"
-            f" GROUP BY chunk_id {best}"
+            f"WITH {', '.join(steps)} SELECT chunk_id, score FROM ("
+            "SELECT chunk_id, sum(score) AS score FROM"
+            " (SELECT * FROM near UNION ALL SELECT * FROM more) AS parts GROUP BY chunk_id"
+            f") AS sums {best}"
         ), values
 
 
@@ -136,7 +138,7 @@ class ConditionSql:
         self._numbers = number_terms(condition)
         frequencies = {term: vocabulary.count(term) for term in self._numbers}
         self._idf = {
-            term: max(_LEAST_IDF, idf(frequency, vocabulary.total))
+            term: max(_LEAST_IDF, select_idf(frequency, vocabulary.total))
             for term, frequency in frequencies.items()
         }
         self.postings = sum(frequencies.values())

@@ -9,7 +9,7 @@ from memwell.store.contract.query import And, Filters, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
 from memwell.store.postgres.bm25 import PostingsRunner
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.postings import chunks_matching, chunks_with_term
+from memwell.store.postgres.postings import chunks_matching, chunks_with_term, occurrences_sql
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
 from memwell.store.postgres.tokenizer import tokenize
@@ -17,6 +17,7 @@ from memwell.store.rows import surface_form
 from memwell.store.words.normalise import WORDS_VERSION, camel_parts, normalise
 from memwell.store.words.query import SHORTEST_PREFIX, excluded_condition, required_condition
 from memwell.store.words.ranking import RankedKeywords
+from memwell.store.words.scoring import Occurrences
 from memwell.store.words.tree import Condition, Term
 
 
@@ -104,6 +105,17 @@ class PostgresKeywords(RankedKeywords):
 
     def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> PostingsRunner:
         return PostingsRunner(self._session, self, query, limit, only)
+
+    def occurrences(
+        self, terms: Sequence[Term], chunk_ids: Sequence[int]
+    ) -> tuple[float, dict[int, Occurrences]]:
+        values = Values(ids=[*chunk_ids])
+        counted: dict[int, Occurrences] = {}
+        statement = occurrences_sql(terms, values, "AND p.chunk_id = ANY(%(ids)s)")
+        for number, chunk_id, frequency, length in self._session.rows(statement, **values):
+            chunk = counted.setdefault(chunk_id, Occurrences(length, {}))
+            chunk.counts[terms[number]] = frequency
+        return self.average, counted
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         rows = self._session.rows(

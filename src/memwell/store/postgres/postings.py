@@ -10,7 +10,7 @@ from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, array, of_agent, starts_with
 from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings_of
 from memwell.store.words.normalise import WordRow
-from memwell.store.words.ranking import COLUMN_WEIGHTS
+from memwell.store.words.scoring import COLUMN_WEIGHTS
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
 
 _BATCH = 10_000
@@ -61,6 +61,35 @@ def chunks_with_term(term: Term, values: Values, only: str = "") -> str:
         SELECT p.chunk_id, sum(p.frequency::float8) AS frequency, max(p.length) AS length
         FROM postings p WHERE {of_agent("p")} AND {condition} {only} GROUP BY p.chunk_id
     """
+
+
+def occurrences_sql(terms: Sequence[Term], values: Values, only: str) -> str:
+    """Return the statement for how often chunks hold terms: number, chunk, frequency, length."""
+    tokens = {term: number for number, term in enumerate(terms) if _is_token(term)}
+    others = [(number, term) for number, term in enumerate(terms) if not _is_token(term)]
+    parts = [
+        f"SELECT {number} AS number, m.chunk_id, m.frequency, m.length"
+        f" FROM ({chunks_with_term(term, values, only)}) AS m"
+        for number, term in others
+    ]
+    if tokens:
+        names = values([term.tokens[0] for term in tokens])
+        parts.append(
+            f"""
+            SELECT t.number, p.chunk_id, p.frequency::float8, p.length
+            FROM unnest({names}::text[], {values([*tokens.values()])}::int[]) AS t (token, number)
+            CROSS JOIN LATERAL (
+                SELECT p.chunk_id, p.frequency, p.length FROM postings p
+                WHERE {of_agent("p")} AND p.token = t.token {only}
+                OFFSET 0  -- token by token, even if the server has no statistics of a new tenant
+            ) AS p
+            """
+        )
+    return " UNION ALL ".join(parts)
+
+
+def _is_token(term: Term) -> bool:
+    return len(term.tokens) == 1 and not term.prefix
 
 
 def _chunks_with_phrase(term: Term, values: Values, only: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from memwell.model import Context, Hit
 from memwell.store.contract.index import Chunks, Reader
-from memwell.store.contract.query import Filters, Neighbours
+from memwell.store.contract.query import Filters, Neighbours, Place
 from memwell.store.postgres.browse import PostgresNoteListing
 from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
@@ -54,12 +54,12 @@ class PostgresChunks(Chunks):
         )
         return group_neighbours(rows, shorter_than)
 
-    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
         rows = self._session.rows(
-            f"SELECT c.id, n.path, n.date FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s)",
+            f"SELECT c.id, n.path, n.date, c.seq FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s)",
             ids=[*chunk_ids],
         )
-        return {chunk_id: (path, date) for chunk_id, path, date in rows}
+        return {chunk_id: Place(*place) for chunk_id, *place in rows}
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"

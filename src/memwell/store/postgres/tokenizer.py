@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from memwell.store.fts5_tokenizer import thread_tokenizer
 from memwell.store.words.normalise import WordRow
-from memwell.store.words.ranking import COLUMN_WEIGHTS
+from memwell.store.words.scoring import COLUMN_WEIGHTS
 
 COLUMN_BITS = 28
 _LONGEST_TOKEN = 200

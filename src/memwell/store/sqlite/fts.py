@@ -7,6 +7,7 @@ that leaves it is positive, and higher is better.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -19,7 +20,8 @@ from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.schema import DROP_KEYWORD_TABLES, KEYWORD_TABLES
 from memwell.store.words.normalise import WORDS_VERSION, WordRow
 from memwell.store.words.query import Clause, excluded_condition
-from memwell.store.words.ranking import COLUMN_WEIGHTS, ClauseRunner
+from memwell.store.words.ranking import ClauseRunner
+from memwell.store.words.scoring import COLUMN_WEIGHTS, Occurrences
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, any_of
 
 _WORD_ROWS = """
@@ -131,26 +133,27 @@ class FtsRunner(ClauseRunner):
         only: Sequence[int] = (),
     ) -> None:
         self._connection = connection
+        self._limit = limit
         self._excluded = excluded_condition(query, vocabulary)
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
         bm25 = f"w.rank MATCH 'bm25({weights})'"
         if only:
             # The plus keeps SQLite from running the MATCH again for each chunk.
-            self._parameters: list[str | int] = [json.dumps([*only]), len(only)]
+            self._parameters: list[str | int] = [json.dumps([*only])]
             self._statement = f"""
                 SELECT w.rowid, w.rank FROM words w
                 WHERE w.words MATCH ? AND {bm25}
-                    AND +w.rowid IN (SELECT value FROM json_each(?)) LIMIT ?
+                    AND +w.rowid IN (SELECT value FROM json_each(?)) ORDER BY w.rank
             """
             return
         # CROSS JOIN keeps FTS5 in the outer loop, where it ranks; SQLite then tests the filters
         # on the best rows only, one after the other, until there are enough.
         joins = "CROSS JOIN chunks c ON c.id = w.rowid CROSS JOIN notes n ON n.id = c.note_id"
         condition, values = filter_sql(query.filters)
-        self._parameters = [*values, limit]
+        self._parameters = [*values]
         self._statement = f"""
             SELECT w.rowid, w.rank FROM words w {joins if condition else ""}
-            WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank LIMIT ?
+            WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank
         """
 
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
@@ -175,4 +178,46 @@ class FtsRunner(ClauseRunner):
     def _scores(self, condition: Condition) -> dict[int, float]:
         wanted = AndNot(condition, self._excluded) if self._excluded else condition
         rows = self._connection.execute(self._statement, (match_text(wanted), *self._parameters))
-        return {chunk_id: -rank for chunk_id, rank in rows}
+        scores: dict[int, float] = {}
+        lowest = 0.0
+        for chunk_id, rank in rows:
+            # Rounded, as in PostgreSQL: equal scores may differ by what rounding errors add up to.
+            rounded = array("f", [-rank])[0]
+            if len(scores) >= self._limit and rounded < lowest:
+                break
+            lowest = rounded
+            scores[chunk_id] = -rank
+        return scores
+
+
+def _count_occurrences(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
+    """Return, as doubles: the average length of a row, the length of this one, and its counts.
+
+    An auxiliary function of FTS5. It keeps no state: SQLite may call an earlier registration.
+    """
+    counts = array("d", [row.column_total_size(-1) / row.row_count, row.column_size(-1)])
+    for phrase in range(row.phrase_count):
+        columns = zip(COLUMN_WEIGHTS.values(), row.phrase_locations(phrase), strict=True)
+        counts.append(sum(weight * len(places) for weight, places in columns))
+    return counts.tobytes()
+
+
+@fts_errors()
+def count_occurrences(
+    connection: apsw.Connection, terms: Sequence[Term], chunk_ids: Sequence[int]
+) -> tuple[float, dict[int, Occurrences]]:
+    """Count terms in chunks; return the average length of all chunks, and those with any term."""
+    connection.register_fts5_function("count_occurrences", _count_occurrences)
+    # The plus keeps SQLite from running the MATCH again for each chunk.
+    rows = connection.execute(
+        """
+        SELECT rowid, count_occurrences(words) FROM words
+        WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+        """,
+        (match_text(AnyOf(tuple(terms))), json.dumps([*chunk_ids])),
+    )
+    average, counted = 1.0, {}
+    for chunk_id, data in rows:
+        average, length, *counts = array("d", data)
+        counted[chunk_id] = Occurrences(length, dict(zip(terms, counts, strict=True)))
+    return average, counted

@@ -15,7 +15,8 @@ from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.words.query import excluded_condition, required_condition
 from memwell.store.words.ranking import RankedKeywords
-from memwell.store.words.tree import Condition
+from memwell.store.words.scoring import Occurrences
+from memwell.store.words.tree import Condition, Term
 
 _LAST_CHARACTER = "\U0010ffff"
 _LARGE = 20_000
@@ -72,6 +73,11 @@ class SqliteKeywords(RankedKeywords):
 
     def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> fts.FtsRunner:
         return fts.FtsRunner(self._connection, query, limit, self, only)
+
+    def occurrences(
+        self, terms: Sequence[Term], chunk_ids: Sequence[int]
+    ) -> tuple[float, dict[int, Occurrences]]:
+        return fts.count_occurrences(self._connection, terms, chunk_ids)
 
     def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
         """Return the chunks with all required words (None: all chunks), and those with excluded."""

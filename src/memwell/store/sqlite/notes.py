@@ -11,7 +11,7 @@ import apsw
 
 from memwell.model import Chunk, Context, Hit, Note
 from memwell.store.contract.index import Chunks, Notes
-from memwell.store.contract.query import Filters, Neighbours
+from memwell.store.contract.query import Filters, Neighbours, Place
 from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
 from memwell.store.rows import changed_words, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
@@ -255,15 +255,15 @@ class SqliteChunks(Chunks):
         )
         return group_neighbours(rows, shorter_than)
 
-    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
         rows = self._connection.execute(
             """
-            SELECT c.id, n.path, n.date FROM chunks c JOIN notes n ON n.id = c.note_id
+            SELECT c.id, n.path, n.date, c.seq FROM chunks c JOIN notes n ON n.id = c.note_id
             WHERE c.id IN (SELECT value FROM json_each(?))
             """,
             (json.dumps([*chunk_ids]),),
         )
-        return {chunk_id: (path, date) for chunk_id, path, date in rows}
+        return {chunk_id: Place(*place) for chunk_id, *place in rows}
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"

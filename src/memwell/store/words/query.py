@@ -1,19 +1,21 @@
 """From the words of a query to conditions on tokens.
 
 A word of the user becomes one or more clauses: a condition and about how many chunks match it.
-`to_clauses` is for words that rank (any of them may match), `to_condition` for words that must
+`ranking_words` is for words that rank (any of them may match), `to_condition` for words that must
 match or must not.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 from memwell.store.contract.index import Vocabulary
 from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
+from memwell.store.words.function_words import find_function_words
 from memwell.store.words.normalise import (
     bigrams,
     camel_parts,
@@ -27,6 +29,10 @@ _JOINED = re.compile(r"\w[_./\\:@#]+\w")
 SHORTEST_PREFIX = 3
 _BIGRAMS_IN_A_ROW = 3
 """Bigrams that an alphabetic script without spaces is searched by: four characters."""
+MAX_CLAUSES = 64
+"""Clauses of a query that are searched, rarest first."""
+_UNKNOWN_BIGRAM = 0.5
+"""The count of a bigram that no chunk holds: about every other one crosses the end of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +42,72 @@ class Clause:
     condition: Condition
     document_frequency: int
     key: str
-    """Clauses with the same key count once: "Pods" and "pod" are the same token."""
+    """Clauses with the same key are one: "Pods" and "pod" are the same token."""
+    count: int = 1
+    """How often the query has it."""
+
+    @property
+    def surface(self) -> str:
+        """The word as the query writes it; "" if it is not a single term."""
+        return self.condition.text if isinstance(self.condition, Term) else ""
+
+    @property
+    def is_bigram(self) -> bool:
+        """Whether it is a part of a script without spaces."""
+        return bool(runs_without_spaces(self.surface))
+
+    @property
+    def is_one_token(self) -> bool:
+        """Whether it is one whole token."""
+        return isinstance(self.condition, Term) and self.condition.tokens == (self.key,)
 
 
-def to_clauses(words: Sequence[Node], vocabulary: Vocabulary) -> list[Clause]:
-    """Return the clauses to rank by: those that match any chunk, each once."""
-    alone = len(words) == 1
-    clauses = chain.from_iterable(_clauses_of(word, vocabulary, alone) for word in words)
-    return list({clause.key: clause for clause in clauses if clause.document_frequency}.values())
+@dataclass(frozen=True, slots=True)
+class RankingWords:
+    """The words of a query that rank."""
+
+    clauses: tuple[Clause, ...]
+    """Those that match any chunk, each once, the rarest first."""
+    pairs: tuple[tuple[Clause, Clause], ...]
+    """Those that stand next to each other in the query."""
+    unknown: float
+    """How many words no chunk holds."""
+
+
+def ranking_words(query: WordQuery, vocabulary: Vocabulary) -> RankingWords:
+    """Return the words of a query that rank: all but function words, if there are others."""
+    nodes = [*query.any_of, *_leaves(query.all_of)]
+    alone = len(nodes) == 1
+    written = [clause for node in nodes for clause in _clauses_of(node, vocabulary, alone)]
+    grammar = find_function_words(clause.surface for clause in written)
+    content = [clause for clause in written if clause.surface not in grammar] or written
+    counts = Counter(clause.key for clause in content)
+    once = {
+        clause.key: replace(clause, count=clause.count * counts[clause.key]) for clause in content
+    }
+    known = {key: clause for key, clause in once.items() if clause.document_frequency}
+    missing = (clause for key, clause in once.items() if key not in known)
+    pairs = [
+        (known[first.key], known[second.key])
+        for first, second in pairwise(written)
+        if first.key in known and second.key in known and first.key != second.key
+        if first.is_one_token and second.is_one_token
+    ]
+    return RankingWords(
+        tuple(sorted(known.values(), key=lambda clause: clause.document_frequency)[:MAX_CLAUSES]),
+        tuple(dict.fromkeys(pairs))[:MAX_CLAUSES],
+        sum(_UNKNOWN_BIGRAM if clause.is_bigram else 1 for clause in missing),
+    )
+
+
+def _leaves(nodes: Iterable[Node]) -> Iterator[Word | Phrase]:
+    """Yield the words and phrases of parts that must match, in the order of the query."""
+    for node in nodes:
+        match node:
+            case And(parts) | Or(parts):
+                yield from _leaves(parts)
+            case _:
+                yield node
 
 
 def required_condition(query: WordQuery, vocabulary: Vocabulary) -> Condition | None:
@@ -98,18 +162,33 @@ def _whole_word(text: str, vocabulary: Vocabulary, *, prefix: bool) -> Condition
 
 
 def _clauses_of(node: Node, vocabulary: Vocabulary, alone: bool) -> Iterator[Clause]:
-    if not isinstance(node, Word):
-        if condition := to_condition(node, vocabulary):
-            # Its representation also has the words as written, by which such parts are told apart.
-            yield Clause(condition, _estimate(node, vocabulary), repr(condition))
-    elif node.prefix:
-        yield from _row(node.text, vocabulary, prefix=True)
-    elif runs_without_spaces(node.text):
-        yield from _unspaced(node.text, vocabulary)
-    elif _JOINED.search(node.text) or len(camel_parts(normalise(node.text))) > 1:
-        yield from _identifier(node.text, vocabulary, alone)
-    else:
-        yield from _tokens(node.text, vocabulary)
+    match node:
+        case And() | Or():
+            if condition := to_condition(node, vocabulary):
+                # Its representation also has the words as written, which tell such parts apart.
+                estimate = _estimate(node, vocabulary)
+                yield Clause(condition, estimate, repr(condition), _count_words(node))
+        case Phrase(text):
+            yield from _row(text, vocabulary)
+        case Word(text, prefix=True):
+            yield from _row(text, vocabulary, prefix=True)
+        case Word(text) if runs_without_spaces(text):
+            yield from _unspaced(text, vocabulary)
+        case Word(text) if _JOINED.search(text) or len(camel_parts(normalise(text))) > 1:
+            yield from _identifier(text, vocabulary, alone)
+        case Word(text):
+            yield from _tokens(text, vocabulary)
+
+
+def _count_words(node: Node) -> int:
+    """Return how many words a chunk holds at least that matches a part."""
+    match node:
+        case And(parts):
+            return sum(map(_count_words, parts))
+        case Or(parts):
+            return min(map(_count_words, parts))
+        case _:
+            return 1
 
 
 def _estimate(node: Node, vocabulary: Vocabulary) -> int:
@@ -132,6 +211,8 @@ def _tokens(text: str, vocabulary: Vocabulary) -> Iterator[Clause]:
         elif len(token) >= SHORTEST_PREFIX:
             frequency = vocabulary.prefix_frequency(token)
             yield Clause(Term((token,), True, surface), frequency, f"{token}*")
+        else:
+            yield Clause(Term((token,), False, surface), 0, token)
 
 
 def _row(text: str, vocabulary: Vocabulary, *, prefix: bool = False) -> Iterator[Clause]:

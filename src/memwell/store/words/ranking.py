@@ -1,31 +1,35 @@
-"""How words rank chunks: the same in every engine, which only looks conditions up.
+"""How words rank chunks: the same in every engine, which only looks words up and counts them.
 
-Every score is positive, and higher is better.
+An engine selects the chunks that may be among the best, and scoring.py scores them. Every score is
+positive, and higher is better.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
 from memwell.store.contract.index import Keywords
-from memwell.store.contract.query import Match, Node, Word, WordQuery
-from memwell.store.words.query import Clause, required_condition, to_clauses, unknown_words
-from memwell.store.words.tree import Condition, any_of
-
-COLUMN_WEIGHTS = {"content": 1.0, "heading": 1.5, "name": 1.0, "parts": 1.0}
-"""Occurrences in a heading or title count half as much again: measured, see docs/ranking.md."""
+from memwell.store.contract.query import Match, Word, WordQuery
+from memwell.store.words.query import (
+    Clause,
+    RankingWords,
+    ranking_words,
+    required_condition,
+    unknown_words,
+)
+from memwell.store.words.scoring import Occurrences, ScoredQuery, scored_query
+from memwell.store.words.tree import Condition, Term, any_of
 
 POOL = 100
 """Matches a search always looks for, however few the caller wants."""
+_SPARE = 2
+"""Chunks that an engine selects for each match: its own score differs a little from ours."""
 
-MAX_CLAUSES = 64
-"""Clauses of a query that are searched, rarest first."""
-
-# How `_rank` chooses the words that select: up to this many postings, or this share of all
+# How `_select` chooses the words that select: up to this many postings, or this share of all
 # chunks. The result is exact down to this rank; otherwise the budget grows by this factor.
 _SELECT_ROWS = 2_000
 _SELECT_SHARE = 0.03
@@ -34,13 +38,18 @@ _WIDEN = 4
 
 
 class ClauseRunner(Protocol):
-    """Looks conditions up in one engine, under the exclusions and filters of one query."""
+    """Looks conditions up in one engine, under the exclusions and filters of one query.
+
+    The engine selects chunks by a BM25 of its own, that of FTS5. If several are equally good at
+    the limit, it returns them all, so that the selection does not depend on the order in which
+    notes were indexed.
+    """
 
     def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
-        """Score the chunks that meet `selecting`, by it and by the clauses that only score."""
+        """Return the best chunks that meet `selecting`, by it and by clauses that only score."""
 
     def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
-        """Score the best chunks by an index that finds them directly; {} without such an index."""
+        """Return the best chunks by an index that finds them directly; {} without such an index."""
 
 
 class RankedKeywords(Keywords):
@@ -50,59 +59,79 @@ class RankedKeywords(Keywords):
     def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> ClauseRunner:
         """Return a runner that looks conditions up for a query, in `only` if it is not empty."""
 
+    @abstractmethod
+    def occurrences(
+        self, terms: Sequence[Term], chunk_ids: Sequence[int]
+    ) -> tuple[float, Mapping[int, Occurrences]]:
+        """Count terms in chunks; return the average length of all chunks, and those with any term.
+
+        The length of a chunk is its number of tokens.
+        """
+
     def prepare(self, query: WordQuery) -> None:
         """Look up all words of a query at once, if that is faster than one by one."""
 
     def search(self, query: WordQuery, limit: int) -> list[Match]:
-        """Return the best matches of a query, best first."""
-        self.prepare(query)
-        runner = self.runner(query, max(limit, POOL))
-        clauses = self._ranking(query)
+        """Return the best matches of a query, best first, with all that tie with the last one."""
+        words, _ = self._ranking(query)
+        runner = self.runner(query, _SPARE * max(limit, POOL))
         if required := required_condition(query, self):
-            scores = runner.run(required, clauses)
+            candidates = runner.run(required, words.clauses)
         else:
-            scores = _rank(runner, clauses, self.total)
-        best_first = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        return [Match(chunk_id, score) for chunk_id, score in best_first[:limit]]
+            candidates = _select(runner, words.clauses, self.total)
+        matches = self._score(query, [*candidates]).values()
+        best_first = sorted(matches, key=lambda match: (-match.score, match.chunk_id))
+        last = best_first[limit - 1].score if len(best_first) > limit else 0.0
+        return [match for match in best_first if match.score >= last]
 
-    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Return the scores of those of the chunks that match, as `search` would give them."""
-        self.prepare(query)
-        runner = self.runner(query, len(chunk_ids), chunk_ids)
-        clauses = _drop_stopwords(self._ranking(query), self.total)
-        if required := required_condition(query, self):
-            return runner.run(required, clauses)
-        return runner.run(any_of(clause.condition for clause in clauses))
+    def scores(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, Match]:
+        """Return those of the chunks that match, as `search` would return them, by id."""
+        required = required_condition(query, self)
+        if required or query.none_of:
+            wanted = required or any_of(
+                clause.condition for clause in self._ranking(query)[0].clauses
+            )
+            chunk_ids = [*self.runner(query, len(chunk_ids), chunk_ids).run(wanted)]
+        return self._score(query, chunk_ids)
 
     def ideal_score(self, query: WordQuery) -> float:
-        """Return about what a chunk of average length scores that holds every word that ranks.
+        """Return what a chunk of average length scores that holds every word that ranks once.
 
         A word that no chunk holds counts as the rarest there could be.
         """
-        self.prepare(query)
-        frequencies = [clause.document_frequency for clause in self._ranking(query)]
-        frequencies += [0] * len(unknown_words(query.any_of, self))
-        return sum(idf(frequency, self.total) for frequency in frequencies)
+        return self._ranking(query)[1].ideal
 
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
         """Return those of the words that no chunk contains."""
         return unknown_words(words, self)
 
+    def _score(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, Match]:
+        scored = self._ranking(query)[1]
+        if not chunk_ids or not scored.words:
+            return {}
+        average, counted = self.occurrences(scored.terms, chunk_ids)
+        matches = (
+            Match(chunk, scored.score(counts, average), scored.covered(counts))
+            for chunk, counts in counted.items()
+        )
+        return {match.chunk_id: match for match in matches if match.score}
+
     @cached_property
-    def _rankings(self) -> dict[Sequence[Node], list[Clause]]:
+    def _rankings(self) -> dict[WordQuery, tuple[RankingWords, ScoredQuery]]:
         return {}
 
-    def _ranking(self, query: WordQuery) -> list[Clause]:
-        """Return the clauses to rank by, rarest first; computed once for each state of an index."""
-        if query.any_of not in self._rankings:
-            clauses = to_clauses(query.any_of, self)
-            rarest_first = sorted(clauses, key=lambda clause: clause.document_frequency)
-            self._rankings[query.any_of] = rarest_first[:MAX_CLAUSES]
-        return self._rankings[query.any_of]
+    def _ranking(self, query: WordQuery) -> tuple[RankingWords, ScoredQuery]:
+        """Return the words to rank by and their weights, computed once for each query."""
+        if query not in self._rankings:
+            self.prepare(query)
+            words = ranking_words(query, self)
+            scored = scored_query(words.clauses, words.pairs, words.unknown, self.total)
+            self._rankings[query] = words, scored
+        return self._rankings[query]
 
 
-def idf(document_frequency: int, total: int) -> float:
-    """Return the weight of a word in BM25; the frequency of a prefix is an estimate."""
+def select_idf(document_frequency: int, total: int) -> float:
+    """Return the weight of a word in the BM25 of FTS5, by which the engines select."""
     frequency = min(document_frequency, total)
     return max(0.0, math.log((total - frequency + 0.5) / (frequency + 0.5)))
 
@@ -126,7 +155,7 @@ def _budget(total: int) -> float:
     return max(_SELECT_ROWS, _SELECT_SHARE * total)
 
 
-def _rank(runner: ClauseRunner, clauses: Sequence[Clause], total: int) -> dict[int, float]:
+def _select(runner: ClauseRunner, clauses: Sequence[Clause], total: int) -> dict[int, float]:
     """Rank chunks by the sum of their words' BM25, without looking at every chunk with "the".
 
     After MaxScore (Turtle and Flood 1995): the rarest words select, the common ones only add
@@ -159,5 +188,5 @@ def _split(clauses: Sequence[Clause], budget: float) -> tuple[Sequence[Clause], 
 def _is_exact_enough(scores: dict[int, float], scoring: Sequence[Clause], total: int) -> bool:
     if len(scores) < POOL:
         return False
-    could_matter = sum(idf(clause.document_frequency, total) for clause in scoring)
+    could_matter = sum(select_idf(clause.document_frequency, total) for clause in scoring)
     return sorted(scores.values(), reverse=True)[_EXACT_RANK - 1] >= could_matter

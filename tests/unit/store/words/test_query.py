@@ -10,8 +10,8 @@ from memwell.store.postgres.postings import condition_sql, number_terms
 from memwell.store.sqlite.fts import match_text
 from memwell.store.words.query import (
     excluded_condition,
+    ranking_words,
     required_condition,
-    to_clauses,
     to_condition,
 )
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
@@ -57,14 +57,37 @@ CAT, DOG, DOOR = (Term((word,), text=word) for word in ("cat", "dog", "door"))
             [AndNot(AllOf((CAT, DOG)), DOOR)],
             ['(("cat" AND "dog") NOT "door")'],
         ),
+        ([Word("when"), Word("did"), Word("cat")], [CAT], ['"cat"']),
     ],
 )
 def test_words_that_rank(
     words: list[Node], tree: list[Condition], text: list[str], vocabulary: EveryWord
 ) -> None:
-    clauses = to_clauses(words, vocabulary)
+    clauses = ranking_words(WordQuery(tuple(words)), vocabulary).clauses
     assert [clause.condition for clause in clauses] == tree
     assert [match_text(clause.condition) for clause in clauses] == text
+
+
+def test_a_word_that_is_written_twice_counts_twice(vocabulary: EveryWord) -> None:
+    words = ranking_words(WordQuery((Word("Cats"), Word("dog"), Word("cat"))), vocabulary)
+    assert [(clause.key, clause.count) for clause in words.clauses] == [("cat", 2), ("dog", 1)]
+
+
+def test_words_that_must_match_rank_one_by_one(vocabulary: EveryWord) -> None:
+    query = WordQuery(all_of=(And((Word("cat"), Word("dog")), without=(Word("door"),)),))
+    clauses = ranking_words(query, vocabulary).clauses
+    assert [clause.condition for clause in clauses] == [CAT, DOG]
+
+
+def test_words_next_to_each_other_are_pairs(vocabulary: EveryWord) -> None:
+    query = WordQuery(tuple(map(Word, ("the", "cat", "door", "is", "dog"))))
+    pairs = ranking_words(query, vocabulary).pairs
+    assert [(first.key, second.key) for first, second in pairs] == [("cat", "door")]
+
+
+def test_function_words_rank_only_if_there_is_nothing_else(vocabulary: EveryWord) -> None:
+    words = ranking_words(WordQuery((Word("to"), Word("be"))), vocabulary)
+    assert [clause.key for clause in words.clauses] == ["to", "be"]
 
 
 def test_words_that_must_match_and_must_not(vocabulary: EveryWord) -> None:
@@ -82,7 +105,7 @@ def test_a_camel_case_word_matches_whole_or_by_its_parts(vocabulary: EveryWord) 
 
 
 def test_a_part_without_letters_is_left_out(vocabulary: EveryWord) -> None:
-    assert to_clauses([Phrase("?!")], vocabulary) == []
+    assert ranking_words(WordQuery((Phrase("?!"),)), vocabulary).clauses == ()
     assert to_condition(Or((Word("cat"), Phrase("?!"))), vocabulary) == CAT
 
 
@@ -98,6 +121,6 @@ def test_the_same_tree_is_text_for_fts5_and_sql_for_postgres() -> None:
 
 def test_fts5_gets_the_words_and_not_their_stems(vocabulary: EveryWord) -> None:
     """A stem that is stemmed again can become another token."""
-    (clause,) = to_clauses([Word("generalizations")], vocabulary)
+    (clause,) = ranking_words(WordQuery((Word("generalizations"),)), vocabulary).clauses
     assert clause.condition == Term(("gener",))
     assert match_text(clause.condition) == '"generalizations"'
