@@ -97,23 +97,29 @@ class Trace:
 
     parts: tuple[LegScore, ...]
     fused: float
-    """The sum of the contributions; hits are ordered by it."""
+    """The sum of the contributions."""
     above_chance: float | None
     """How many deviations the cosine lies above that of a question and an unrelated passage."""
     covered: float | None
-    """BM25 over that of a passage with every word of the query."""
+    """The share of the query's words, by weight, that the passage contains."""
     relevance: float
-    """The probability that the passage answers, from these two."""
+    """The probability that the passage answers, before decay."""
     min_score: float
     kept: float = 1.0
     """The factor that decay leaves of the score."""
     kept_why: str = ""
     score: float = 0.0
-    """Relevance times `kept`."""
+    """The relevance of `fused` times `kept`; hits are ordered by it."""
     copies: int = 0
     """The number of passages with nearly the same text that it stands for."""
     worth: float | None = None
     """With diversity mmr: its value when it was chosen."""
+    best_logit: float | None = None
+    """The logit of the best candidate's relevance, from its cosine and its covered words."""
+    below_best: float = 0.0
+    """By how much `fused` is below that of the best candidate."""
+    slope: float = 0.0
+    """Relevance is that of the logit `best_logit` - `slope` times `below_best`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,12 @@ class Hit:
     tags: tuple[str, ...] = ()
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of `text` that match the query's words."""
+    weak: bool = False
+    """Whether its relevance is below ``search.min_score``: it may not answer."""
     also: tuple[str, ...] = ()
     """The locations of passages with nearly the same text."""
+    more_lines: tuple[tuple[int, int], ...] = ()
+    """The lines of further passages of the same note that answer, best first."""
     context: Context | None = None
     """The text around the passage, if the search asks for it."""
     trace: Trace | None = None

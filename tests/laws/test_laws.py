@@ -81,8 +81,10 @@ def test_a_trace_adds_up_to_the_fused_score(
         assert trace is not None
         assert trace.fused == math.fsum(part.contribution for part in trace.parts)
         assert all(part.contribution == part.weight * part.evidence for part in trace.parts)
-        assert trace.relevance == relevance(trace.above_chance, trace.covered) == hit.relevance
-        assert trace.score == trace.relevance * trace.kept == hit.score
+        assert trace.best_logit is not None
+        assert trace.relevance == relevance(trace.best_logit - trace.slope * trace.below_best)
+        assert trace.relevance == hit.relevance
+        assert trace.score == hit.score <= trace.relevance
         assert (trace.kept < 1) == bool(trace.kept_why)
 
 

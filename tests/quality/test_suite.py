@@ -29,11 +29,11 @@ from tests.quality.suite import (
 from tests.support.embedders import embedding_once
 
 # Each floor is the count of today. None is ever lowered: a change that finds fewer is not taken.
-FOUND = 100
+FOUND = 105
 """Of 120 queries, those that find their note. The target of criterion 5 is 108 (90 %), then 114."""
-FULL_ANSWERS = 45
+FULL_ANSWERS = 48
 """Of the 48 queries without a common word, those with six hits. The target of criterion 3 is 48."""
-KEPT = 26
+KEPT = 27
 """Of the 27 such queries whose note vector search alone ranks among the first three, those that
 hybrid search answers, too. The target of criterion 3 is 27."""
 

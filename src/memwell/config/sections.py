@@ -86,9 +86,9 @@ class SearchSettings(Section):
         0.3, "Weight of keyword search, in rrf and weighted.", limits=(0, 1000)
     )
     words_weight: float = setting(
-        0.4,
-        "Usual weight of keyword search, in standard: the best over many datasets, each left out"
-        " in turn.",
+        0.27,
+        "Weight of keyword search, in standard, where its best passage stands out as chance alone"
+        " would let it: the best over many datasets, each left out in turn.",
         limits=(0, 1),
     )
     rrf_k: float = setting(
@@ -98,6 +98,12 @@ class SearchSettings(Section):
         "saturation",
         "In weighted: how a BM25 score becomes a number between 0 and 1.",
         one_of=("saturation", "sigmoid", "min_max", "over_maximum", "reciprocal_position"),
+    )
+    group: str = setting(
+        "notes",
+        "What a hit is: a note with its best passage, or each passage. By note, six hits are six"
+        " notes.",
+        one_of=("notes", "passages"),
     )
     diversity: str = setting(
         "off",
@@ -128,7 +134,7 @@ class SearchSettings(Section):
         limits=(0.001, 1_000_000),
     )
     decay_floor: float = setting(
-        0.75,
+        0.7,
         "With relative: the share of its score that even the oldest note keeps. If two notes"
         " answer equally well, the newer one ranks first, and hardly any query gets worse.",
         limits=(0, 1),
@@ -144,9 +150,9 @@ class SearchSettings(Section):
     )
     k: int = setting(6, "Hits that a search returns: few enough to read.", limits=(1, 100_000))
     min_score: float = setting(
-        0.11,
-        "Hits with a lower relevance are dropped. At 0.11 the worst wrong hits go and hardly any"
-        " good one does; from 0.2 on, four of five unrelated questions find nothing.",
+        0.15,
+        "Hits with a lower relevance are marked as weak. At 0.15 six of ten unrelated questions"
+        " find only weak hits or nothing, and hardly any good question does.",
         limits=(0, 1),
     )
     hyde_enabled: bool = setting(
@@ -195,7 +201,17 @@ class RecallSettings(Section):
     budget: int = setting(
         800, "Tokens of the recalled block: the user pays for them.", limits=(1, 1_000_000)
     )
-    k: int = setting(12, "Hits to choose the block from.", limits=(1, 1000))
+    k: int = setting(
+        3,
+        "The most passages that a prompt receives. More would bury the ones that fit.",
+        limits=(1, 1000),
+    )
+    min_score: float = setting(
+        0.5,
+        "The lowest relevance of a recalled passage: a prompt is not a question to the memory, so"
+        " only what clearly fits is recalled.",
+        limits=(0, 1),
+    )
 
 
 class IngestSettings(Section):

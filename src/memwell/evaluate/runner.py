@@ -239,7 +239,10 @@ class RecallSearch:
 
     def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
         """Return documents as hits, each with its own path and text."""
-        options = search_options(self.settings.search, k=self.settings.recall.k, mode=search.mode)
+        recall = self.settings.recall
+        options = search_options(
+            self.settings.search, k=recall.k, min_score=recall.min_score, mode=search.mode
+        )
         ranking, legs = self.search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]
         return SearchResult(question.text, tuple(hits), legs, Freshness(checked=True))

@@ -38,6 +38,8 @@ _TUNED: Mapping[str, tuple[str, ...]] = {
     "weighted": (VECTOR_WEIGHT, TEXT_WEIGHT, NORMALISER),
 }
 """The settings to tune, by fusion method."""
+_WORDS_WEIGHTS = (0.1, 0.2, SearchSettings.words_weight, 0.35, 0.45, 0.6, 0.8, 1.0)
+"""Of keyword search, in standard."""
 _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 """Of vector search and of keyword search."""
 
@@ -48,7 +50,7 @@ _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 def grid() -> list[Overrides]:
     """Return the settings to try: few, since the best of many is often only the luckiest."""
     tried: list[Overrides] = [
-        {FUSION: "standard", WORDS_WEIGHT: tenths / 10} for tenths in range(1, 9)
+        {FUSION: "standard", WORDS_WEIGHT: weight} for weight in _WORDS_WEIGHTS
     ]
     weights = [{VECTOR_WEIGHT: meaning, TEXT_WEIGHT: words} for meaning, words in _WEIGHTS]
     tried += [{FUSION: "rrf", **weight} for weight in weights]

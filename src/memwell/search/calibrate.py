@@ -1,39 +1,56 @@
-"""The legs' scores of a passage become its relevance, between 0 and 1. A pure function.
+"""Scores become relevance, between 0 and 1: about the probability that a passage answers.
 
-    relevance = 1 / (1 + e^-x), x the greatest of
-
-        0.31 c + 2.7 b - 3.8        both legs together
-        0.48 c - 3.15               vector search alone
-        5 b - 4                     a passage with nearly all words is relevant at any cosine
-        3.7 b - 1.8                 keyword search alone, for a passage without a cosine
+    relevance of the best   1 / (1 + e^-x)      x = 0.42 c + 2.3 v - 3.15     both searches
+                                                x = 0.58 c - 3.2              vector search alone
+                                                x = 5 v - 1.7                 keyword search alone
+    of every other          1 / (1 + e^-(x - slope d))
 
     c   how many deviations its cosine lies above the cosine of a question and an unrelated passage
         (embed/unrelated_baseline.py)
-    b   its BM25 over that of a passage of average length with every word of the query once
+    v   the share of the query's words that it holds, by their weight
+    d   by how much its fused score is below that of the best; the slope depends on what was fused
 
-Both scales mean the same for every query, model and corpus, and so does relevance. The greatest,
-so that a low score of one leg never lowers the relevance. Logistic regression on first hits that
-are known to answer or not: docs/ranking.md.
+c and v mean the same for every query, model and corpus, and so does relevance. Passages are in the
+order of their fused scores, and so they are in the order of their relevance. The constants are
+logistic regressions on labelled sets, each left out in turn: docs/ranking.md. Pure functions.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp
 
-BOTH = (0.31, 2.7, -3.8)
-MEANING_ALONE = (0.48, -3.15)
-NEARLY_ALL_WORDS = (5.0, -4.0)
-WORDS_ALONE = (3.7, -1.8)
+BOTH = (0.42, 2.3, -3.15)
+MEANING_ALONE = (0.58, -3.2)
+WORDS_ALONE = (5.0, -1.7)
+SLOPE_BOTH, SLOPE_MEANING, SLOPE_WORDS = 2.0, 0.58, 3.6
 _LIMIT = 500.0
 
 
-def relevance(cosine_z: float | None, coverage: float | None) -> float:
-    """Return the probability that a passage answers; None if a leg has no score for it."""
+def logit(cosine_z: float | None, coverage: float | None) -> float:
+    """Return x of the best passage; None if a search has no score for it."""
     if cosine_z is None:
-        x = -_LIMIT if coverage is None else WORDS_ALONE[0] * coverage + WORDS_ALONE[1]
-    else:
-        x = MEANING_ALONE[0] * cosine_z + MEANING_ALONE[1]
-        if coverage is not None:
-            both = BOTH[0] * cosine_z + BOTH[1] * coverage + BOTH[2]
-            x = max(x, both, NEARLY_ALL_WORDS[0] * coverage + NEARLY_ALL_WORDS[1])
+        return -_LIMIT if coverage is None else WORDS_ALONE[0] * coverage + WORDS_ALONE[1]
+    if coverage is None:
+        return MEANING_ALONE[0] * cosine_z + MEANING_ALONE[1]
+    return BOTH[0] * cosine_z + BOTH[1] * coverage + BOTH[2]
+
+
+def relevance(x: float) -> float:
+    """Return the probability for a logit."""
     return 1.0 / (1.0 + exp(min(_LIMIT, max(-_LIMIT, -x))))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The relevance of all candidates of one query, from their fused scores."""
+
+    x: float
+    """The logit of the best candidate."""
+    best: float
+    """Its fused score."""
+    slope: float
+
+    def relevance(self, fused: float) -> float:
+        """Return the relevance for a fused score."""
+        return relevance(self.x - self.slope * max(0.0, self.best - fused))

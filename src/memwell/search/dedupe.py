@@ -44,22 +44,34 @@ class Selected:
     numbers: frozenset[str]
     copies: list[tuple[Candidate, str]] = field(default_factory=list)
     """The passages that it stands for, each with its location."""
+    more: list[tuple[Candidate, Hit]] = field(default_factory=list)
+    """Further passages of its note, if hits are grouped by note."""
     worth: float | None = None
     """With mmr: its value when it was chosen."""
 
     def to_hit(self, min_score: float, *, explain: bool) -> Hit:
         """Return the hit with the locations of its copies, and with `explain` its trace."""
         also = tuple(location for _, location in self.copies)
+        more = tuple((hit.start_line, hit.end_line) for _, hit in self.more)
         trace = None
         if explain:
             trace = build_trace(self.candidate, min_score, copies=len(also), worth=self.worth)
-        return replace(self.hit, score=self.candidate.score, also=also, trace=trace)
+        weak = self.candidate.relevance < min_score
+        return replace(
+            self.hit,
+            score=self.candidate.score,
+            weak=weak,
+            also=also,
+            more_lines=more,
+            trace=trace,
+        )
 
 
 def build_trace(
     candidate: Candidate, min_score: float, *, copies: int = 0, worth: float | None = None
 ) -> Trace:
     """Return the trace of a candidate: the steps that made its score."""
+    scale = candidate.calibration
     return Trace(
         candidate.parts,
         candidate.fused,
@@ -72,6 +84,9 @@ def build_trace(
         candidate.score,
         copies,
         worth,
+        best_logit=scale.x if scale else None,
+        below_best=max(0.0, scale.best - candidate.fused) if scale else 0.0,
+        slope=scale.slope if scale else 0.0,
     )
 
 
@@ -82,15 +97,20 @@ def select(
     diversity: Diversity,
     reader: Reader,
     embedded_query: EmbeddedQuery | None,
+    *,
+    by_note: bool,
 ) -> list[Selected]:
-    """Return `k` passages; if they are diversified, `k` of the first `choice`."""
+    """Return `k` passages; if they are diversified, `k` of the first `choice`.
+
+    With `by_note`, each is the best passage of its note and lists the others.
+    """
     if diversity.method == OFF:
-        return _unique(candidates, k, reader)
-    selected = _unique(candidates, max(k, choice), reader)
+        return _unique(candidates, k, reader, by_note=by_note)
+    selected = _unique(candidates, max(k, choice), reader, by_note=by_note)
     alike = _similarity(selected, diversity, reader, embedded_query)
     if diversity.method == MMR:
-        best = max((passage.candidate.value for passage in selected), default=0.0) or 1.0
-        values = [max(0.0, passage.candidate.value) / best for passage in selected]
+        best = max((passage.candidate.score for passage in selected), default=0.0) or 1.0
+        values = [passage.candidate.score / best for passage in selected]
         order = mmr(values, alike, k, diversity.balance)
         for at, worth in order:
             selected[at].worth = worth
@@ -102,8 +122,10 @@ def select(
     return [selected[group[0]] for group in groups]
 
 
-def _unique(candidates: Sequence[Candidate], limit: int, reader: Reader) -> list[Selected]:
-    """Return the first `limit` passages with different texts, each with its copies.
+def _unique(
+    candidates: Sequence[Candidate], limit: int, reader: Reader, *, by_note: bool
+) -> list[Selected]:
+    """Return the first `limit` passages with different texts, or notes, each with its copies.
 
     A query of filters alone lists every passage: its candidates have no parts, and stay apart.
     """
@@ -111,8 +133,11 @@ def _unique(candidates: Sequence[Candidate], limit: int, reader: Reader) -> list
     for candidate, hit in _load_texts(candidates, limit + 1, reader):
         new = _to_selected(candidate, hit)
         same = next((passage for passage in selected if _is_copy(passage, new)), None)
+        note = next((other for other in selected if by_note and _is_same_note(other, new)), None)
         if same and candidate.parts:
             _collapse(new, into=same)
+        elif note and candidate.parts:
+            note.more.append((candidate, hit))
         elif len(selected) == limit:
             break
         else:
@@ -143,6 +168,10 @@ def _is_copy(one: Selected, other: Selected) -> bool:
     if not one.words and not other.words:
         return one.hit.text.split() == other.hit.text.split()
     return jaccard(one.words, other.words) >= NEAR_COPY
+
+
+def _is_same_note(one: Selected, other: Selected) -> bool:
+    return (one.hit.workspace, one.hit.path) == (other.hit.workspace, other.hit.path)
 
 
 def _collapse(copy: Selected, *, into: Selected) -> None:

@@ -3,14 +3,14 @@
 A leg is one way of searching: keyword search ("words") or vector search ("meaning").
 
     standard   fused = (1 - w) z(cosine) + w z(BM25)    z(x) = (x - mean) / deviation, over the pool
-               w = (0.4 - 0.08 (c - 3.5)) x min(1, b / 0.45)^3, between 0 and 0.8
+               w = min(0.6, 0.27 g) x min(1, v / 0.4)
 
-               c: how many deviations the best cosine lies above the cosine of two random passages.
-               If c is small, all passages look alike to the model, and keyword search weighs more.
-               b: the best BM25 divided by the BM25 of a passage with every word of the query. If b
-               is small, no passage holds much of the query, and keyword search weighs less.
-               The three best passages of vector search get at least places 4, 5 and 6, so that
-               they do not disappear behind passages that share only a few words with the query.
+               v: the share of the query's words that a passage holds, by their weight, averaged
+               over the three best of keyword search. If v is small, no passage holds much of the
+               query, and keyword search weighs less.
+               g: z of the best BM25 / sqrt(2 log n), which is about the best z of n random scores.
+               If g is small, many passages match the words about equally well, and the words do not
+               tell which one answers.
     rrf        fused = sum of weight / (k + rank), ranks from 1, over (sum of weights) / (k + 1)
     weighted   fused = sum of weight x normalised score: fuse_others.py
 
@@ -23,26 +23,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from heapq import nlargest
-from math import fsum, inf, sqrt
+from math import fsum, log, sqrt
 
 from memwell.config.sections import SearchSettings
 from memwell.model import LegScore
 from memwell.search.fuse_others import weighted_scores
 
-WORDS, MEANING, LIFT = "words", "meaning", "lift"
-PLACES = (4, 5, 6)
+WORDS, MEANING = "words", "meaning"
 POOL = 100
 """The least number of chunks that each leg returns. The mean and the deviation are those of so many
 of the best chunks of each leg."""
 STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
-SLOPE, USUAL_STANDING = 0.08, 3.5
-LEAST_WEIGHT, MOST_WEIGHT = 0.05, 0.8
-ENOUGH, SHARPNESS = 0.45, 3
+COVERED_ENOUGH, MOST_WEIGHT = 0.4, 0.6
 """The constants of `standard`: see docs/ranking.md."""
+_BEST_COVERED = 3
+_FEW = 3
 _NOISE = 1e-9
-_ABOVE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +53,20 @@ class Evidence:
     """The chunks that the leg found itself, best first."""
     neighbour_credit: Mapping[int, float] = field(default_factory=dict)
     """The score that a candidate gets for the passages beside it."""
-    best_cosine_z: float = USUAL_STANDING
-    """Vector search: how many deviations the best cosine lies above that of random passages."""
-    coverage: float = 1.0
-    """Keyword search: the best score over that of a passage with every word of the query."""
+    covered: Mapping[int, float] = field(default_factory=dict)
+    """Keyword search: the share of the query's words that each candidate holds, by weight."""
+    unit: float = 1.0
+    """The score that counts as one, if no other leg is fused with this one."""
+
+    def credited(self, chunk: int) -> float:
+        """Return the score of a candidate with the credit for its neighbours."""
+        return self.scores[chunk] + self.neighbour_credit.get(chunk, 0.0)
+
+    @property
+    def coverage(self) -> float:
+        """The share of the query's words that the best passages of keyword search hold."""
+        best = [self.covered.get(chunk, 0.0) for chunk in self.found[:_BEST_COVERED]]
+        return fsum(best) / (len(best) or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,9 @@ class Fusion:
     rrf_k: float = SearchSettings.rrf_k
     normaliser: str = SearchSettings.normaliser
     words_weight: float = SearchSettings.words_weight
-    """The weight of keyword search in `standard`, before c and b change it."""
+    """The weight of keyword search in `standard`, for g = 1 and enough covered words."""
+    covered_enough: float = COVERED_ENOUGH
+    """The share of the query's words from which on keyword search has its whole weight."""
 
     def weight(self, leg: str) -> float:
         """Return the configured weight of a leg."""
@@ -104,20 +113,18 @@ class Fused(Mapping[int, tuple[LegScore, ...]]):
 
     def __init__(self, contributions: Sequence[_LegContribution], pool: Sequence[int]) -> None:
         self._contributions = contributions
-        self._lifts: dict[int, LegScore] = {}
         self.scores = {
             chunk: fsum([leg.weight * leg.evidence[chunk] for leg in contributions])
             for chunk in pool
         }
 
     def __getitem__(self, chunk: int) -> tuple[LegScore, ...]:
-        lift = (self._lifts[chunk],) if chunk in self._lifts else ()
-        return (*(leg.leg_score(chunk) for leg in self._contributions), *lift)
+        return tuple(leg.leg_score(chunk) for leg in self._contributions)
 
     @property
-    def has_one_leg(self) -> bool:
-        """Whether only one leg found something."""
-        return len(self._contributions) == 1
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The scores of each leg that were fused."""
+        return tuple(part.leg for part in self._contributions)
 
     def overflow_ranks(self) -> dict[int, int]:
         """Return the candidates that are in no leg's first `POOL` chunks, with their best rank.
@@ -138,28 +145,12 @@ class Fused(Mapping[int, tuple[LegScore, ...]]):
     def __len__(self) -> int:
         return len(self.scores)
 
-    def guarantee_places(self, first: Sequence[int]) -> None:
-        """Raise the scores of the first candidates so that they reach at least `PLACES`."""
-        overflow = self.overflow_ranks()
-        early = {chunk: score for chunk, score in self.scores.items() if chunk not in overflow}
-        for rank, (chunk, place) in enumerate(zip(first, PLACES, strict=False), 1):
-            others = nlargest(place, (s for other, s in early.items() if other != chunk))
-            # More than a rounding error above the others, and below the one lifted before it.
-            enough = others[-1] + _ABOVE * (1 - rank / 10) if len(others) == place else -inf
-            if self.scores[chunk] < enough:
-                lift = enough - self.scores[chunk]
-                self._lifts[chunk] = LegScore(LIFT, rank, None, lift, 1.0, lift)
-                self.scores[chunk] = early[chunk] = fused(self[chunk])
-
 
 def fuse(legs: Sequence[Evidence], fusion: Fusion) -> Fused:
     """Combine the legs' scores of each candidate into one score."""
     pool = sorted({chunk for leg in legs for chunk in leg.scores})
     method = {STANDARD: _standard, RRF: _rrf, WEIGHTED: _weighted}[fusion.method]
-    result = Fused(method(legs, pool, fusion), pool)
-    if fusion.method == STANDARD:
-        result.guarantee_places(next((leg.found for leg in legs if leg.leg == MEANING), ()))
-    return result
+    return Fused(method(legs, pool, fusion), pool)
 
 
 def fused(parts: Sequence[LegScore]) -> float:
@@ -170,40 +161,45 @@ def fused(parts: Sequence[LegScore]) -> float:
 def _standard(
     legs: Sequence[Evidence], pool: Sequence[int], fusion: Fusion
 ) -> list[_LegContribution]:
-    by_name = {leg.leg: leg for leg in legs}
-    standing = by_name[MEANING].best_cosine_z if MEANING in by_name else USUAL_STANDING
-    coverage = by_name[WORDS].coverage if WORDS in by_name else 1.0
-    words = weight_of_words(standing, coverage, fusion.words_weight)
-    weights = [words if leg.leg == WORDS else 1.0 - words for leg in legs]
-    total = fsum(weights)
+    legs = [leg for leg in legs if leg.scores]
+    if len(legs) == 1:  # on its own scale, which is the same for every query
+        (leg,) = legs
+        scores = {chunk: leg.credited(chunk) / leg.unit for chunk in pool}
+        return [_LegContribution(leg, scores, 1.0)]
     # Independent of k, so that a search for more hits begins with the hits of one for fewer.
     basis = {chunk for leg in legs for chunk in leg.found[:POOL]}
+    evidence = [_standardise(leg, basis) for leg in legs]
+    for chunk in pool:  # a chunk without a vector is judged by its words alone
+        present = [scores[chunk] for scores in evidence if chunk in scores]
+        for scores in evidence:
+            scores.setdefault(chunk, fsum(present) / len(present))
+    words = 0.0
+    for leg, standardised in zip(legs, evidence, strict=True):
+        if leg.leg == WORDS:
+            best = max(standardised[chunk] for chunk in basis)
+            words = weight_of_words(leg.coverage, best, len(basis), fusion)
+    weights = [words if leg.leg == WORDS else 1.0 - words for leg in legs]
+    total = fsum(weights)
     return [
-        _LegContribution(leg, _standardise(leg, pool, basis), weight / (total or 1.0))
-        for leg, weight in zip(legs, weights, strict=True)
+        _LegContribution(leg, standardised, weight / (total or 1.0))
+        for leg, standardised, weight in zip(legs, evidence, weights, strict=True)
     ]
 
 
-def weight_of_words(
-    standing: float, coverage: float, usual: float = SearchSettings.words_weight
-) -> float:
-    """Return the weight of keyword search: w of the formula above, for c and b."""
-    weight = usual - SLOPE * (standing - USUAL_STANDING)
-    weight = min(MOST_WEIGHT, max(LEAST_WEIGHT, weight))
-    return weight * min(1.0, max(0.0, coverage) / ENOUGH) ** SHARPNESS
+def weight_of_words(coverage: float, best: float, count: int, fusion: Fusion) -> float:
+    """Return w of the formula above, for v and for the best of `count` standardised scores."""
+    prominence = best / sqrt(2 * log(max(count, _FEW)))
+    weight = min(MOST_WEIGHT, fusion.words_weight * prominence)
+    return weight * min(1.0, coverage / (fusion.covered_enough or 1.0))
 
 
-def _standardise(leg: Evidence, pool: Sequence[int], basis: set[int]) -> dict[int, float]:
-    lowest = min(leg.scores.values(), default=0.0)
-    scores = {
-        chunk: leg.scores.get(chunk, lowest) + leg.neighbour_credit.get(chunk, 0.0)
-        for chunk in pool
-    }
+def _standardise(leg: Evidence, basis: set[int]) -> dict[int, float]:
+    scores = {chunk: leg.credited(chunk) for chunk in leg.scores}
     usual = [score for chunk, score in scores.items() if chunk in basis]
     mean = fsum(usual) / (len(usual) or 1)
     deviation = sqrt(fsum((score - mean) ** 2 for score in usual) / (len(usual) or 1))
     if deviation <= _NOISE * abs(mean):  # the scores differ by rounding errors only
-        return dict.fromkeys(pool, 0.0)
+        return dict.fromkeys(scores, 0.0)
     return {chunk: (score - mean) / deviation for chunk, score in scores.items()}
 
 

@@ -10,7 +10,7 @@ from memwell.errors import MemwellError
 from memwell.search.decay import Decay
 from memwell.search.dedupe import DIVERSITIES, Diversity
 from memwell.search.fuse import FUSIONS, Fusion
-from memwell.search.pipeline import CONTEXTS, NO_CONTEXT, Options
+from memwell.search.pipeline import CONTEXTS, GROUPS, NO_CONTEXT, Options
 from memwell.search.retrieve import MODES
 
 MAX_HITS = 100_000
@@ -25,6 +25,7 @@ def search_options(
     fusion: str | None = None,
     diversity: str | None = None,
     context: str | None = None,
+    group: str | None = None,
     explain: bool = False,
     today: dt.date | None = None,
 ) -> Options:
@@ -35,6 +36,7 @@ def search_options(
     options = Options(
         k=settings.k if k is None else k,
         min_score=settings.min_score if min_score is None else min_score,
+        show_weak=min_score is None,
         mode=mode or settings.mode,
         fusion=Fusion(
             fusion or settings.fusion,
@@ -59,6 +61,7 @@ def search_options(
             settings.evergreen,
         ),
         context=context or NO_CONTEXT,
+        group=group or settings.group,
         explain=explain,
     )
     if not 1 <= options.k <= MAX_HITS:
@@ -75,6 +78,7 @@ def search_options(
     _check_choice("fusion", options.fusion.method, FUSIONS)
     _check_choice("diversity", options.diversity.method, DIVERSITIES)
     _check_choice("context", options.context, CONTEXTS)
+    _check_choice("group", options.group, GROUPS)
     return options
 
 

@@ -6,8 +6,9 @@
     one    := -one | "a phrase" | word* | word | ( query )
 
 Filters may stand anywhere: path:glob  tag:x  after:2026-01-01  before:2026-02, and -path: -tag:.
-Operators are in upper case. Parentheses group only in a query that has operators. Text that is not
-valid syntax is searched as words.
+Operators are in upper case. They count only if another word has a lower-case letter and the
+parentheses balance: a title in capitals and a pasted sentence are text. Parentheses group only in a
+query that has operators. Text that is not valid syntax is searched as words.
 """
 
 from __future__ import annotations
@@ -64,9 +65,12 @@ def parse(text: str) -> Parsed:
     """Parse the text of a query."""
     readable = text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
     filters, tokens, notices = _tokenize(readable)
-    boolean = any(token.kind == "operator" for token in tokens)
-    if not boolean:
-        tokens = [token for token in tokens if token.kind != "paren"]
+    if not _is_expression(tokens):
+        tokens = [
+            replace(token, kind="word") if token.kind == "operator" else token
+            for token in tokens
+            if token.kind != "paren"
+        ]
     clauses = _Parser(tokens).parse_clauses()
     query = _to_query(clauses, filters)
     if not query.has_words and query.none_of and not filters.selects_content:
@@ -76,25 +80,58 @@ def parse(text: str) -> Parsed:
     return Parsed(query, _plain_text(tokens), tuple(notices))
 
 
-def without_quotes(parsed: Parsed) -> Parsed | None:
-    """Return the query with its quoted phrases as plain words; None if it has no phrase.
+def loosen(parsed: Parsed) -> Parsed | None:
+    """Return the query with what it requires as plain words; None if it requires nothing.
 
-    For a question that quotes a title which the notes write in another way. None also for a
-    query that is only a phrase: its user wants exactly these words.
+    For a question that quotes a title which the notes write in another way, and for an expression
+    that nothing matches. None also for a query that is only a phrase: its user wants exactly these
+    words.
     """
     query = parsed.query
-    phrases = [node for node in query.all_of if isinstance(node, Phrase)]
-    if not phrases or not query.any_of:
+    if not query.all_of or (not query.any_of and all(isinstance(n, Phrase) for n in query.all_of)):
         return None
-    words = tuple(Word(word) for phrase in phrases for word in phrase.text.split())
-    rest = tuple(node for node in query.all_of if not isinstance(node, Phrase))
-    quoted = ", ".join(f'"{phrase.text}"' for phrase in phrases)
-    notice = f"No passage contains {quoted} word for word; searched for the single words"
+    words = tuple(Word(word) for node in query.all_of for word in _words(node))
+    without = tuple(part for node in query.all_of for part in _excluded(node))
+    phrases = [f'"{node.text}"' for node in query.all_of if isinstance(node, Phrase)]
+    problem = (
+        f"contains {', '.join(phrases)} word for word" if phrases else "matches the expression"
+    )
     return replace(
         parsed,
-        query=replace(query, any_of=(*query.any_of, *words), all_of=rest),
-        notices=(*parsed.notices, notice),
+        query=replace(
+            query,
+            any_of=(*query.any_of, *words),
+            all_of=(),
+            none_of=(*query.none_of, *without),
+        ),
+        notices=(*parsed.notices, f"No passage {problem}; searched for the single words"),
     )
+
+
+def _words(node: Node) -> list[str]:
+    """Return the words that a part of a query looks for."""
+    match node:
+        case And(parts) | Or(parts):
+            return [word for part in parts for word in _words(part)]
+        case _:
+            return node.text.split()
+
+
+def _excluded(node: Node) -> tuple[Node, ...]:
+    return node.without if isinstance(node, And) else ()
+
+
+def _is_expression(tokens: list[_Token]) -> bool:
+    """Whether operators are meant as such."""
+    if not any(token.kind == "operator" for token in tokens):
+        return False
+    words = [token.text for token in tokens if token.kind in ("word", "phrase")]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.text, 0) if token.kind == "paren" else 0
+        if depth < 0:
+            return False
+    return depth == 0 and not all(word.isupper() for word in words)
 
 
 def _plain_text(tokens: list[_Token]) -> str:

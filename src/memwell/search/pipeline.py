@@ -8,17 +8,19 @@
  4. calibrate  the legs' scores of a chunk become its relevance, between 0 and 1
  5. decay      if two chunks answer equally well, the newer one comes first; if the query names a
                time, that time decides instead
- 6. threshold  chunks whose relevance before decay is below `min_score` are dropped
- 7. dedupe     of chunks with nearly the same text one is kept, with the locations of the others
+ 6. threshold  chunks whose relevance before decay is below `min_score` are weak; the weakest are
+               dropped
+ 7. dedupe     of chunks with nearly the same text one is kept, with the locations of the others;
+               the chunks of one note become one hit
  8. diversify  on request, hits that repeat an earlier hit move down
  9. hits       chunks become passages with their note, line span, highlights and context
-10. suggest    if nothing was found, similar words of the vocabulary are suggested
+10. suggest    for words that no note holds, similar words of the vocabulary are suggested
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +31,7 @@ from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
 from memwell.search.dedupe import Diversity, Selected, select
 from memwell.search.fuse import POOL, Fusion, fuse
 from memwell.search.highlight import Highlighter
-from memwell.search.parse import Parsed, parse, without_quotes
+from memwell.search.parse import Parsed, loosen, parse
 from memwell.search.remote_merge import RemoteSearch, interleave, no_remote, to_candidates
 from memwell.search.retrieve import (
     HYBRID,
@@ -42,10 +44,14 @@ from memwell.search.retrieve import (
 from memwell.search.spelling import find_nearest
 from memwell.search.time_expressions import Event, Period, find_period
 from memwell.store.contract.index import Reader
-from memwell.store.contract.query import Filters, Word, WordQuery
+from memwell.store.contract.query import Filters, Place, Word, WordQuery
 
 ANYWHERE = Filters()
+GROUPS = (NOTES, PASSAGES) = ("notes", "passages")
 CONTEXTS = (NO_CONTEXT, NEIGHBOURS, SECTION) = ("none", "neighbours", "section")
+_MOST_UNKNOWN = 3
+_SHORTEST_MISSPELT, _LONG_MISSPELT = 4, 6
+"""The letters that a word needs to be corrected: too many words are similar to a shorter one."""
 _SURE_COVERAGE = 0.8
 """The share of an event's words that a passage must cover for its date to be the event's date."""
 
@@ -56,6 +62,8 @@ class Options:
 
     k: int = SearchSettings.k
     min_score: float = 0.0
+    show_weak: bool = False
+    """Whether hits below `min_score` are shown, too, and marked: see `_is_shown`."""
     mode: str = HYBRID
     fusion: Fusion = field(default_factory=Fusion)
     diversity: Diversity = field(default_factory=Diversity)
@@ -63,6 +71,8 @@ class Options:
     """Candidates for each hit, if that is more than the pool."""
     decay: Decay = field(default_factory=Decay)
     context: str = NO_CONTEXT
+    group: str = PASSAGES
+    """The unit of a hit: a passage, or a note with its best passage."""
     explain: bool = False
 
 
@@ -86,7 +96,7 @@ def search(
             query, reader.keywords.tokens, reader.keywords.document_frequency, reader.keywords.total
         )
         hits = tuple(replace(hit, marks=highlighter.spans(hit.text)) for hit in hits)
-        suggestions = () if hits else tuple(_suggestions(text, query, reader))
+        suggestions = tuple(_suggestions(text, query, reader, only_best=bool(hits)))
     return SearchResult(
         query=text,
         hits=hits,
@@ -141,23 +151,39 @@ def rank(
     remote = remote_search if _can_search_remote(parsed) else no_remote
     remote_result = remote(parsed.text, options.k)
     retrieval = _retrieve(parsed, options, reader, embed_query)
-    if not retrieval.evidence and (looser := without_quotes(parsed)):
+    if not retrieval.evidence and (looser := loosen(parsed)):
         retrieval = _retrieve(looser, options, reader, embed_query)
     candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
     period = _period(retrieval.parsed, options.decay, reader)
+    places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
+    for candidate in candidates:
+        candidate.place = places[candidate.chunk_id].path, -places[candidate.chunk_id].seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
-    _apply_decay(candidates, options.decay, period, reader)
+    _apply_decay(candidates, options.decay, period, places)
     hits, leg = remote_result()
-    local = sorted(candidates, key=lambda candidate: candidate.order)
+    # Of equal scores the last path is first: the newest of daily notes and of facts.
+    last_first = sorted(candidates, key=lambda candidate: candidate.place, reverse=True)
+    local = sorted(last_first, key=lambda candidate: candidate.order)
     ordered = interleave(local, to_candidates(hits))
+    shown = [candidate for candidate in ordered if _is_shown(candidate, options)]
     return Ranked(
         retrieval.parsed,
-        [candidate for candidate in ordered if candidate.relevance >= options.min_score],
+        shown,
         (*retrieval.legs, *([leg] if leg else [])),
         retrieval.embedded_query,
         period,
-        [candidate for candidate in ordered if candidate.relevance < options.min_score],
+        [candidate for candidate in ordered if not _is_shown(candidate, options)],
     )
+
+
+def _is_shown(candidate: Candidate, options: Options) -> bool:
+    """Step 6: whether a candidate may be a hit.
+
+    A weak one may if it holds words of the query, or ranks above the average candidate.
+    """
+    if candidate.relevance >= options.min_score:
+        return True
+    return options.show_weak and bool(candidate.word_coverage or candidate.fused > 0)
 
 
 def _can_search_remote(parsed: Parsed) -> bool:
@@ -186,26 +212,33 @@ def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
 def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
     """Return the date of the best note that covers nearly all words of an event, if any."""
     with suppress(KeywordSearchUnavailable):
-        sure = _SURE_COVERAGE * reader.keywords.ideal_score(event)
         matches = [
-            match.chunk_id for match in reader.keywords.search(event, POOL) if match.score >= sure
+            match.chunk_id
+            for match in reader.keywords.search(event, POOL)
+            if match.covered >= _SURE_COVERAGE
         ]
-        notes = reader.chunks.note_dates(matches)
-        return next((day for match in matches if (day := parse_day(notes[match][1]))), None)
+        places = reader.chunks.places(matches)
+        return next((day for match in matches if (day := parse_day(places[match].date))), None)
     return None
 
 
 def _apply_decay(
-    candidates: Sequence[Candidate], decay: Decay, period: Period | None, reader: Reader
+    candidates: Sequence[Candidate],
+    decay: Decay,
+    period: Period | None,
+    places: Mapping[int, Place],
 ) -> None:
     """Step 5: set the decay of each candidate."""
     if period is None and (decay.method == OFF or decay.today is None):
         return
-    notes = reader.chunks.note_dates([candidate.chunk_id for candidate in candidates])
     # Relevance 0 for overflow candidates: they must not be the newest note that ages the others,
     # or the score of a hit would depend on k.
     dated = [
-        Dated(0.0 if candidate.overflow_rank else candidate.relevance, *notes[candidate.chunk_id])
+        Dated(
+            0.0 if candidate.overflow_rank else candidate.relevance,
+            places[candidate.chunk_id].path,
+            places[candidate.chunk_id].date,
+        )
         for candidate in candidates
     ]
     for candidate, factor in zip(candidates, decay_factors(dated, decay, period), strict=True):
@@ -216,14 +249,41 @@ def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Select
     """Steps 7 and 8."""
     choice = options.k * options.multiplier
     return select(
-        ranked.candidates, options.k, choice, options.diversity, reader, ranked.embedded_query
+        ranked.candidates,
+        options.k,
+        choice,
+        options.diversity,
+        reader,
+        ranked.embedded_query,
+        by_note=options.group == NOTES,
     )
 
 
-def _suggestions(text: str, query: WordQuery, reader: Reader) -> Iterator[str]:
-    """Yield the query with each unknown word replaced by its nearest known one."""
+def _suggestions(text: str, query: WordQuery, reader: Reader, *, only_best: bool) -> Iterator[str]:
+    """Yield the query with its unknown words replaced by the nearest known ones.
+
+    The first replaces every unknown word. The others replace one word each. If something was
+    found, an unknown word may be right: then only long words with one wrong letter are replaced.
+    """
     words = [node for node in query.any_of if isinstance(node, Word)]
-    for unknown in reader.keywords.unknown_words(words)[:3]:
-        for token in find_nearest(unknown.casefold(), reader.keywords.vocabulary):
-            if word := reader.keywords.surface_form(token, unknown, query.filters):
-                yield text.replace(unknown, word)
+    least, edits = (_LONG_MISSPELT, 1) if only_best else (_SHORTEST_MISSPELT, 2)
+    unknown = [
+        word
+        for word in reader.keywords.unknown_words(words)
+        if len(word) >= least and word.isalpha()
+    ]
+    known = {word: _known_words(word, edits, query, reader) for word in unknown[:_MOST_UNKNOWN]}
+    corrected = text
+    for word, similar in known.items():
+        corrected = corrected.replace(word, similar[0]) if similar else corrected
+    others = [text.replace(word, other) for word, similar in known.items() for other in similar]
+    suggestions = dict.fromkeys([corrected] if only_best else [corrected, *others])
+    yield from (suggestion for suggestion in suggestions if suggestion != text)
+
+
+def _known_words(unknown: str, edits: int, query: WordQuery, reader: Reader) -> list[str]:
+    """Return the words of the notes that are similar to an unknown word, the nearest first."""
+    ((stem, _), *_) = reader.keywords.tokens(unknown)
+    tokens = find_nearest(stem, reader.keywords.vocabulary, most_edits=edits)
+    forms = (reader.keywords.surface_form(token, unknown, query.filters) for token in tokens)
+    return [form for form in forms if form]

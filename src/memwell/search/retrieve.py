@@ -1,7 +1,7 @@
 """The candidates for one query: keyword search scores by BM25, vector search by the cosine.
 
 Each leg returns its best chunks. If only one leg found a chunk, the other leg scores it, too. A
-short chunk gets part of the BM25 of the chunks beside it. The query is embedded while keyword
+short chunk gets part of the scores of the chunks beside it. The query is embedded while keyword
 search runs.
 """
 
@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING
 
 from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Hit, Leg, LegScore
-from memwell.search.calibrate import relevance
+from memwell.search.calibrate import (
+    SLOPE_BOTH,
+    SLOPE_MEANING,
+    SLOPE_WORDS,
+    Calibration,
+    logit,
+)
 from memwell.search.decay import UNDECAYED, Decayed
-from memwell.search.fuse import MEANING, POOL, USUAL_STANDING, WORDS, Evidence, Fused
+from memwell.search.fuse import MEANING, POOL, WORDS, Evidence, Fused
 from memwell.search.parse import Parsed
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Match, Neighbours
@@ -26,10 +32,12 @@ if TYPE_CHECKING:
 HYBRID = "hybrid"
 MODES = (WORDS, MEANING, HYBRID)
 NEIGHBOUR_CREDIT = 0.3
-"""The share of its best neighbour's BM25 that a short chunk gets."""
+"""The share of its best neighbour's score that a short chunk gets, by words and by meaning."""
 NEIGHBOUR_SHORT, NEIGHBOUR_LONG = 300, 600
 """Characters, the mean of a chunk and its neighbours: up to the first a chunk gets its full credit,
 from the second on none. A turn of a conversation hardly makes sense alone, a section does."""
+_TIE = 1e-6
+"""Cosines that differ by less are equal: engines round differently."""
 _UNMEASURED = (0.05, 0.08)
 """Mean and deviation of the cosine of a question and an unrelated passage, for a space where they
 are not measured yet: most models are near these."""
@@ -65,8 +73,14 @@ class Candidate:
     cosine_z: float | None = None
     word_coverage: float | None = None
     decay: Decayed = UNDECAYED
+    calibration: Calibration | None = None
+    """How the fused score becomes relevance; None if the query has only filters, or for a remote
+    hit."""
     legs: Fused | None = None
     """The fusion that it came from; None if the query has only filters, or for a remote hit."""
+    place: tuple[str, int] = ("", 0)
+    """The path of its note, and its number within the note, negative; it decides between equal
+    scores."""
     overflow_rank: int = 0
     """Its best rank, if it is a candidate only because the caller asked for many hits; else 0."""
     hit: Hit | None = None
@@ -79,21 +93,17 @@ class Candidate:
         return self.legs[self.chunk_id] if self.legs else self.remote_parts
 
     @property
-    def value(self) -> float:
-        """The number that candidates are sorted by: the fused score after decay."""
-        if self.legs is None or self.legs.has_one_leg:
-            return self.score  # one leg's order is the order of its relevance
-        return self.fused * self.decay.factor if self.fused > 0 else self.fused
-
-    @property
-    def order(self) -> tuple[int, float, float, int]:
+    def order(self) -> tuple[int, float, float]:
         """The key to sort by, best first."""
-        return self.overflow_rank, -self.value, -self.fused, self.chunk_id
+        return self.overflow_rank, -self.score, -self.fused
 
     @property
     def score(self) -> float:
-        """The score that a hit shows: relevance after decay."""
-        return self.relevance * self.decay.factor
+        """The score that a hit shows: the relevance that decay leaves."""
+        if self.calibration is None:
+            return self.relevance * self.decay.factor
+        kept = self.fused * self.decay.factor if self.fused > 0 else self.fused
+        return self.calibration.relevance(kept)
 
     def was_found_by(self, leg: str) -> bool:
         """Whether a leg found it."""
@@ -110,7 +120,6 @@ class Retrieval:
         self.legs: list[Leg] = []
         self.evidence: list[Evidence] = []
         self.embedded_query: EmbeddedQuery | None = None
-        self.ideal = 0.0
 
     def run(self, mode: str, embed_query: EmbedQuery) -> None:
         """Run the legs of a mode."""
@@ -119,67 +128,76 @@ class Retrieval:
             self._search_keywords()
         if embedding:
             self._search_vectors(*embedding())
+        if self.evidence:
+            self._complete_scores()
 
     def candidates(self, fused: Fused) -> list[Candidate]:
         """Return a candidate for each chunk, with its scores on scales that all queries share."""
-        bm25_scores, cosines = (self._scores(leg) for leg in (WORDS, MEANING))
+        cosines, keywords = self._evidence(MEANING), self._evidence(WORDS)
+        covered = keywords.covered if keywords else {}
+        no_words = 0.0 if any(leg.name == WORDS and leg.answered for leg in self.legs) else None
         query = self.embedded_query
         mean, deviation = _unrelated(query.space) if query else (0.0, 1.0)
         overflow = fused.overflow_ranks() if self.limit > POOL else {}
         result = []
         for chunk, score in fused.scores.items():
-            cosine, bm25 = cosines.get(chunk), bm25_scores.get(chunk)
-            z = None if cosine is None else (cosine - mean) / deviation
-            coverage = None if bm25 is None else self._coverage(bm25)
+            cosine = cosines.scores.get(chunk) if cosines else None
             result.append(
                 Candidate(
                     chunk,
-                    relevance(z, coverage),
+                    0.0,
                     score,
-                    z,
-                    coverage,
+                    None if cosine is None else (cosine - mean) / deviation,
+                    covered.get(chunk, no_words),
                     legs=fused,
                     overflow_rank=overflow.get(chunk, 0),
                 )
             )
+        calibration = _calibration(result, self._slope())
+        for candidate in result:
+            candidate.calibration = calibration
+            candidate.relevance = candidate.score
         return result
 
-    def _scores(self, leg: str) -> Mapping[int, float]:
-        return next((evidence.scores for evidence in self.evidence if evidence.leg == leg), {})
+    def _slope(self) -> float:
+        """Return what a difference of fused scores is worth, as a difference of logits."""
+        if len(self.evidence) > 1:
+            return SLOPE_BOTH
+        return SLOPE_WORDS if self._evidence(WORDS) else SLOPE_MEANING
 
-    def _coverage(self, score: float) -> float:
-        return score / self.ideal if self.ideal else 1.0
+    def _evidence(self, leg: str) -> Evidence | None:
+        return next((evidence for evidence in self.evidence if evidence.leg == leg), None)
 
     def _search_keywords(self) -> None:
         try:
             if broken := self.reader.keywords.problem():
                 raise KeywordSearchUnavailable(broken)
             matches = self.reader.keywords.search(self.parsed.query, self.limit)
-            self.ideal = self.reader.keywords.ideal_score(self.parsed.query)
+            ideal = self.reader.keywords.ideal_score(self.parsed.query)
         except KeywordSearchUnavailable as error:
             self.legs.append(Leg(WORDS, False, str(error)))
             return
         self.legs.append(Leg(WORDS, True))
         if matches:
             scores = {match.chunk_id: match.score for match in matches}
-            coverage = self._coverage(max(scores.values()))
-            self.evidence.append(Evidence(WORDS, scores, [*scores], coverage=coverage))
+            covered = {match.chunk_id: match.covered for match in matches}
+            self.evidence.append(
+                Evidence(WORDS, scores, [*scores], covered=covered, unit=ideal or 1.0)
+            )
 
     def _search_vectors(self, query: EmbeddedQuery | None, leg: Leg | None) -> None:
         self.legs += [leg] if leg else []
         if query is None:
             return
-        found = {match.chunk_id: match.score for match in self._nearest(query)}
+        nearest = _without_last_tie(self._nearest(query), self.limit)
+        found = {match.chunk_id: match.score for match in nearest}
         if self.reader.vectors.problem:
             self.legs[-1] = Leg(MEANING, False, self.reader.vectors.problem)
         if not found:
             return
-        scores = {**found}
-        if self.evidence:
-            scores |= self._score_each_others_finds(query, found)
-        best_z = _above_typical(query.space, max(scores.values()))
-        self.evidence.append(Evidence(MEANING, scores, [*found], best_cosine_z=best_z))
         self.embedded_query = query
+        _, deviation = _unrelated(query.space)
+        self.evidence.append(Evidence(MEANING, found, [*found], unit=deviation))
 
     def _nearest(self, query: EmbeddedQuery) -> list[Match]:
         """Search the vectors; with a broken keyword index, ignore required and excluded words."""
@@ -189,60 +207,76 @@ class Retrieval:
         except KeywordSearchUnavailable:
             return self.reader.vectors.nearest(*arguments, words=False)
 
-    def _score_each_others_finds(
-        self, query: EmbeddedQuery, cosines: Mapping[int, float]
-    ) -> dict[int, float]:
-        """Return the cosines of chunks that only keyword search found.
+    def _complete_scores(self) -> None:
+        """Let each leg score what only the other found, and the neighbours of short chunks."""
+        chunks = [*dict.fromkeys(chunk for leg in self.evidence for chunk in leg.scores)]
+        neighbours = self.reader.chunks.neighbours(chunks, NEIGHBOUR_LONG)
+        beside = [chunk for group in neighbours.values() for chunk in group.chunks]
+        every = [*dict.fromkeys((*chunks, *beside))]
+        self.evidence = [self._complete(leg, chunks, every, neighbours) for leg in self.evidence]
 
-        Also add to the keyword evidence the BM25 of chunks that only vector search found, and
-        the credit that each chunk gets for its neighbours.
-        """
-        (keywords,) = self.evidence
-        without_bm25 = [chunk for chunk in cosines if chunk not in keywords.scores]
-        neighbours = self.reader.chunks.neighbours(
-            [*keywords.scores, *without_bm25], NEIGHBOUR_LONG
-        )
-        beside = {other for group in neighbours.values() for other in group.chunks}
-        to_score = {*without_bm25, *beside}
-        more = self._word_scores([chunk for chunk in to_score if chunk not in keywords.scores])
-        known = {**more, **keywords.scores}
-        self.evidence = [
-            replace(
-                keywords,
-                scores={
-                    **{chunk: known.get(chunk, 0.0) for chunk in without_bm25},
-                    **keywords.scores,
-                },
-                neighbour_credit={
-                    chunk: _neighbour_credit(group, known) for chunk, group in neighbours.items()
-                },
+    def _complete(
+        self,
+        leg: Evidence,
+        chunks: Sequence[int],
+        every: Sequence[int],
+        neighbours: Mapping[int, Neighbours],
+    ) -> Evidence:
+        missing = [chunk for chunk in every if chunk not in leg.scores]
+        if leg.leg == WORDS:
+            matches = self._word_scores(missing)
+            more = {chunk: matches[chunk].score if chunk in matches else 0.0 for chunk in missing}
+            covered = {**leg.covered, **{chunk: match.covered for chunk, match in matches.items()}}
+        else:
+            query = self.embedded_query
+            more = (
+                self.reader.vectors.cosines(query.space, query.vector, missing)
+                if query and missing
+                else {}
             )
-        ]
-        without_cosine = [chunk for chunk in keywords.scores if chunk not in cosines]
-        if not without_cosine:
-            return {}
-        return self.reader.vectors.cosines(query.space, query.vector, without_cosine)
+            covered = {}
+        known = {**more, **leg.scores}
+        return replace(
+            leg,
+            scores={chunk: known[chunk] for chunk in chunks if chunk in known},
+            covered=covered,
+            neighbour_credit={
+                chunk: _neighbour_credit(group, known) for chunk, group in neighbours.items()
+            },
+        )
 
-    def _word_scores(self, chunks: Sequence[int]) -> dict[int, float]:
+    def _word_scores(self, chunks: Sequence[int]) -> dict[int, Match]:
         try:
             return self.reader.keywords.scores(self.parsed.query, chunks) if chunks else {}
         except KeywordSearchUnavailable:
             return {}
 
 
+def _without_last_tie(matches: Sequence[Match], limit: int) -> Sequence[Match]:
+    """Leave out the matches that tie with the last one, if there may be more of them.
+
+    Which of them an engine returns depends on the order in which notes were indexed.
+    """
+    if len(matches) < limit:
+        return matches
+    return [match for match in matches if match.score > matches[-1].score + _TIE] or matches
+
+
+def _calibration(candidates: Sequence[Candidate], slope: float) -> Calibration | None:
+    """Return the calibration of a query: the relevance of its best candidate, and the slope."""
+    first = [candidate for candidate in candidates if not candidate.overflow_rank]
+    best = max(first, key=lambda candidate: candidate.fused, default=None)
+    if best is None:
+        return None
+    return Calibration(logit(best.cosine_z, best.word_coverage), best.fused, slope)
+
+
 def _neighbour_credit(group: Neighbours, scores: Mapping[int, float]) -> float:
     """Return the score that a chunk gets for its neighbours: less, the longer they are."""
     range_of_lengths = NEIGHBOUR_LONG - NEIGHBOUR_SHORT
     share = min(1.0, max(0.0, (NEIGHBOUR_LONG - group.length) / range_of_lengths))
-    best = max((scores.get(chunk, 0.0) for chunk in group.chunks), default=0.0)
+    best = max(0.0, *(scores.get(chunk, 0.0) for chunk in group.chunks))
     return NEIGHBOUR_CREDIT * share * best
-
-
-def _above_typical(space: Space, cosine: float) -> float:
-    """Return how many deviations a cosine lies above the cosine of two passages of the space."""
-    if space.random_mean is None or not space.random_deviation:
-        return USUAL_STANDING if cosine > 0.5 else 0.0
-    return (cosine - space.random_mean) / space.random_deviation
 
 
 def _unrelated(space: Space) -> tuple[float, float]:

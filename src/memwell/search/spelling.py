@@ -8,9 +8,11 @@ Vocabulary = Callable[[int, int], Iterable[tuple[str, int]]]
 """Returns the tokens with a length between two numbers, each with its document frequency."""
 
 
-def find_nearest(word: str, vocabulary: Vocabulary, most: int = 3) -> list[str]:
+def find_nearest(
+    word: str, vocabulary: Vocabulary, most: int = 3, most_edits: int = 2
+) -> list[str]:
     """Return the tokens with the fewest edits from `word`; ties by frequency."""
-    allowed = 1 if len(word) < 5 else 2
+    allowed = min(most_edits, 1 if len(word) < 5 else 2)
     letters = set(word)
     found = []
     for token, frequency in vocabulary(len(word) - allowed, len(word) + allowed):

@@ -123,7 +123,7 @@ def _lost_in_order(
             "Search with --diversity off",
             trace,
         )
-    undecayed = sorted(ranked.candidates, key=lambda other: (-other.fused, other.chunk_id))
+    undecayed = sorted(ranked.candidates, key=lambda other: (-other.fused, other.place))
     place_before, _ = _best_of_note(undecayed, mine)
     if place_before <= len(chosen) < at:
         reason = f"{place}; without decay it would be {place_before} ({best.decay.why})"

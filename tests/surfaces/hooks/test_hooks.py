@@ -43,6 +43,12 @@ def transcript(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def recall_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a model for meaning, nothing is as relevant as recall expects by default."""
+    monkeypatch.setenv("MEMWELL_RECALL_MIN_SCORE", "0.05")
+
+
 @pytest.fixture
 def hook(workspace: Path, transcript: Path) -> Hook:
     """Call a hook with an event that was recorded, some members of it changed."""

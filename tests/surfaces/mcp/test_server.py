@@ -383,7 +383,11 @@ def http_server(cwd: Path) -> Iterator[str]:
     [lambda cwd: over_stdio(cwd, mode="legacy"), over_stdio, over_http],
     ids=["stdio, older protocol", "stdio", "http"],
 )
-def test_a_client_uses_everything(connect: Any, notes: Path) -> None:
+def test_a_client_uses_everything(
+    connect: Any, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_RECALL_MIN_SCORE", "0.05")
+
     async def everything() -> None:
         async with connect(notes) as client:
             assert "Search it before you answer" in client.instructions

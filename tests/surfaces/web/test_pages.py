@@ -193,7 +193,7 @@ def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
         "age": pytest.approx(100 * (0.8 - 0.6)),
     }
     explained = TEMPLATES.get_template("_score.html").module.sentences(trace)  # type: ignore[attr-defined]
-    assert "<li>Age leaves 75% of it: 9 days old.</li>" in explained
+    assert "<li>Age leaves 75% of the sum: 9 days old.</li>" in explained
 
 
 def test_a_text_is_cut_at_its_marks() -> None:

@@ -40,7 +40,7 @@ def test_every_setting_can_be_overridden_by_its_name() -> None:
         ("search.kk", 3, r"search\.kk is not a setting\. Did you mean search\.k\?"),
         ("search.k", "3", r"search\.k = '3' \(the call\) should be a whole number"),
         ("search.k", True, r"should be a whole number"),
-        ("search.min_score", 2, r"should be between 0 and 1\. The default is 0\.11"),
+        ("search.min_score", 2, r"should be between 0 and 1\. The default is 0\.15"),
         ("search.mode", "both", r"should be one of hybrid, words, meaning"),
         ("scan.extra", [1], r"scan\.extra = \[1\] .* should be a list of strings"),
         ("llm.openai.key", 7, r"llm\.openai\.key = \*\*\* \(the call\) should be a string"),

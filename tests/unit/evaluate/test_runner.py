@@ -458,13 +458,13 @@ def test_eval_asks_the_memory_a_users_own_cases(notes: Path) -> None:
 
 def test_eval_compares_reports_and_fails(notes: Path) -> None:
     done = run(
-        *("eval", "cases.jsonl", "--compare", "search.min_score=1", "--html", "r.html"),
+        *("eval", "cases.jsonl", "--compare", "search.mode=meaning", "--html", "r.html"),
         *("--fail-under", "recall=0.9", "--fail-under", "hit@10=0.1", "--run", "run.tsv", "--json"),
         cwd=notes,
     )
     assert (done.returncode, done.stderr) == (1, "recall@10 = 0.667 is below 0.9\n")
     compared = json.loads(done.stdout)["comparison"]
-    assert compared["settings"] == "search.min_score=1"
+    assert compared["settings"] == "search.mode=meaning"
     recall = next(one for one in compared["differences"] if one["metric"] == "recall@10")
     assert recall["second"] == 0
     assert recall["difference"] == round(-2 / 3, 4)
@@ -504,5 +504,5 @@ def test_eval_compares_on_a_labelled_set(tmp_path: Path) -> None:
     )
     assert [*result["metrics"]] == ["hit@3", "recall@3", "all@3", "mrr@3", "ndcg@3"]
     assert {one["difference"] for one in result["comparison"]["differences"]} == {0}
-    unlike = run_json("eval", ".", "--compare", "search.min_score=1", cwd=tmp_path)
-    assert unlike["comparison"]["metrics"]["hit@10"] == 0
+    unlike = run_json("eval", ".", "--compare", "search.mode=words", cwd=tmp_path)
+    assert unlike["comparison"]["metrics"]["hit@10"] == 1

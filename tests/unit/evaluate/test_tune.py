@@ -85,7 +85,7 @@ def test_few_cases_are_refused_with_their_number() -> None:
 
 def test_what_holds_now_is_tried_first_and_once() -> None:
     tried = candidates(SearchSettings())
-    assert tried[0] == {"search.fusion": "standard", "search.words_weight": 0.4}
+    assert tried[0] == {"search.fusion": "standard", "search.words_weight": 0.27}
     assert len(tried) == len(grid()) == 8 + 3 + 3
     unusual: dict[str, str | float] = {
         "search.fusion": "rrf",
@@ -193,7 +193,7 @@ def test_tune_believes_the_words_where_they_find_more(plants: Path) -> None:
     assert "cases.jsonl: 20 queries, 10 notes; 10 queries to fit, 10 held back\n" in done.stdout
     assert "fusion=standard words_weight=0.1  (present)\n" in done.stdout
     assert re.search(r" 1\.000  best  \+0\.\d{3}  \(\+0\.\d{3} to \+0\.\d{3}\)\n", done.stdout)
-    written = re.search(r"search\.words_weight = (0\.\d)  \(was 0\.1\)\n", done.stdout)
+    written = re.search(r"search\.words_weight = (\d\.\d+)  \(was 0\.1\)\n", done.stdout)
     assert written
     assert f"Written to {file}:\n" in done.stdout
     assert float(written[1]) > 0.1
@@ -212,7 +212,10 @@ def test_tune_believes_the_words_where_they_find_more(plants: Path) -> None:
     assert again.stdout.endswith("\nThe present settings are the best: nothing is written.\n")
 
 
-def test_tune_writes_nothing_where_nothing_is_better(plants: Path) -> None:
+def test_tune_writes_nothing_where_nothing_is_better(
+    plants: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_SEARCH_WORDS_WEIGHT", "1.0")
     done = run_json("tune", "cases.jsonl", cwd=plants)
     assert (done["better"], done["changes"], done["written"]) == (False, {}, False)
     assert done["held_back"]["present"] == done["held_back"]["best"] == 1

@@ -404,7 +404,7 @@ def test_another_chunk_size_leaves_no_gap(
         assert space.embedded < space.chunks
         monkeypatch.setenv("MEMWELL_EMBEDDING_ON_SEARCH", "0")
         result = memory.search("goat", mode="meaning", k=3)
-        assert {hit.path for hit in result.hits} == {"zoo.md"}
+        assert result.hits[0].path == "zoo.md"
         assert result.freshness.unembedded == space.chunks - space.embedded
         memory.fill()
         best, *_ = memory.search("goat", mode="meaning").hits

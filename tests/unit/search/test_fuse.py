@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory, config
 from memwell.errors import ConfigError, MemwellError
-from memwell.search.calibrate import relevance
+from memwell.search.calibrate import logit, relevance
 from memwell.search.fuse import (
     FUSIONS,
     MEANING,
@@ -52,18 +52,29 @@ def meaning(scores: dict[int, float], **more: float) -> Evidence:
 
 def test_standard_by_hand() -> None:
     """Two candidates are one deviation above and below the mean, whatever their scores."""
-    parts = fuse([words({1: 8.0, 2: 2.0}), meaning({1: 0.3, 2: 0.7})], Fusion())
-    assert fused(parts[1]) == pytest.approx(0.4 * 1 + 0.6 * -1)
-    assert fused(parts[2]) == pytest.approx(0.4 * -1 + 0.6 * 1)
+    by_words = Evidence(WORDS, {1: 8.0, 2: 2.0}, [1, 2], covered={1: 1.0, 2: 1.0})
+    parts = fuse([by_words, meaning({1: 0.3, 2: 0.7})], Fusion())
+    weight = 0.27 / math.sqrt(2 * math.log(3))
+    assert fused(parts[1]) == pytest.approx(weight - (1 - weight))
+    assert fused(parts[2]) == pytest.approx((1 - weight) - weight)
 
 
 def test_the_weight_of_words_by_hand() -> None:
-    assert weight_of_words(3.5, 1.0) == 0.4
-    assert weight_of_words(1.0, 1.0) == pytest.approx(0.4 + 0.08 * 2.5)
-    assert weight_of_words(5.0, 0.45) == pytest.approx(0.4 - 0.08 * 1.5)
-    assert weight_of_words(3.5, 0.45 / 2) == pytest.approx(0.4 / 8)
-    assert weight_of_words(-100, 1.0) == 0.8
-    assert weight_of_words(100, 1.0) == 0.05
+    chance = math.sqrt(2 * math.log(150))
+    assert weight_of_words(1.0, chance, 150, Fusion()) == pytest.approx(0.27)
+    assert weight_of_words(0.4, chance, 150, Fusion()) == pytest.approx(0.27)
+    assert weight_of_words(0.1, chance, 150, Fusion()) == pytest.approx(0.27 / 4)
+    assert weight_of_words(0.0, chance, 150, Fusion()) == 0.0
+    assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.54)
+    assert weight_of_words(1.0, 10 * chance, 150, Fusion()) == 0.6
+
+
+def test_one_leg_alone_keeps_the_scale_of_its_unit() -> None:
+    alone = Evidence(WORDS, {1: 8.0, 2: 2.0}, [1, 2], unit=4.0)
+    assert {chunk: fused(parts) for chunk, parts in fuse([alone], Fusion()).items()} == {
+        1: 2.0,
+        2: 0.5,
+    }
 
 
 @pytest.mark.parametrize("method", FUSIONS)
@@ -138,27 +149,27 @@ def test_standard_does_not_depend_on_the_scale_of_a_leg(
 
 
 def test_relevance_by_hand() -> None:
-    assert relevance(None, None) < 1e-100
-    assert relevance(8.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(0.31 * 8 + 2.7 - 3.8))))
-    assert relevance(8.0, 0.0) == relevance(8.0, None)
-    assert relevance(8.0, None) == pytest.approx(1 / (1 + math.exp(-(0.48 * 8 - 3.15))))
-    assert relevance(0.0, 1.0) == pytest.approx(1 / (1 + math.exp(-(5 - 4))))
-    assert relevance(None, 1.0) == pytest.approx(1 / (1 + math.exp(-(3.7 - 1.8))))
+    assert relevance(0.0) == 0.5
+    assert relevance(2.0) == pytest.approx(1 / (1 + math.exp(-2.0)))
+    assert relevance(logit(None, None)) < 1e-100
+    assert logit(8.0, 1.0) == pytest.approx(0.42 * 8 + 2.3 - 3.15)
+    assert logit(8.0, None) == pytest.approx(0.58 * 8 - 3.2)
+    assert logit(None, 1.0) == pytest.approx(5 - 1.7)
 
 
-def test_keyword_hits_without_a_cosine_are_not_dropped() -> None:
-    assert relevance(None, 0.0) > config.load(None, {}).search.min_score
+def test_a_passage_with_most_words_is_not_weak_without_a_cosine() -> None:
+    assert relevance(logit(None, 0.5)) > config.load(None, {}).search.min_score
 
 
 @given(above=st.none() | st.floats(-1e6, 1e6), covered=st.none() | st.floats(-1e6, 1e6))
 def test_relevance_is_between_0_and_1_and_grows_with_each_score(
     above: float | None, covered: float | None
 ) -> None:
-    assert 0 <= relevance(above, covered) <= 1
+    assert 0 <= relevance(logit(above, covered)) <= 1
     if above is not None:
-        assert relevance(above + 1, covered) >= relevance(above, covered)
+        assert logit(above + 1, covered) >= logit(above, covered)
     if covered is not None:
-        assert relevance(above, covered + 1) >= relevance(above, covered)
+        assert logit(above, covered + 1) >= logit(above, covered)
 
 
 # -- through the pipeline --------------------------------------------------------------------------
@@ -211,8 +222,8 @@ def test_the_same_text_comes_once_and_lists_its_other_locations(
     write("logs/b.md", "configured   the OMADA router.")
     memory.index(workspace)
     hit, *others = memory.search("omada router").hits
-    assert (hit.path, hit.also) == ("logs/a.md", ("logs/b.md:1",))
-    assert "logs/b.md" not in {other.path for other in others}
+    assert (hit.path, hit.also) == ("logs/b.md", ("logs/a.md:1",))  # the last of equal ones
+    assert "logs/a.md" not in {other.path for other in others}
 
 
 def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) -> None:
@@ -222,8 +233,8 @@ def test_any_number_of_hits_may_be_asked_for(memory: Memory, workspace: Path) ->
     )
     (workspace / "many.md").write_text(sections)
     memory.index(workspace)
-    few = memory.search("the cat", k=50).hits
-    many = memory.search("the cat", k=100_000).hits
+    few = memory.search("the cat", k=50, group="passages").hits
+    many = memory.search("the cat", k=100_000, group="passages").hits
     assert len(many) > 300
     assert [hit.text for hit in many[:50]] == [hit.text for hit in few]
 

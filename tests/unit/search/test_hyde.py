@@ -47,7 +47,8 @@ def notes(workspace: Path, write: Write, setting: Set) -> Path:
     write("kitchen.md", NOTE)
     write("bake.md", "# Bread\n\nI bake on Sundays, before the guests come.\n")
     write("boats.md", "# Harbour\n\nThe ferry to the island leaves at six.\n")
-    setting(embedding_chain="test")
+    # The embedder for tests only counts words, so nothing is as relevant as with a real model.
+    setting(embedding_chain="test", recall_min_score="0.05", recall_k="12")
     with Memory(fallback_workspace=workspace) as memory:
         memory.index(workspace)
     return workspace
@@ -240,14 +241,15 @@ def labelled(tmp_path: Path, setting: Set) -> Path:
     """A set in which a question and its answer have no word in common."""
     folder = tmp_path / "set"
     folder.mkdir()
-    texts = {"oven": NOTE, "bread": "I bake on Sundays.", "boats": "The ferry leaves at six."}
+    texts = {"oven": NOTE, "boats": "The ferry leaves at six."}
+    texts |= {f"bread{number}": f"Bread of kind {number} is for sale." for number in range(12)}
     lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
     (folder / "corpus.jsonl").write_text("\n".join(lines))
     asked = {"q1": QUESTION, "q2": "ferry"}
     lines = [json.dumps({"id": name, "text": text}) for name, text in asked.items()]
     (folder / "queries.jsonl").write_text("\n".join(lines))
     (folder / "qrels.tsv").write_text("q1\toven\t1\nq2\tboats\t1\n")
-    setting(embedding_chain="test")
+    setting(embedding_chain="test", recall_min_score="0.05", recall_k="12")
     return folder
 
 

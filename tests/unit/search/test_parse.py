@@ -37,7 +37,9 @@ from tests.conftest import EXAMPLES, Write, paths
         ),
         ("well-known --flag", WordQuery(any_of=(Word("well-known"), Word("--flag")))),
         ("-rf", WordQuery(any_of=(Word("rf"),))),
-        ("AND", WordQuery()),
+        ("AND", WordQuery(any_of=(Word("AND"),))),
+        ("NASA AND ESA", WordQuery(any_of=(Word("NASA"), Word("AND"), Word("ESA")))),
+        ("cat AND (dog", WordQuery(any_of=(Word("cat"), Word("AND"), Word("dog")))),
         ("cat AND", WordQuery(all_of=(And((Word("cat"),)),))),
         ("(((", WordQuery()),
         ('"unclosed phrase', WordQuery(any_of=(Word("unclosed"), Word("phrase")))),
@@ -138,6 +140,26 @@ def test_a_misspelt_word_gets_a_suggestion(pets: Memory) -> None:
     assert memory_suggests(pets, "barsk") == ("barks",)
     assert memory_suggests(pets, "Slepps") == ("Sleeps",)
     assert memory_suggests(pets, "qqqqqqq") == ()
+
+
+def test_a_misspelt_word_gets_a_suggestion_though_another_word_is_found(pets: Memory) -> None:
+    result = pets.search("the cat sleeeps")
+    assert result.hits
+    assert result.suggestions == ("the cat sleeps",)
+    assert pets.search("the cat sits").suggestions == ()  # it may be what was meant
+
+
+def test_an_expression_that_nothing_matches_falls_back_to_its_words(pets: Memory) -> None:
+    result = pets.search("miso AND rex")
+    assert {hit.path for hit in result.hits} == {"cat.md", "dog.md"}
+    assert result.notices == ("No passage matches the expression; searched for the single words",)
+    assert {hit.path for hit in pets.search("miso AND rex NOT barks").hits} == {"cat.md"}
+
+
+def test_a_title_in_capital_letters_is_text(pets: Memory) -> None:
+    result = pets.search("THE CAT AND THE ZEBRA")
+    assert "cat.md" in {hit.path for hit in result.hits}
+    assert result.notices == ()
 
 
 def memory_suggests(memory: Memory, query: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def notes(write: Write, workspace: Path) -> Path:
 
 @pytest.mark.process
 def test_what_another_store_holds_is_found_beside_the_notes(
-    memory: Memory, notes: Path, store: str
+    memory: Memory, notes: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.index(notes)
     cat = memory.search("the cat called Miso eats fish", explain=True)
@@ -64,6 +64,7 @@ def test_what_another_store_holds_is_found_beside_the_notes(
     assert memory.search("what is the parrot called").hits[0].path == "birds.md"
     dog = memory.search("the dog Rex likes bones").hits[0]
     assert (dog.path, dog.also) == ("copy.md", ("dogs.txt:1",))  # the same text comes once
+    monkeypatch.setenv("MEMWELL_RECALL_MIN_SCORE", "0.1")
     assert "cats.md" in memory.recall("the cat called Miso eats fish").block
 
 

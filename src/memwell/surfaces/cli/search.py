@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from memwell.model import Hit, SearchResult, Trace
 
 NO_HITS = 1
+_MORE = 3
+"""Further passages of a note that are named."""
 
 
 @click.command("search", context_settings={"ignore_unknown_options": True})
@@ -29,6 +31,7 @@ NO_HITS = 1
 @options.mode
 @options.with_choices("--fusion", "search.fusion", "How both rankings become one")
 @options.with_choices("--diversity", "search.diversity", "How to treat hits that say the same")
+@options.with_choices("--group", "search.group", "What a hit is: a note, or each passage")
 @click.option(
     "--context",
     type=click.Choice(["neighbours", "section"]),
@@ -76,7 +79,9 @@ def _print(result: SearchResult) -> None:
             click.echo()
         _print_hits(hits, result)
     if not result.hits:
-        _print_nothing(result)
+        click.echo("Nothing found.", err=True)
+    if result.suggestions:
+        click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
     for line in (*result.notices, *_caveats(result)):
         click.secho(line, err=True, dim=True)
 
@@ -89,7 +94,8 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     at = f":{hits[0].start_line}" if best.kind == "note" else ""
     place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
-    click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}', dim=True)}")
+    weak = " weak" if best.weak else ""
+    click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}{weak}', dim=True)}")
     for hit in hits:
         if hit.context:
             click.echo(indent(hit.context.text.strip("\n"), "  "))
@@ -102,6 +108,9 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             click.secho(f"  valid until {hit.valid_until[:10]}", dim=True)
         if hit.also:
             click.secho(f"  also in {', '.join(hit.also)}", dim=True)
+        if hit.more_lines:
+            lines = ", ".join(str(start) for start, _ in hit.more_lines[:_MORE])
+            click.secho(f"  more from line {lines}", dim=True)
         if hit.trace:
             print_trace(hit.trace)
 
@@ -119,9 +128,13 @@ def print_trace(trace: Trace) -> None:
         click.echo(f"  {'standard deviations above chance':<42} {trace.above_chance:>8.4f}")
     if trace.covered is not None:
         click.echo(f"  {'share of the words covered':<42} {trace.covered:>8.4f}")
+    if trace.best_logit is not None:
+        click.echo(f"  {'logit of the best':<42} {trace.best_logit:>8.4f}")
+        label = f"fused score below the best, times {trace.slope:g}"
+        click.echo(f"  {label:<42} {trace.slope * trace.below_best:>8.4f}")
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
     if trace.kept < 1:
-        click.echo(f"  {'left after decay':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
+        click.echo(f"  {'left of the fused score':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
     click.echo(f"  {'score':<42} {trace.score:>8.4f}")
     if trace.copies:
         click.echo(f"  {'duplicates hidden':<42} {trace.copies:>8}")
@@ -141,12 +154,6 @@ def _highlight(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 def _display_path(hit: Hit, result: SearchResult) -> str:
     return f"fact {hit.path}" if hit.kind == "fact" else result.display_path(hit)
-
-
-def _print_nothing(result: SearchResult) -> None:
-    click.echo("Nothing found.", err=True)
-    if result.suggestions:
-        click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
 
 
 def _caveats(result: SearchResult) -> list[str]:

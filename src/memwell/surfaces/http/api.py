@@ -51,6 +51,7 @@ class SearchRequest(BaseModel):
     fusion: Literal["standard", "rrf", "weighted"] | None = None
     diversity: Literal["off", "mmr", "cluster"] | None = None
     context: Literal["neighbours", "section"] | None = None
+    group: Literal["notes", "passages"] | None = None
     kind: Literal["note", "fact"] | None = None
     include_superseded: bool = False
     as_of: str | None = None

@@ -22,6 +22,7 @@ class FoundPassage(BaseModel):
 
     citation: str = Field(description="notes/a.md#L3-L9 or fact:ID; memory_get reads it.")
     score: float = Field(description="0 to 1.")
+    weak: bool = Field(default=False, description="It may not answer the query at all.")
     text: str
     heading: str = ""
     date: str = ""
@@ -33,7 +34,7 @@ class SearchAnswer(BaseModel):
 
     hits: list[FoundPassage]
     suggestions: list[str] = Field(
-        default=[], description="Other queries to try, if nothing was found."
+        default=[], description="Other queries to try: a word occurs in no note."
     )
     notices: list[str] = Field(default=[], description="Why the answer may be incomplete.")
 
@@ -127,6 +128,7 @@ def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
     return FoundPassage(
         citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
         score=round(hit.score, 2),
+        weak=hit.weak,
         text=hit.text if full else _shorten(hit),
         heading=" > ".join(hit.heading),
         date=hit.date or "",

@@ -76,8 +76,8 @@ class Tools:
 
         Use it before you answer about earlier work, decisions, dates, people, preferences or
         plans, and before you say that you do not know. Cite the results you use by their
-        citations. Read more around a snippet with memory_get. No hits mean that the memory has
-        nothing about the query.
+        citations. Read more around a snippet with memory_get. A weak hit may not answer. No hits
+        mean that the memory has nothing about the query.
         """
         found = self._memory.search(query, k=k, kind=kind)
         return to_tool_result(results.search_result(found, full=full))

@@ -172,6 +172,7 @@ def _search(
             query,
             k=request.max_num_results,
             min_score=request.ranking_options.score_threshold,
+            group="passages",
             kind="note",
             paths=paths,
         )
