@@ -214,6 +214,7 @@ class Memory:
         fusion: str | None = None,
         diversity: str | None = None,
         context: str | None = None,
+        group: str | None = None,
         kind: str | None = None,
         include_superseded: bool = False,
         as_of: str | None = None,
@@ -229,13 +230,13 @@ class Memory:
             query: words, phrases, operators and filters.
             k: the number of hits; default ``search.k``.
             min_score: the lowest relevance of a hit; default ``search.min_score``.
-            mode: "hybrid", "words" (keyword search) or "meaning" (vector search); default
-                ``search.mode``.
+            mode: "hybrid", "words" or "meaning"; default ``search.mode``.
             fusion: "standard", "rrf" or "weighted"; default ``search.fusion``.
             diversity: "off", "mmr" or "cluster"; default ``search.diversity``.
             context: "neighbours" or "section" adds the text around each hit.
+            group: "notes" (the best passage of each) or "passages"; default ``search.group``.
             kind: "note" or "fact" excludes the other.
-            include_superseded: whether superseded facts are found, too.
+            include_superseded: whether superseded facts are found.
             as_of: a time; facts that were valid then are found.
             paths: only these notes are searched.
             passage: the vector search uses its embedding instead of the query's.
@@ -253,6 +254,7 @@ class Memory:
             fusion=fusion,
             diversity=diversity,
             context=context,
+            group=group,
             explain=explain,
             today=today or scope.today,
         )
@@ -296,19 +298,20 @@ class Memory:
         include_superseded: bool = False,
         as_of: str | None = None,
     ) -> Recall:
-        """Return the memories that fit a message, as a block for an agent's prompt.
-
-        A session does not get the same memory again shortly after it got it.
-        """
-        from memwell.facts.recall import recall_block
+        """Return a block of the memories that fit a message; a session gets none twice soon."""
+        from memwell.facts.recall import recall_block, stop_at_gap
         from memwell.facts.recall_history import RecallHistory
+        from memwell.facts.recall_subject import has_subject
 
+        if not has_subject(message):
+            return recall_block((), 1)
         settings = self.settings
-        minutes = settings.recall.again_after
-        history = RecallHistory(self._agent_folder, self.viewer.session, minutes)
-        result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
         limit = settings.recall.budget if budget is None else budget
-        recalled = recall_block(history.unseen(result.hits), limit)
+        history = RecallHistory(
+            self._agent_folder, self.viewer.session, settings.recall.again_after
+        )
+        result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
+        recalled = recall_block(history.unseen(stop_at_gap(result.hits)), limit)
         history.record(recalled.hits)
         self.facts.renew_on_read([hit.path for hit in recalled.hits if hit.kind == FACT])
         return recalled
@@ -344,7 +347,9 @@ class Memory:
                 self.search(
                     message,
                     k=settings.recall.k,
+                    min_score=settings.recall.min_score,
                     mode=search.mode,
+                    group="passages",
                     passage=search.passage,
                     include_superseded=include_superseded,
                     as_of=as_of,

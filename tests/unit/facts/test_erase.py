@@ -84,7 +84,7 @@ def test_an_erasure_that_a_crash_interrupts_is_finished(home: Path, embedded: No
         memory.facts.forget([fact.id])  # and then the process dies
     assert holding(home) != []
     with Memory() as memory:
-        memory.recall("anything")
+        memory.recall("zeppelins")
         assert holding(home) == []
         assert memory.facts.store.pending_erasures() == {}
 
