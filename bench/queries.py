@@ -13,7 +13,7 @@ from bench.results import Row, at_least
 from memwell.search.parse import parse
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.keywords import SqliteKeywords
-from memwell.store.words.ranking import COLUMN_WEIGHTS
+from memwell.store.words.scoring import COLUMN_WEIGHTS
 
 _SEED = 2
 _PER_SET = 12

@@ -26,6 +26,7 @@ from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
 from memwell.search.pipeline import Options, parse_query, rank, select_hits
 from memwell.search.retrieve import EmbeddedQuery, Retrieval
+from memwell.store.contract.query import Place
 from memwell.store.contract.values import FILLING, SourceFile, Space
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.notes import SqliteChunks
@@ -62,13 +63,13 @@ class _FromMemory(SqliteReader):
 class _ChunksInMemory(SqliteChunks):
     def __init__(self, reader: SqliteReader, chunk_ids: Sequence[int]) -> None:
         vars(self).update(vars(reader.chunks))
-        self._dates = reader.chunks.note_dates(chunk_ids)
+        self._places = reader.chunks.places(chunk_ids)
         hits = reader.chunks.hits([(chunk_id, 0.0) for chunk_id in chunk_ids])
         self.passages = dict(zip(chunk_ids, hits, strict=True))
 
-    def note_dates(self, chunk_ids: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the path and the date of each chunk's note."""
-        return self._dates
+    def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
+        """Return the path and the date of each chunk's note, and its number in the note."""
+        return self._places
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         """Turn chunk ids into hits."""
@@ -144,8 +145,11 @@ def _retrieval(reader: SqliteReader) -> Retrieval:
     by_words, by_meaning = [*words][::2], [*words][1::2]
     by_meaning.sort(key=lambda chunk: -cosines[chunk])
     found = Retrieval(parsed, reader, _EACH)
-    found.ideal = reader.keywords.ideal_score(parsed.query)
-    found.evidence = [Evidence(WORDS, words, by_words), Evidence(MEANING, cosines, by_meaning)]
+    covered = {match.chunk_id: match.covered for match in matches}
+    found.evidence = [
+        Evidence(WORDS, words, by_words, covered=covered),
+        Evidence(MEANING, cosines, by_meaning),
+    ]
     (space,) = reader.spaces.all()
     found.embedded_query = EmbeddedQuery(space, np.zeros(1, dtype=np.float32))
     return found
@@ -165,6 +169,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
     """Return the steps of it, each with what those before it have come to."""
     found = fuse(retrieval.evidence, _OPTIONS.fusion)
     candidates = retrieval.candidates(found)
+    places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     ranked = rank(retrieval.parsed, _OPTIONS, reader)
     choice = replace(_NOT_DIVERSE, k=_OPTIONS.k * _OPTIONS.multiplier)
     distinct = select_hits(ranked, choice, reader)
@@ -174,7 +179,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
     return {
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
         "calibration": lambda: retrieval.candidates(found),
-        "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, None, reader),
+        "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, None, places),
         "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
         "near copies, until there are 24 others": lambda: select_hits(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),
