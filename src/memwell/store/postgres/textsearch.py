@@ -20,7 +20,7 @@ from memwell.store.words.tree import Condition, Term
 if TYPE_CHECKING:
     from memwell.store.postgres.keywords import PostgresKeywords
 
-_SPARE = 3
+_SPARE = 1.5
 """Candidates for each chunk that is wanted, since pg_textsearch weighs a little differently."""
 _SPARE_OF_FILTERS = 2
 """Chunks looked at for each candidate, if filters may reject some."""
@@ -39,7 +39,7 @@ def find_candidates(
     tokens = [token for clause in clauses for token in _single_token(clause.condition)]
     if len(tokens) < len(clauses):
         return []
-    most = _SPARE * wanted
+    most = int(_SPARE * wanted)
     values = Values(
         index=vocabulary.text_index, text=" ".join(map(encode_token, tokens)), most=most
     )
