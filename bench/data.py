@@ -12,6 +12,16 @@ from memwell.ingest.parse_note import decode, parse_note
 from memwell.ingest.scan import Selection, scan
 from memwell.model import Note
 
+PUBLIC_SETS = (
+    "anthropic-docs",
+    "cranfield",
+    "medline",
+    "locomo-turn-a",
+    "scifact",
+    "cosqa-code",
+    "xquad-en",
+)
+"""The sets that the ranking was fitted on."""
 VARIABLE = "MEMWELL_BENCH_DATA"
 _BESIDE = Path(__file__).resolve().parent.parent.parent / "shared" / "bench"
 

@@ -19,15 +19,6 @@ from memwell.evaluate.metrics import ndcg
 from memwell.search.fuse import COVERED_ENOUGH, MEANING, WORDS, Evidence, Fusion, fuse
 from memwell.search.options import search_options
 
-SETS = (
-    "anthropic-docs",
-    "cranfield",
-    "medline",
-    "locomo-turn-a",
-    "scifact",
-    "cosqa-code",
-    "xquad-en",
-)
 WEIGHTS = (0.2, 0.24, 0.27, 0.3, 0.35)
 COVERED = (0.2, 0.3, 0.4, 0.5)
 PLAIN = (0.3, 0.4, 0.5)
@@ -85,7 +76,7 @@ class _Question:
 
 def run() -> list[Row]:
     """Search every set once, then fuse in every way."""
-    questions = {name: _search(name) for name in SETS}
+    questions = {name: _search(name) for name in data.PUBLIC_SETS}
 
     def means(figure: Callable[[_Question], float]) -> dict[str, float]:
         return {name: fmean(map(figure, asked)) for name, asked in questions.items()}
@@ -145,5 +136,5 @@ def _left_out(grid: Mapping[tuple[float, float], Mapping[str, float]]) -> dict[s
 
     return {
         name: grid[max(grid, key=lambda constants: mean_without(constants, name))][name]
-        for name in SETS
+        for name in data.PUBLIC_SETS
     }

@@ -22,16 +22,7 @@ from memwell.evaluate.dataset import Dataset, Question
 from memwell.search.options import search_options
 from memwell.search.pipeline import Options
 
-SETS = (
-    "anthropic-docs",
-    "cranfield",
-    "medline",
-    "locomo-turn-a",
-    "scifact",
-    "cosqa-code",
-    "xquad-en",
-    "locomo-session-a",
-)
+SETS = (*data.PUBLIC_SETS, "locomo-session-a")
 _SEED = 5
 _OWN = 150
 _FOREIGN = 40

@@ -5,7 +5,7 @@ set -euo pipefail
 memwell=$1
 notes=$(dirname "$0")/notes
 MEMWELL_HOME=$(mktemp -d)
-export MEMWELL_HOME
+export MEMWELL_HOME MEMWELL_NOW=2026-02-10
 trap 'rm -rf "$MEMWELL_HOME"' EXIT
 
 "$memwell" index "$notes"

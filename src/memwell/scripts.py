@@ -10,6 +10,9 @@ IDEOGRAPHIC = (
 """Chinese, Japanese, Yi and Korean. Korean has spaces, but its particles stick to the noun
 (회의 + 를), so that pairs of characters find words that whole words miss."""
 
+HIRAGANA = "\u3041-\u309f"
+"""The Japanese letters of particles and endings."""
+
 ALPHABETIC = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u108f"
     "\u1780-\u17d3\u1950-\u1974\u1980-\u19c9\u1a20-\u1a7c\u1b00-\u1b4b\ua980-\ua9c0\uaa60-\uaa7f"

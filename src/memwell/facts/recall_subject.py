@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
-from memwell.scripts import IDEOGRAPHIC
-from memwell.store.words.function_words import find_function_words
+from memwell.scripts import HIRAGANA, IDEOGRAPHIC
+from memwell.store.words.function_words import find_function_words, read_words_by_language
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _UNSPACED = re.compile(f"[{IDEOGRAPHIC}]")
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
+_HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 
 
 @cache
 def _order_words() -> frozenset[str]:
-    lines = files("memwell.facts").joinpath("order_words.txt").read_text("utf-8").splitlines()
-    entries = (line.partition(":")[2] for line in lines if not line.startswith("#"))
-    return frozenset(word for words in entries for word in words.split())
+    return frozenset().union(*read_words_by_language("memwell.facts", "order_words.txt").values())
 
 
 @cache

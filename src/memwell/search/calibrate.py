@@ -2,7 +2,8 @@
 
     relevance of the best   1 / (1 + e^-x)      x = 0.42 c + 2.3 v - 3.15     both searches
                                                 x = 0.58 c - 3.2              vector search alone
-                                                x = 5 v - 1.7                 keyword search alone
+                                                x = 5.5 v - 3.4               keyword search alone
+                                                x - 1, if no note holds a word of the query
     of every other          1 / (1 + e^-(x - slope d))
 
     c   how many deviations its cosine lies above the cosine of a question and an unrelated passage
@@ -22,13 +23,19 @@ from math import exp
 
 BOTH = (0.42, 2.3, -3.15)
 MEANING_ALONE = (0.58, -3.2)
-WORDS_ALONE = (5.0, -1.7)
+WORDS_ALONE = (5.5, -3.4)
+NO_WORD_KNOWN = -1.0
 SLOPE_BOTH, SLOPE_MEANING, SLOPE_WORDS = 2.0, 0.58, 3.6
 _LIMIT = 500.0
 
 
-def logit(cosine_z: float | None, coverage: float | None) -> float:
-    """Return x of the best passage; None if a search has no score for it."""
+def logit(cosine_z: float | None, coverage: float | None, *, known: bool = True) -> float:
+    """Return x of the best passage; None if a search has no score for it.
+
+    `known`: whether any note holds a word of the query. If none does, it may be nonsense.
+    """
+    if not known:
+        return NO_WORD_KNOWN + logit(cosine_z, coverage)
     if cosine_z is None:
         return -_LIMIT if coverage is None else WORDS_ALONE[0] * coverage + WORDS_ALONE[1]
     if coverage is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
+from memwell.store.words.function_words import find_function_words
 from memwell.store.words.normalise import bigrams, camel_parts, normalise, runs_without_spaces
 
 Tokens = Callable[[str], list[tuple[str, str]]]
@@ -22,17 +23,18 @@ _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
 _JOINTS = ("", "_", ".", "/", "-")
 """Two highlights with one of these between them become one: ERR_NGX_502."""
 
+_PUNCTUATION = "?!.,;:…'\"()«»„“”"
 _COMMON_SHARE = 0.25
 """A word in more than this share of the chunks is not highlighted, if the query has a rarer one."""
 
 
 class Highlighter:
-    """Finds the words of one query in any text, except excluded and too common words."""
+    """Finds the words of one query in any text, except excluded, function and too common words."""
 
     def __init__(
         self, query: WordQuery, tokenize: Tokens, frequency: DocumentFrequency, total: int
     ) -> None:
-        words = [*_words((*query.any_of, *query.all_of))]
+        words = [*_without_function_words(_words((*query.any_of, *query.all_of)))]
         texts = [word.text for word in words]
         with_parts = [*texts, *(" ".join(camel_parts(normalise(text))) for text in texts)]
         tokens = {token for text in with_parts for token, _ in tokenize(text)}
@@ -87,6 +89,13 @@ class Highlighter:
             token in self._tokens or token.startswith(self._prefixes)
             for token, _ in self._tokenize(word)
         )
+
+
+def _without_function_words(words: Iterable[Word]) -> Sequence[Word]:
+    """Leave out function words, if there are others."""
+    words = [*words]
+    grammar = find_function_words(word.text.strip(_PUNCTUATION) for word in words)
+    return [word for word in words if word.text.strip(_PUNCTUATION) not in grammar] or words
 
 
 def _words(nodes: Iterable[Node]) -> Iterator[Word]:

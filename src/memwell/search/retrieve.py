@@ -153,7 +153,9 @@ class Retrieval:
                     overflow_rank=overflow.get(chunk, 0),
                 )
             )
-        calibration = _calibration(result, self._slope())
+        calibration = _calibration(
+            result, self._slope(), known=no_words is None or keywords is not None
+        )
         for candidate in result:
             candidate.calibration = calibration
             candidate.relevance = candidate.score
@@ -262,13 +264,15 @@ def _without_last_tie(matches: Sequence[Match], limit: int) -> Sequence[Match]:
     return [match for match in matches if match.score > matches[-1].score + _TIE] or matches
 
 
-def _calibration(candidates: Sequence[Candidate], slope: float) -> Calibration | None:
+def _calibration(
+    candidates: Sequence[Candidate], slope: float, *, known: bool
+) -> Calibration | None:
     """Return the calibration of a query: the relevance of its best candidate, and the slope."""
     first = [candidate for candidate in candidates if not candidate.overflow_rank]
     best = max(first, key=lambda candidate: candidate.fused, default=None)
     if best is None:
         return None
-    return Calibration(logit(best.cosine_z, best.word_coverage), best.fused, slope)
+    return Calibration(logit(best.cosine_z, best.word_coverage, known=known), best.fused, slope)
 
 
 def _neighbour_credit(group: Neighbours, scores: Mapping[int, float]) -> float:

@@ -54,13 +54,20 @@ def filled(
 def test_an_empty_workspace_sends_nothing_to_its_provider(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class NeverAsked(Faulty):
+    sent: list[str] = []
+
+    class Counting(Faulty):
         def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-            raise AssertionError(texts)
+            sent.extend(texts)
+            return super().embed_documents(texts)
 
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
-    with Memory(embedders={"mine": NeverAsked}) as memory:
+    with Memory(embedders={"mine": Counting}) as memory:
         memory.index(workspace)
+        assert sent == []
+        (workspace / "note.md").write_text("A note.")
+        memory.index(workspace)
+    assert "A note." in sent
 
 
 # -- never twice -----------------------------------------------------------------------------------

@@ -16,16 +16,23 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
+from memwell.scripts import HIRAGANA
+
 _ENGLISH, _CHINESE = "en", "zh"
 _LEAST = 2
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
+_HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 
 
 @cache
-def _languages() -> Mapping[str, frozenset[str]]:
-    lines = files("memwell.store.words").joinpath("function_words.txt").read_text("utf-8")
-    entries = (line.split(":", 1) for line in lines.splitlines() if not line.startswith("#"))
+def read_words_by_language(package: str, name: str) -> Mapping[str, frozenset[str]]:
+    """Read a list of words beside a module: `language: words` on each line, and # for comments."""
+    lines = files(package).joinpath(name).read_text("utf-8").splitlines()
+    entries = (line.split(":", 1) for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in entries}
+
+
+def _languages() -> Mapping[str, frozenset[str]]:
+    return read_words_by_language("memwell.store.words", "function_words.txt")
 
 
 def find_function_words(words: Iterable[str]) -> frozenset[str]:

@@ -72,6 +72,8 @@ class RankingWords:
     """Those that stand next to each other in the query."""
     unknown: float
     """How many words no chunk holds."""
+    only_grammar: bool = False
+    """Whether the query has function words only: a chunk that holds them answers nothing yet."""
 
 
 def ranking_words(query: WordQuery, vocabulary: Vocabulary) -> RankingWords:
@@ -81,6 +83,7 @@ def ranking_words(query: WordQuery, vocabulary: Vocabulary) -> RankingWords:
     written = [clause for node in nodes for clause in _clauses_of(node, vocabulary, alone)]
     grammar = find_function_words(clause.surface for clause in written)
     content = [clause for clause in written if clause.surface not in grammar] or written
+    only_grammar = bool(written) and grammar.issuperset(clause.surface for clause in written)
     counts = Counter(clause.key for clause in content)
     once = {
         clause.key: replace(clause, count=clause.count * counts[clause.key]) for clause in content
@@ -97,6 +100,7 @@ def ranking_words(query: WordQuery, vocabulary: Vocabulary) -> RankingWords:
         tuple(sorted(known.values(), key=lambda clause: clause.document_frequency)[:MAX_CLAUSES]),
         tuple(dict.fromkeys(pairs))[:MAX_CLAUSES],
         sum(_UNKNOWN_BIGRAM if clause.is_bigram else 1 for clause in missing),
+        only_grammar,
     )
 
 

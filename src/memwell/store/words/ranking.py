@@ -106,12 +106,16 @@ class RankedKeywords(Keywords):
         return unknown_words(words, self)
 
     def _score(self, query: WordQuery, chunk_ids: Sequence[int]) -> dict[int, Match]:
-        scored = self._ranking(query)[1]
+        words, scored = self._ranking(query)
         if not chunk_ids or not scored.words:
             return {}
         average, counted = self.occurrences(scored.terms, chunk_ids)
         matches = (
-            Match(chunk, scored.score(counts, average), scored.covered(counts))
+            Match(
+                chunk,
+                scored.score(counts, average),
+                0.0 if words.only_grammar else scored.covered(counts),
+            )
             for chunk, counts in counted.items()
         )
         return {match.chunk_id: match for match in matches if match.score}
