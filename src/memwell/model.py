@@ -120,6 +120,8 @@ class Trace:
     """By how much `fused` is below that of the best candidate."""
     slope: float = 0.0
     """Relevance is that of the logit `best_logit` - `slope` times `below_best`."""
+    gain: float = 0.0
+    """What the logit of `score` gains, because the note is of the time that the query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of one query, best first, with notices about the search."""
+    """The hits of one query, with notices about the search."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -204,6 +206,8 @@ class SearchResult:
     suggestions: tuple[str, ...] = ()
     """If nothing was found: similar queries with words of the vocabulary."""
     notices: tuple[str, ...] = ()
+    order: str = "score"
+    """What the hits are ordered by: "score", "date" or, with diversity, "diversity"."""
 
     def display_path(self, hit: Hit) -> str:
         """Return the path of a note in its workspace; the full one if notes are from several."""

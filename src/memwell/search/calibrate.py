@@ -58,6 +58,6 @@ class Calibration:
     """Its fused score."""
     slope: float
 
-    def relevance(self, fused: float) -> float:
-        """Return the relevance for a fused score."""
-        return relevance(self.x - self.slope * max(0.0, self.best - fused))
+    def relevance(self, fused: float, gain: float = 0.0) -> float:
+        """Return the relevance for a fused score, with what the logit gains."""
+        return relevance(self.x - self.slope * max(0.0, self.best - fused) + gain)

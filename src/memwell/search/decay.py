@@ -9,7 +9,7 @@
 
 Notes without a date and evergreen notes keep their score. If the query names a time, that time
 decides instead of the age: the factor is OUTSIDE for notes outside the period and UNDATED for notes
-without a date.
+without a date, and the logit of notes inside rises by INSIDE.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from memwell.config.sections import SearchSettings
+from memwell.search.calibrate import BOTH
 from memwell.search.time_expressions import Period
 
 RELATIVE, PLAIN, OFF = "relative", "plain", "off"
 OUTSIDE, LIKELY_OUTSIDE, UNDATED = 0.3, 0.75, 0.75
+INSIDE = BOTH[1]
+"""To be of the right time counts as much as to hold all the words of the query."""
 ABOUT_AS_WELL = 0.5
 """The share of the best relevance that a passage needs for age to be counted from its date."""
 
@@ -51,10 +54,12 @@ class Dated(NamedTuple):
 
 
 class Decayed(NamedTuple):
-    """The factor that is left of a score, and the reason if it is below 1."""
+    """The factor that is left of a score, what its logit gains, and the reason for either."""
 
     factor: float = 1.0
     why: str = ""
+    gain: float = 0.0
+    wrong_time: bool = False
 
 
 UNDECAYED = Decayed()
@@ -82,8 +87,11 @@ def _period_factor(day: dt.date | None, period: Period) -> Decayed:
     if day is None:
         return Decayed(UNDATED, f"no date, the query asks for {period}")
     if period.contains(day):
-        return UNDECAYED
-    return Decayed(OUTSIDE if period.certain else LIKELY_OUTSIDE, f"{day} is not in {period}")
+        return Decayed(1.0, f"{day} is in {period}", INSIDE) if period.certain else UNDECAYED
+    why = f"{day} is not in {period}"
+    if not period.certain:
+        return Decayed(LIKELY_OUTSIDE, why)
+    return Decayed(OUTSIDE, why, wrong_time=True)
 
 
 def _newest_relevant_day(

@@ -56,7 +56,7 @@ class Selected:
         trace = None
         if explain:
             trace = build_trace(self.candidate, min_score, copies=len(also), worth=self.worth)
-        weak = self.candidate.relevance < min_score
+        weak = self.candidate.is_weak(min_score)
         return replace(
             self.hit,
             score=self.candidate.score,
@@ -87,6 +87,7 @@ def build_trace(
         best_logit=scale.x if scale else None,
         below_best=max(0.0, scale.best - candidate.fused) if scale else 0.0,
         slope=scale.slope if scale else 0.0,
+        gain=candidate.decay.gain,
     )
 
 

@@ -19,7 +19,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,8 +26,10 @@ from dataclasses import dataclass, field, replace
 from memwell.config.sections import SearchSettings
 from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Freshness, Hit, Leg, SearchResult
-from memwell.search.decay import OFF, Dated, Decay, decay_factors, parse_day
+from memwell.search.decay import OFF, UNDECAYED, Dated, Decay, decay_factors
+from memwell.search.dedupe import OFF as NO_DIVERSITY
 from memwell.search.dedupe import Diversity, Selected, select
+from memwell.search.filter_notices import explain_filters
 from memwell.search.fuse import POOL, Fusion, fuse
 from memwell.search.highlight import Highlighter
 from memwell.search.parse import Parsed, loosen, parse
@@ -42,18 +43,18 @@ from memwell.search.retrieve import (
     no_vectors,
 )
 from memwell.search.spelling import find_nearest
-from memwell.search.time_expressions import Event, Period, find_period
+from memwell.search.time_expressions import Period
+from memwell.search.time_filter import TimedQuery, apply_time
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Place, Word, WordQuery
 
 ANYWHERE = Filters()
+ORDERS = (BY_SCORE, BY_DATE, DIVERSE) = ("score", "date", "diversity")
 GROUPS = (NOTES, PASSAGES) = ("notes", "passages")
 CONTEXTS = (NO_CONTEXT, NEIGHBOURS, SECTION) = ("none", "neighbours", "section")
 _MOST_UNKNOWN = 3
 _SHORTEST_MISSPELT, _LONG_MISSPELT = 4, 6
 """The letters that a word needs to be corrected: too many words are similar to a shorter one."""
-_SURE_COVERAGE = 0.8
-"""The share of an event's words that a passage must cover for its date to be the event's date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def search(
         legs=ranked.legs,
         freshness=freshness,
         suggestions=suggestions,
-        notices=ranked.parsed.notices,
+        notices=(*ranked.parsed.notices, *(() if hits else explain_filters(query.filters, reader))),
+        order=DIVERSE if options.diversity.method != NO_DIVERSITY else ranked.order,
     )
 
 
@@ -134,6 +136,7 @@ class Ranked:
     period: Period | None = None
     below: Sequence[Candidate] = ()
     """The chunks whose relevance is below the threshold."""
+    order: str = BY_SCORE
 
 
 def rank(
@@ -145,21 +148,21 @@ def rank(
 ) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
-        # A query of filters alone lists the chunks that match, each with relevance 1.
-        listed = reader.chunks.list_filtered(parsed.query.filters, options.k)
-        return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed])
+        return _list_filtered(parsed, options, reader)
+    timed = apply_time(parsed, options.decay.today, reader)
+    if timed.lists_period:
+        return _list_filtered(timed.parsed, options, reader)
     remote = remote_search if _can_search_remote(parsed) else no_remote
     remote_result = remote(parsed.text, options.k)
-    retrieval = _retrieve(parsed, options, reader, embed_query)
-    if not retrieval.evidence and (looser := loosen(parsed)):
+    retrieval = _retrieve(timed.parsed, options, reader, embed_query)
+    if not retrieval.evidence and (looser := loosen(timed.parsed)):
         retrieval = _retrieve(looser, options, reader, embed_query)
     candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
-    period = _period(retrieval.parsed, options.decay, reader)
     places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     for candidate in candidates:
         candidate.place = places[candidate.chunk_id].path, -places[candidate.chunk_id].seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
-    _apply_decay(candidates, options.decay, period, places)
+    _apply_decay(candidates, options.decay, timed, places)
     hits, leg = remote_result()
     # Of equal scores the last path is first: the newest of daily notes and of facts.
     last_first = sorted(candidates, key=lambda candidate: candidate.place, reverse=True)
@@ -171,17 +174,24 @@ def rank(
         shown,
         (*retrieval.legs, *([leg] if leg else [])),
         retrieval.embedded_query,
-        period,
+        timed.period,
         [candidate for candidate in ordered if not _is_shown(candidate, options)],
     )
+
+
+def _list_filtered(parsed: Parsed, options: Options, reader: Reader) -> Ranked:
+    """List the chunks that the filters select, newest first, each with relevance 1."""
+    listed = reader.chunks.list_filtered(parsed.query.filters, options.k * options.multiplier)
+    return Ranked(parsed, [Candidate(chunk, 1.0) for chunk in listed], order=BY_DATE)
 
 
 def _is_shown(candidate: Candidate, options: Options) -> bool:
     """Step 6: whether a candidate may be a hit.
 
-    A weak one may if it holds words of the query, or ranks above the average candidate.
+    One below the threshold may if its note is of the time that the query names, if it holds words
+    of the query, or if it ranks above the average candidate.
     """
-    if candidate.relevance >= options.min_score:
+    if candidate.relevance >= options.min_score or candidate.decay.gain:
         return True
     return options.show_weak and bool(candidate.word_coverage or candidate.fused > 0)
 
@@ -200,36 +210,14 @@ def _retrieve(
     return retrieval
 
 
-def _period(parsed: Parsed, decay: Decay, reader: Reader) -> Period | None:
-    """Return the period that a query names; the notes give the date of an event."""
-    period = find_period(parsed.text, decay.today)
-    if not isinstance(period, Event):
-        return period
-    day = _day_of(parse_query(period.description, parsed.query.filters).query, reader)
-    return period.period(day) if day else None
-
-
-def _day_of(event: WordQuery, reader: Reader) -> dt.date | None:
-    """Return the date of the best note that covers nearly all words of an event, if any."""
-    with suppress(KeywordSearchUnavailable):
-        matches = [
-            match.chunk_id
-            for match in reader.keywords.search(event, POOL)
-            if match.covered >= _SURE_COVERAGE
-        ]
-        places = reader.chunks.places(matches)
-        return next((day for match in matches if (day := parse_day(places[match].date))), None)
-    return None
-
-
 def _apply_decay(
     candidates: Sequence[Candidate],
     decay: Decay,
-    period: Period | None,
+    timed: TimedQuery,
     places: Mapping[int, Place],
 ) -> None:
     """Step 5: set the decay of each candidate."""
-    if period is None and (decay.method == OFF or decay.today is None):
+    if timed.period is None and (decay.method == OFF or decay.today is None):
         return
     # Relevance 0 for overflow candidates: they must not be the newest note that ages the others,
     # or the score of a hit would depend on k.
@@ -241,8 +229,11 @@ def _apply_decay(
         )
         for candidate in candidates
     ]
-    for candidate, factor in zip(candidates, decay_factors(dated, decay, period), strict=True):
-        candidate.decay = factor
+    factors = decay_factors(dated, decay, timed.period)
+    for candidate, passage, factor in zip(candidates, dated, factors, strict=True):
+        # A note of another time may name the date of the query.
+        names_date = passage.path in timed.parsed.query.filters.at_any_time
+        candidate.decay = UNDECAYED if factor.wrong_time and names_date else factor
 
 
 def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Selected]:

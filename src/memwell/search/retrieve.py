@@ -103,7 +103,11 @@ class Candidate:
         if self.calibration is None:
             return self.relevance * self.decay.factor
         kept = self.fused * self.decay.factor if self.fused > 0 else self.fused
-        return self.calibration.relevance(kept)
+        return self.calibration.relevance(kept, self.decay.gain)
+
+    def is_weak(self, min_score: float) -> bool:
+        """Whether its relevance is below a threshold, or its note is of another time."""
+        return self.decay.wrong_time or (self.relevance < min_score and not self.decay.gain)
 
     def was_found_by(self, leg: str) -> bool:
         """Whether a leg found it."""

@@ -156,6 +156,9 @@ def _never_a_candidate(ranked: Ranked, chunks: Sequence[int], reader: Reader) ->
             "it lacks required words, or it contains excluded words",
             "Search for plain words, without quotes, AND and -",
         )
+    period = ranked.period
+    if period and query.filters.undated:
+        return _verdict(FILTERED, f"it is not dated {period}", "Search without the time")
     legs = "; ".join(_leg_places(ranked, chunks, reader))
     return _verdict(OUTSIDE, legs or "no leg answered", "Use words that the note contains")
 

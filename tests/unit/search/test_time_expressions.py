@@ -23,7 +23,7 @@ from memwell.search.decay import (
     Decay,
     decay_factors,
 )
-from memwell.search.time_expressions import Event, Period, find_period
+from memwell.search.time_expressions import Event, Period, find_time_expression
 from tests.conftest import REPOSITORY, Write
 
 TODAY = dt.date(2026, 2, 10)
@@ -34,6 +34,11 @@ def days(start: str, end: str) -> Period:
     """From the first day to the last, either may be open."""
     last = dt.date.fromisoformat(end) + dt.timedelta(1) if end else None
     return Period(dt.date.fromisoformat(start) if start else None, last)
+
+
+def find_period(text: str, today: dt.date | None) -> Period | Event | None:
+    named = find_time_expression(text, today)
+    return named.period if named else None
 
 
 # -- periods in queries ----------------------------------------------------------------------------
@@ -87,7 +92,59 @@ def test_relative_dates_need_today(text: str, period: Period) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["may I ask", "march forward", "June 31 2025", "port 2025", "the last straw", "weekly"]
+    ("text", "period", "rest"),
+    [
+        (
+            "was war letzte Woche mit der Datenbank",
+            days("2026-02-02", "2026-02-08"),
+            "was war mit der Datenbank",
+        ),
+        ("am Dienstag", days("2026-02-03", "2026-02-03"), ""),
+        ("vor drei Tagen", days("2026-02-07", "2026-02-07"), ""),
+        ("seit März 2025", days("2025-03-01", ""), ""),
+        ("in den letzten 10 Tagen", days("2026-01-31", "2026-02-10"), ""),
+        ("am 15. September", days("2025-09-15", "2025-09-15"), ""),
+        ("la réunion de la semaine dernière", days("2026-02-02", "2026-02-08"), "la réunion de"),
+        ("qu'a-t-on fait hier", days("2026-02-09", "2026-02-09"), "qu'a-t-on fait"),
+        ("il y a deux semaines", days("2026-01-24", "2026-01-30"), ""),
+        ("en mars 2025", days("2025-03-01", "2025-03-31"), ""),
+        ("qué pasó el mes pasado", days("2026-01-01", "2026-01-31"), "qué pasó"),
+        ("el 15 de septiembre de 2025", days("2025-09-15", "2025-09-15"), ""),
+        ("hace 3 días", days("2026-02-07", "2026-02-07"), ""),
+        ("desde enero", days("2026-01-01", ""), ""),
+        ("o que aconteceu na semana passada", days("2026-02-02", "2026-02-08"), "o que aconteceu"),
+        ("em março de 2025", days("2025-03-01", "2025-03-31"), ""),
+        ("na segunda-feira", days("2026-02-09", "2026-02-09"), ""),
+        ("上周发生了什么", days("2026-02-02", "2026-02-08"), "发生了什么"),
+        ("上周三的会议", days("2026-02-04", "2026-02-04"), "的会议"),
+        ("2025年3月15日", days("2025-03-15", "2025-03-15"), ""),
+        ("两周前", days("2026-01-24", "2026-01-30"), ""),
+        ("先週のメモ", days("2026-02-02", "2026-02-08"), "のメモ"),
+        ("先週の月曜日", days("2026-02-02", "2026-02-02"), ""),
+        ("3日前の会議", days("2026-02-07", "2026-02-07"), "の会議"),
+        ("3月以降", days("2025-03-01", ""), ""),
+        ("지난주 회의", days("2026-02-02", "2026-02-08"), "회의"),
+        ("2025년 3월", days("2025-03-01", "2025-03-31"), ""),
+        ("어제", days("2026-02-09", "2026-02-09"), ""),
+    ],
+)
+def test_eight_languages_name_times(text: str, period: Period, rest: str) -> None:
+    named = find_time_expression(text, TODAY)
+    assert named
+    assert (named.period, named.rest) == (period, rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "was steht hier drin",
+        "may I ask",
+        "march forward",
+        "June 31 2025",
+        "port 2025",
+        "the last straw",
+        "weekly",
+    ],
 )
 def test_words_that_are_not_a_time(text: str) -> None:
     assert find_period(text, TODAY) is None

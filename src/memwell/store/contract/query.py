@@ -53,6 +53,10 @@ class Filters:
     """ISO date, included."""
     before: str | None = None
     """ISO date, excluded."""
+    undated: bool = False
+    """Whether notes without a date satisfy `after` and `before`, too."""
+    at_any_time: frozenset[str] = frozenset()
+    """Exact paths of notes that satisfy `after` and `before` whatever their date."""
     workspaces: tuple[int, ...] | None = None
     """Ids; None means all."""
     exact_paths: frozenset[str] | None = None

@@ -34,10 +34,19 @@ def _conditions(filters: Filters, values: Values) -> Iterator[str]:
         yield f"EXISTS {_tagged(tag.casefold(), values)}"
     for tag in filters.not_tags:
         yield f"NOT EXISTS {_tagged(tag.casefold(), values)}"
-    if filters.after:
-        yield f"n.date >= {values(filters.after)}"
-    if filters.before:
-        yield f"n.date < {values(filters.before)}"
+    yield from _dates(filters, values)
+
+
+def _dates(filters: Filters, values: Values) -> Iterator[str]:
+    bounds = [(">=", filters.after), ("<", filters.before)]
+    inside = " AND ".join(f"n.date {sign} {values(bound)}" for sign, bound in bounds if bound)
+    if not inside:
+        return
+    if filters.undated:
+        inside = f"(n.date IS NULL OR ({inside}))"
+    if filters.at_any_time:
+        inside = f"({inside} OR n.path = ANY({values(sorted(filters.at_any_time))}))"
+    yield inside
 
 
 def _fits(column: str, globs: list[str], values: Values) -> str:

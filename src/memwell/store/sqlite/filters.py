@@ -30,10 +30,22 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, *tuple[str | int, ...]]
         yield f"EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
     for tag in filters.not_tags:
         yield f"NOT EXISTS {_TAGGED}", tag.casefold(), f"{tag.casefold()}/*"
-    if filters.after:
-        yield "n.date >= ?", filters.after
-    if filters.before:
-        yield "n.date < ?", filters.before
+    yield from _dates(filters)
+
+
+def _dates(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:
+    bounds = [("n.date >= ?", filters.after), ("n.date < ?", filters.before)]
+    conditions = [condition for condition, bound in bounds if bound]
+    values = [bound for _, bound in bounds if bound]
+    inside = " AND ".join(conditions)
+    if not inside:
+        return
+    if filters.undated:
+        inside = f"(n.date IS NULL OR ({inside}))"
+    if filters.at_any_time:
+        inside = f"({inside} OR n.path IN (SELECT value FROM json_each(?)))"
+        values.append(json.dumps(sorted(filters.at_any_time)))
+    yield inside, *values
 
 
 def _paths(filters: Filters) -> Iterator[tuple[str, *tuple[str, ...]]]:

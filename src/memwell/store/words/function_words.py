@@ -16,10 +16,13 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
-from memwell.scripts import HIRAGANA
+from memwell.scripts import HIRAGANA, IDEOGRAPHIC
 
 _ENGLISH, _CHINESE = "en", "zh"
 _LEAST = 2
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_JOINT = re.compile("['-]")
+_UNSPACED = re.compile(f"[{IDEOGRAPHIC}]")
 _HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 
 
@@ -31,8 +34,27 @@ def read_words_by_language(package: str, name: str) -> Mapping[str, frozenset[st
     return {language: frozenset(words.split()) for language, words in entries}
 
 
+@cache
+def read_words(package: str, name: str) -> frozenset[str]:
+    """Read the words of all languages of such a list."""
+    return frozenset().union(*read_words_by_language(package, name).values())
+
+
 def _languages() -> Mapping[str, frozenset[str]]:
     return read_words_by_language("memwell.store.words", "function_words.txt")
+
+
+def function_words_of(language: str) -> frozenset[str]:
+    """Return the function words of a language, by its two-letter code; {} if it has no list."""
+    return _languages().get(language, frozenset())
+
+
+def guess_language(words: Iterable[str]) -> str:
+    """Return the language with the most function words among these; English if in doubt."""
+    folded = {word.casefold() for word in words}
+    counts = Counter({name: len(folded & known) for name, known in _languages().items()})
+    best = max(counts, key=lambda name: (counts[name], name == _ENGLISH))
+    return best if counts[best] >= _LEAST else _ENGLISH
 
 
 def find_function_words(words: Iterable[str]) -> frozenset[str]:
@@ -42,12 +64,29 @@ def find_function_words(words: Iterable[str]) -> frozenset[str]:
     ending in most cases.
     """
     words = frozenset(words)
-    folded = {word.casefold() for word in words}
-    counts = Counter({name: len(folded & known) for name, known in _languages().items()})
-    # English first: the most common language wins a tie.
-    best = max(counts, key=lambda name: (counts[name], name == _ENGLISH))
-    language = best if counts[best] >= _LEAST else _ENGLISH
-    known = _languages()[language] | _languages()[_CHINESE]
+    known = _languages()[guess_language(words)] | _languages()[_CHINESE]
     return frozenset(
         word for word in words if word.casefold() in known or _HIRAGANA.fullmatch(word)
     )
+
+
+def has_other_words(text: str, ignored: frozenset[str]) -> bool:
+    """Whether a text has a word besides function words and those to ignore, in lower case.
+
+    In scripts without spaces the ignored words are parts of the text, and so is every hiragana.
+    """
+    words = _WORD.findall(text.casefold().replace("’", "'"))
+    grammar = find_function_words(part for word in words for part in (word, *_JOINT.split(word)))
+    known = ignored | grammar
+    return any(
+        len(_HIRAGANA.sub("", _unspaced_parts(ignored).sub("", word))) > 1
+        if _UNSPACED.search(word)
+        else word not in known and any(part not in known for part in _JOINT.split(word))
+        for word in words
+    )
+
+
+@cache
+def _unspaced_parts(words: frozenset[str]) -> re.Pattern[str]:
+    unspaced = (word for word in words if _UNSPACED.search(word))
+    return re.compile("|".join(sorted(map(re.escape, unspaced), key=len, reverse=True)))

@@ -94,8 +94,8 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     at = f":{hits[0].start_line}" if best.kind == "note" else ""
     place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
-    weak = " weak" if best.weak else ""
-    click.echo(f"{place}{heading}  {click.style(f'{best.score:.2f}{weak}', dim=True)}")
+    score = click.style(_score(best, result), dim=True)
+    click.echo(f"{place}{heading}{score}")
     for hit in hits:
         if hit.context:
             click.echo(indent(hit.context.text.strip("\n"), "  "))
@@ -113,6 +113,13 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             click.secho(f"  more from line {lines}", dim=True)
         if hit.trace:
             print_trace(hit.trace)
+
+
+def _score(hit: Hit, result: SearchResult) -> str:
+    """Return the number that a hit shows; none if the hits are not ordered by it."""
+    if result.order != "score":
+        return ""
+    return f"  {hit.score:.2f}{' weak' if hit.weak else ''}"
 
 
 def print_trace(trace: Trace) -> None:
@@ -135,6 +142,8 @@ def print_trace(trace: Trace) -> None:
     click.echo(f"  {'relevance':<42} {trace.relevance:>8.4f}  (min_score {trace.min_score:g})")
     if trace.kept < 1:
         click.echo(f"  {'left of the fused score':<42} {trace.kept:>8.4f}  ({trace.kept_why})")
+    if trace.gain:
+        click.echo(f"  {'added to the logit':<42} {trace.gain:>8.4f}  ({trace.kept_why})")
     click.echo(f"  {'score':<42} {trace.score:>8.4f}")
     if trace.copies:
         click.echo(f"  {'duplicates hidden':<42} {trace.copies:>8}")
