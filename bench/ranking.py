@@ -26,6 +26,7 @@ from memwell.search.diversify import mmr
 from memwell.search.fuse import MEANING, WORDS, Evidence, fuse
 from memwell.search.pipeline import Options, parse_query, rank, select_hits
 from memwell.search.retrieve import EmbeddedQuery, Retrieval
+from memwell.search.time_filter import TimedQuery
 from memwell.store.contract.query import Place
 from memwell.store.contract.values import FILLING, SourceFile, Space
 from memwell.store.sqlite.index import SqliteIndex
@@ -171,6 +172,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
     candidates = retrieval.candidates(found)
     places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     ranked = rank(retrieval.parsed, _OPTIONS, reader)
+    timed = TimedQuery(retrieval.parsed)
     choice = replace(_NOT_DIVERSE, k=_OPTIONS.k * _OPTIONS.multiplier)
     distinct = select_hits(ranked, choice, reader)
     scores = [one.candidate.score for one in distinct]
@@ -179,7 +181,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
     return {
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
         "calibration": lambda: retrieval.candidates(found),
-        "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, None, places),
+        "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, timed, places),
         "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
         "near copies, until there are 24 others": lambda: select_hits(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),

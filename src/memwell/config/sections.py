@@ -34,6 +34,12 @@ class ScanSettings(Section):
         "Larger files are skipped: they are rarely notes and would crowd the results.",
         limits=(0.001, inf),
     )
+    date: str = setting(
+        "note",
+        "Where the date of a note comes from. note: its front matter or its path. file: if it has"
+        " none there, the last commit of its file in git, otherwise the time the file was changed.",
+        one_of=("note", "file"),
+    )
 
 
 class ChunkingSettings(Section):

@@ -1,4 +1,4 @@
-"""The settings that determine how a note is cut into chunks."""
+"""The settings that determine what is read from a file: its chunks and its date."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ CHUNKER_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How notes are cut, in tokens; a note that was cut with other settings is read again."""
+    """How notes are cut, in tokens; a note that was read with other settings is read again."""
 
     chunk_size: int = ChunkingSettings.size
     chunk_overlap: int = ChunkingSettings.overlap
+    file_dates: bool = False
+    """Whether a note without a date has the date of its file."""
 
     def __str__(self) -> str:
-        return f"chunker {CHUNKER_VERSION}, {self.chunk_size}/{self.chunk_overlap}"
+        dates = ", file dates" if self.file_dates else ""
+        return f"chunker {CHUNKER_VERSION}, {self.chunk_size}/{self.chunk_overlap}{dates}"

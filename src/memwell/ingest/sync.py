@@ -17,8 +17,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import FoundFile, Scan, Selection, scan
@@ -26,6 +27,9 @@ from memwell.model import IndexReport, Note, Problem
 from memwell.progress import Progress
 from memwell.store.contract.index import Notes
 from memwell.store.contract.values import IndexedFile, SourceFile
+
+if TYPE_CHECKING:
+    from memwell.ingest.file_dates import FileDates
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
@@ -154,6 +158,7 @@ class SyncRun:
     counts: Counter[str] = field(default_factory=Counter)
     """The fields of the report that this run counts."""
     gone_by_hash: dict[str, list[str]] = field(default_factory=dict)
+    file_dates: FileDates | None = None
 
     def __post_init__(self) -> None:
         for path, stamp in self.todo.gone.items():
@@ -205,8 +210,16 @@ class SyncRun:
             self.problems.append(Problem(found.path, "skipped, it holds binary data"))
             text, wrong_bytes = "", ""
         note, wrong_fields = parse_note(found.path, text, self.chunk_settings)
+        if note.date is None and self.chunk_settings.file_dates:
+            note = replace(note, date=self._file_date(found.path, status.st_mtime_ns))
         self.problems += [Problem(found.path, what) for what in (wrong_bytes, wrong_fields) if what]
         return _ReadNote(file, note, stamp)
+
+    def _file_date(self, path: str, mtime_ns: int) -> str:
+        from memwell.ingest.file_dates import FileDates
+
+        self.file_dates = self.file_dates or FileDates(self.root)
+        return self.file_dates.date(path, mtime_ns)
 
     def write(self, batch: list[_ReadNote], notes: Notes) -> None:
         """Write a batch of notes."""

@@ -180,7 +180,11 @@ class SyncJob:
     @property
     def chunk_settings(self) -> ChunkSettings:
         """How notes are cut into chunks."""
-        return ChunkSettings(self.settings.chunk.size, self.settings.chunk.overlap)
+        return ChunkSettings(
+            self.settings.chunk.size,
+            self.settings.chunk.overlap,
+            file_dates=self.settings.scan.date == "file",
+        )
 
     def plan(self) -> Plan:
         """Compare the files with the index."""

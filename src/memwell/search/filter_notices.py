@@ -17,7 +17,7 @@ def explain_filters(filters: Filters, reader: Reader) -> Iterator[str]:
     single = [(f"path:{glob} matches no note", Filters((glob,))) for glob in filters.paths]
     single += [(f"No note has the tag {tag}", Filters(tags=(tag,))) for tag in filters.tags]
     if filters.after or filters.before:
-        no_date = "No note has a date, so after: and before: match nothing"
+        no_date = "No note has a date, so after: and before: match nothing (see scan.date)"
         single.append((no_date, Filters(after=ANY_DATE)))
         for name, date in (("after", filters.after), ("before", filters.before)):
             one = Filters(after=date) if name == "after" else Filters(before=date)

@@ -86,7 +86,8 @@ def _within(filters: Filters, period: Period) -> Filters:
 
 def _with_notice(parsed: Parsed, period: Period, reader: Reader) -> Parsed:
     dated = replace(parsed.query.filters, after=parsed.query.filters.after or ANY_DATE)
-    which = f"is dated {period}" if reader.chunks.list_filtered(dated, 1) else "has a date"
+    any_dated = reader.chunks.list_filtered(dated, 1)
+    which = f"is dated {period}" if any_dated else "has a date (see scan.date)"
     notice = f"No note {which}; searched for the words at any time"
     return replace(parsed, notices=(*parsed.notices, notice))
 
