@@ -121,7 +121,7 @@ class Trace:
     slope: float = 0.0
     """Relevance is that of the logit `best_logit` - `slope` times `below_best`."""
     gain: float = 0.0
-    """What the logit of `score` gains, because the note is of the time that the query names."""
+    """Added to the logit of `score`, because the note is of the time that the query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class SearchResult:
     """If nothing was found: similar queries with words of the vocabulary."""
     notices: tuple[str, ...] = ()
     order: str = "score"
-    """What the hits are ordered by: "score", "date" or, with diversity, "diversity"."""
+    """The hits are ordered by "score", by "date" or, with a diversity, by "diversity"."""
 
     def display_path(self, hit: Hit) -> str:
         """Return the path of a note in its workspace; the full one if notes are from several."""

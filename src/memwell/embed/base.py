@@ -8,9 +8,11 @@ first used. The errors that it may raise are in `memwell.errors`, below `Embeddi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     Matrix = npt.NDArray[np.float32]
     """Each row is a unit vector."""
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,23 @@ class Limits:
     texts: int = 256
     parallel: int = 4
     """Batches that may be sent at the same time."""
+
+
+def split_batches(
+    items: Sequence[Item], limits: Limits, text_of: Callable[[Item], str] = str
+) -> Iterator[list[Item]]:
+    """Split texts, or what has a text, into batches within the limits of a provider."""
+    batch: list[Item] = []
+    weight = 0
+    for item in items:
+        tokens = count_tokens(text_of(item))
+        if batch and (weight + tokens > limits.tokens or len(batch) >= limits.texts):
+            yield batch
+            batch, weight = [], 0
+        batch.append(item)
+        weight += tokens
+    if batch:
+        yield batch
 
 
 class Embedder(Protocol):

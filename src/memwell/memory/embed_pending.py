@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from memwell.embed.base import Embedder, Limits
+from memwell.embed.base import Embedder, split_batches
 from memwell.embed.batch import RefusedText, embed_batch
+from memwell.embed.list_items import list_items, without_items
 from memwell.embed.unrelated_baseline import unrelated_cosines
 from memwell.embed.windows import empty_rows
 from memwell.errors import EmbeddingError
 from memwell.memory.scope import utc_now
 from memwell.progress import Progress
 from memwell.store.contract.values import FILLING, Space, WaitingChunk
-from memwell.token_estimate import count_tokens
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -122,16 +122,14 @@ class EmbedRun:
                 self.stop.wait(_OTHERS_SECONDS)
 
     def _embed_all(self, pool: Sequence[WaitingChunk]) -> None:
-        known = self.cache.get(
-            self.space.fingerprint, self.space.dimensions, [item.text for item in pool]
-        )
+        known = self._get_cached([item.text for item in pool])
         cached = [(item, known[item.text]) for item in pool if item.text in known]
         if cached:
             self._write(cached)
             self.done = replace(self.done, from_cache=self.done.from_cache + len(cached))
         rest = [item for item in pool if item.text not in known]
         self._report()
-        batches = [*split_batches(rest, self.embedder.limits)]
+        batches = [*split_batches(rest, self.embedder.limits, lambda item: item.text)]
         for batch, answer in run_parallel(self._embed, batches, self.embedder.limits.parallel):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
@@ -140,6 +138,13 @@ class EmbedRun:
             self._report()
             if self.stop.is_set():
                 return
+
+    def _get_cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
+        """Return the vectors that the cache has, also those from before lists had more of them."""
+        fingerprint, dimensions = self.space.fingerprint, self.space.dimensions
+        known = self.cache.get(fingerprint, dimensions, texts)
+        plain = [text for text in texts if text not in known and not list_items(text)]
+        return known | self.cache.get(without_items(fingerprint), dimensions, plain)
 
     def _embed(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
         """Embed a batch; its retries end when the run is stopped."""
@@ -178,21 +183,6 @@ class EmbedRun:
 
     def _report(self) -> None:
         self.progress(self.count, max(self.goal, self.count))
-
-
-def split_batches(items: Sequence[WaitingChunk], limits: Limits) -> Iterator[list[WaitingChunk]]:
-    """Split chunks into batches within the limits of a provider."""
-    batch: list[WaitingChunk] = []
-    weight = 0
-    for item in items:
-        tokens = count_tokens(item.text)
-        if batch and (weight + tokens > limits.tokens or len(batch) >= limits.texts):
-            yield batch
-            batch, weight = [], 0
-        batch.append(item)
-        weight += tokens
-    if batch:
-        yield batch
 
 
 def run_parallel(

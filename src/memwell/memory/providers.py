@@ -11,6 +11,7 @@ from typing import Any
 
 from memwell.config.settings import Settings
 from memwell.embed.base import Embedder
+from memwell.embed.list_items import ListItemEmbedder, without_items
 from memwell.embed.providers import Factory, create_embedder
 from memwell.errors import ProviderUnavailable
 from memwell.store.contract.values import Cooldown, Space
@@ -64,7 +65,8 @@ class ProviderChain:
         with self._making:
             if identity not in self._made:
                 settings = {**spec.settings, **spec.private}
-                self._made[identity] = create_embedder(spec.name, settings, self._factories)
+                embedder = create_embedder(spec.name, settings, self._factories)
+                self._made[identity] = ListItemEmbedder(embedder)
             return self._made[identity]
 
     def states(self, cooldowns: Cooldowns) -> Iterator[ProviderState]:
@@ -89,7 +91,7 @@ class ProviderChain:
         embedder = self.embedder(self.spec_for(space))
         if embedder.remote and not self._find_spec(space.provider):
             raise ProviderUnavailable(f"{space.provider} is no longer in embedding.chain")
-        if embedder.fingerprint != space.fingerprint:
+        if space.fingerprint not in (embedder.fingerprint, without_items(embedder.fingerprint)):
             raise ProviderUnavailable(
                 f"The files of {space.model} changed since its vectors were made",
                 "Run `memwell index` to embed with the new version",

@@ -34,7 +34,7 @@ class Language:
     within: str
     """The pattern of a number of units up to now."""
     since: str
-    """What stands before a time (in CJK: after it) if the period begins then."""
+    """The words before a time (in CJK: after it) if the period begins then."""
     before: str
     after: str
     numbers: str = ""

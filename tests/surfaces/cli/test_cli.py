@@ -64,7 +64,7 @@ def test_json_has_the_keys_of_the_contract(notes: Path) -> None:
     )
     assert hit["kind"] == "note"
     assert 0 < hit["score"] <= 1
-    assert set(result) == {"query", "hits", "legs", "freshness", "suggestions", "notices"}
+    assert set(result) == {"query", "hits", "legs", "freshness", "suggestions", "notices", "order"}
 
 
 @pytest.mark.process

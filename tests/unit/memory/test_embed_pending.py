@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from memwell import Memory
-from memwell.embed.base import Limits
+from memwell.embed.base import Limits, split_batches
 from memwell.errors import BatchRefused
-from memwell.memory.embed_pending import random_cosines, run_parallel, split_batches
+from memwell.memory.embed_pending import random_cosines, run_parallel
 from memwell.store.contract.values import WaitingChunk
 from memwell.store.sqlite.cache import SqliteVectorCache
 from memwell.token_estimate import count_tokens
@@ -193,7 +193,7 @@ def test_a_damaged_cache_costs_time_and_nothing_else(
 def test_a_batch_is_as_large_as_its_provider_takes() -> None:
     items = [WaitingChunk(number, "word " * (1 + 37 * number % 900)) for number in range(300)]
     limits = Limits(tokens=8_000, texts=50)
-    batches = [*split_batches(items, limits)]
+    batches = [*split_batches(items, limits, lambda item: item.text)]
     assert [item for batch in batches for item in batch] == items
     for batch, following in zip(batches, [*batches[1:], None], strict=True):
         tokens = sum(count_tokens(item.text) for item in batch)
@@ -201,9 +201,7 @@ def test_a_batch_is_as_large_as_its_provider_takes() -> None:
         assert len(batch) <= 50
         if following:
             assert tokens + count_tokens(following[0].text) > 8_000 or len(batch) == 50
-    assert [
-        len(batch) for batch in split_batches([WaitingChunk(1, "x" * 100_000)] * 2, limits)
-    ] == [1, 1]
+    assert [len(batch) for batch in split_batches(["x" * 100_000] * 2, limits)] == [1, 1]
 
 
 def test_so_many_batches_at_once_and_no_more() -> None:

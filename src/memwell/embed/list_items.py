@@ -1,0 +1,100 @@
+"""A vector for each item of a list, besides those of the whole passage.
+
+A MEMORY.md is often a list of unrelated facts. The vector of such a list is similar to every
+question a little and to none clearly, while that of the right item is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate, pairwise, takewhile
+from typing import TYPE_CHECKING
+
+from memwell.embed.base import Embedder, split_batches
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
+
+_FINGERPRINT = ", list items"
+_ITEM = re.compile(r"^( {0,3})(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_FEWEST = 3
+_SHORTEST = 15
+"""Characters; a shorter item ("- milk") says too little alone."""
+_LONGEST_TITLE = 100
+
+
+def without_items(fingerprint: str) -> str:
+    """Return the fingerprint of the same provider without vectors of items, as it once was."""
+    return fingerprint.removesuffix(_FINGERPRINT)
+
+
+def list_items(text: str) -> list[str]:
+    """Return the items of a passage that is mostly a list, each below the title of the list."""
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if _ITEM.match(line)]
+    items = [
+        _ITEM.sub("", "\n".join(lines[start:end])).strip()
+        for start, end in pairwise((*starts, len(lines)))
+    ]
+    if len(items) < _FEWEST or 2 * sum(map(len, items)) < len(text):
+        return []
+    lead = takewhile(lambda line: not _ITEM.match(line), lines)
+    title = next((line.strip() for line in lead if line.strip()), "")
+    above = f"{title}\n" if 0 < len(title) <= _LONGEST_TITLE else ""
+    return [f"{above}{item}" for item in items if len(item) >= _SHORTEST]
+
+
+class ListItemEmbedder:
+    """A provider whose passages that are lists have a vector for each item, too."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.name = embedder.name
+        self.remote = embedder.remote
+        self.limits = embedder.limits
+
+    @property
+    def model(self) -> str:
+        """The model's name, for people."""
+        return self._embedder.model
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that changes a vector."""
+        return self._embedder.fingerprint + _FINGERPRINT
+
+    @property
+    def dimensions(self) -> int:
+        """The length of its vectors."""
+        return self._embedder.dimensions
+
+    @property
+    def window(self) -> int:
+        """Tokens that one vector covers."""
+        return self._embedder.window
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+        """Return the vectors of each text: first those of the whole, then those of its items."""
+        groups = [[text, *list_items(text)] for text in texts]
+        rows = [
+            matrix
+            for batch in split_batches([part for group in groups for part in group], self.limits)
+            for matrix in self._embedder.embed_documents(batch)
+        ]
+        ends = [*accumulate(map(len, groups))]
+        return [
+            _stack(rows[end - len(group) : end]) for group, end in zip(groups, ends, strict=True)
+        ]
+
+    def embed_query(self, text: str) -> Matrix:
+        """Return the vector of a query."""
+        return self._embedder.embed_query(text)
+
+
+def _stack(rows: Sequence[Matrix]) -> Matrix:
+    if len(rows) == 1:
+        return rows[0]
+    import numpy as np
+
+    return np.concatenate(rows)
