@@ -151,6 +151,8 @@ class Hit:
     tags: tuple[str, ...] = ()
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of `text` that match the query's words."""
+    focus: tuple[int, int] | None = None
+    """The span of the item that is most similar to the query, if `text` is a list."""
     weak: bool = False
     """Whether its relevance is below ``search.min_score``: it may not answer."""
     also: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from memwell.embed.base import Embedder, split_batches
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
 _FINGERPRINT = ", list items"
-_ITEM = re.compile(r"^( {0,3})(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)", re.M)
 _FEWEST = 3
 _SHORTEST = 15
 """Characters; a shorter item ("- milk") says too little alone."""
@@ -31,18 +31,37 @@ def without_items(fingerprint: str) -> str:
 
 def list_items(text: str) -> list[str]:
     """Return the items of a passage that is mostly a list, each below the title of the list."""
-    lines = text.splitlines()
-    starts = [number for number, line in enumerate(lines) if _ITEM.match(line)]
-    items = [
-        _ITEM.sub("", "\n".join(lines[start:end])).strip()
-        for start, end in pairwise((*starts, len(lines)))
-    ]
-    if len(items) < _FEWEST or 2 * sum(map(len, items)) < len(text):
+    spans = item_spans(text)
+    if not spans:
         return []
-    lead = takewhile(lambda line: not _ITEM.match(line), lines)
+    lead = takewhile(lambda line: not _ITEM.match(line), text.splitlines())
     title = next((line.strip() for line in lead if line.strip()), "")
     above = f"{title}\n" if 0 < len(title) <= _LONGEST_TITLE else ""
-    return [f"{above}{item}" for item in items if len(item) >= _SHORTEST]
+    return [f"{above}{text[start:end]}" for start, end in spans]
+
+
+def item_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the items of a passage that is mostly a list, without their markers."""
+    markers = [*_ITEM.finditer(text)]
+    ends = [*(marker.start() for marker in markers[1:]), len(text)]
+    spans = [
+        (marker.end(), marker.end() + len(text[marker.end() : end].rstrip()))
+        for marker, end in zip(markers, ends, strict=bool(markers))
+    ]
+    if len(spans) < _FEWEST or 2 * sum(end - start for start, end in spans) < len(text):
+        return []
+    return [(start, end) for start, end in spans if end - start >= _SHORTEST]
+
+
+def most_similar_item(text: str, vectors: Matrix, query: Matrix) -> tuple[int, int] | None:
+    """Return the span of the item whose vector is most similar to a query; None without items.
+
+    The vectors are those of the passage, in which the items are the last ones.
+    """
+    spans = item_spans(text)
+    if not 0 < len(spans) < len(vectors):
+        return None
+    return spans[int((vectors[-len(spans) :] @ query).argmax())]
 
 
 class ListItemEmbedder:

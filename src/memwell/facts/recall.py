@@ -73,5 +73,5 @@ def _text(hit: Hit, most: float) -> str:
     """Return a short passage whole, and of a long one the lines that matched."""
     if count_tokens(hit.text) <= most:
         return hit.text
-    shown = snippet(hit.text, hit.marks, hit.start_line, _LINES, _WIDTH)
+    shown = snippet(hit, _LINES, _WIDTH)
     return "\n".join(line.text for line in shown)

@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memwell.config.sections import SearchSettings
+from memwell.embed.list_items import item_spans, most_similar_item
 from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, UNDECAYED, Dated, Decay, decay_factors
@@ -90,6 +91,7 @@ def search(
     ranked = rank(parse_query(text, within), options, reader, embed_query, remote_search)
     chosen = select_hits(ranked, options, reader)
     hits = tuple(_to_hit(selected, options, reader) for selected in chosen)
+    hits = tuple(_with_focus(hits, chosen, ranked.embedded_query, reader))
     suggestions: tuple[str, ...] = ()
     query = ranked.parsed.query
     with suppress(KeywordSearchUnavailable):  # then hits have no highlights
@@ -115,6 +117,24 @@ def _to_hit(selected: Selected, options: Options, reader: Reader) -> Hit:
         return hit
     whole_section = options.context == SECTION
     return replace(hit, context=reader.chunks.context(selected.candidate.chunk_id, whole_section))
+
+
+def _with_focus(
+    hits: Sequence[Hit], chosen: Sequence[Selected], query: EmbeddedQuery | None, reader: Reader
+) -> Iterator[Hit]:
+    """Yield the hits, each list with the item that is most similar to the query."""
+    lists = [
+        selected.candidate.chunk_id
+        for hit, selected in zip(hits, chosen, strict=True)
+        if query and not selected.candidate.hit and item_spans(hit.text)
+    ]
+    vectors = reader.vectors.windows(query.space, lists) if query and lists else {}
+    for hit, selected in zip(hits, chosen, strict=True):
+        rows = vectors.get(selected.candidate.chunk_id)
+        if query is None or rows is None:
+            yield hit
+        else:
+            yield replace(hit, focus=most_similar_item(hit.text, rows, query.vector))
 
 
 def parse_query(text: str, within: Filters = ANYWHERE) -> Parsed:

@@ -9,6 +9,7 @@ from memwell.model import Hit
 
 _ELLIPSIS = "…"
 _BLANK_LINES = 1
+_FOCUS_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,24 @@ class Line:
     marks: tuple[tuple[int, int], ...]
 
 
-def snippet(
-    text: str, marks: Sequence[tuple[int, int]], first_line: int, lines: int = 3, width: int = 200
-) -> list[Line]:
-    """Return the window of `lines` lines with the most different marked words, cut to `width`."""
-    split = _split_lines(text, marks, first_line)
+def snippet(hit: Hit, lines: int = 3, width: int = 200) -> list[Line]:
+    """Return the `lines` lines of a passage that match best, each cut to `width`.
+
+    They hold the most different words of the query; the item of a list that is most similar to the
+    query counts as two of them.
+    """
+    split = _split_lines(hit.text, hit.marks, hit.start_line)
     not_blank = [line for line in split if line.text.strip()]
     if not not_blank:
         return []
-    best = max(
-        range(len(not_blank)),
-        key=lambda start: (_count_marked_words(not_blank[start : start + lines]), -start),
-    )
+    focus = split[hit.text[: hit.focus[0]].count("\n")] if hit.focus else None
+
+    def value(start: int) -> tuple[int, int]:
+        window = not_blank[start : start + lines]
+        has_focus = focus in window
+        return _count_words(window) + _FOCUS_WORDS * has_focus, -start
+
+    best = max(range(len(not_blank)), key=value)
     return [_shorten(line, width) for line in not_blank[best : best + lines]]
 
 
@@ -75,19 +82,26 @@ def _split_lines(text: str, marks: Sequence[tuple[int, int]], first_line: int) -
     return found
 
 
-def _count_marked_words(lines: Sequence[Line]) -> int:
+def _count_words(lines: Sequence[Line]) -> int:
     return len({line.text[start:end].casefold() for line in lines for start, end in line.marks})
 
 
+def _cut(line: Line, start: int, width: int) -> Line:
+    """Return a line with the marks inside a part of it only."""
+    inside = tuple((a, b) for a, b in line.marks if start <= a and b <= start + width)
+    return Line(line.number, line.text, inside)
+
+
 def _shorten(line: Line, width: int) -> Line:
-    """Shorten a long line to the part around its first mark."""
+    """Shorten a long line to the part with the most different marked words."""
     text = line.text.rstrip()
     if len(text) <= width:
         return Line(line.number, text, line.marks)
-    centre = line.marks[0][0] if line.marks else 0
-    start = min(max(0, centre - width // 4), len(text) - width)
+    starts = [max(0, mark - width // 4) for mark, _ in line.marks] or [0]
+    start = max(starts, key=lambda start: (_count_words([_cut(line, start, width)]), -start))
+    start = min(start, len(text) - width)
     end = start + width
     before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
     shift = len(before) - start
-    inside = tuple((a + shift, b + shift) for a, b in line.marks if start <= a and b <= end)
+    inside = tuple((a + shift, b + shift) for a, b in _cut(line, start, width).marks)
     return Line(line.number, before + text[start:end] + after, inside)

@@ -100,7 +100,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
         if hit.context:
             click.echo(indent(hit.context.text.strip("\n"), "  "))
             break  # the context contains the other hits
-        for line in snippet(hit.text, hit.marks, hit.start_line):
+        for line in snippet(hit):
             if line.text.lstrip("# ") not in hit.heading:
                 click.echo(f"  {_highlight(line.text, line.marks)}")
     for hit in hits:

@@ -142,7 +142,7 @@ def _shorten(hit: Hit) -> str:
         return hit.text.strip()
     count = sum(1 for line in hit.text.splitlines() if line.strip())
     lines = min(count, _SNIPPET_LINES)
-    shown = snippet(hit.text, hit.marks, hit.start_line, lines, _SNIPPET_CHARACTERS // lines)
+    shown = snippet(hit, lines, _SNIPPET_CHARACTERS // lines)
     return "\n".join(line.text for line in shown)
 
 

@@ -62,7 +62,7 @@ def hit_lines(hit: Hit) -> list[list[TextSpan]]:
     """Return the lines of a hit that match best, without its headings."""
     return [
         split_text(line.text, line.marks)
-        for line in snippet(hit.text, hit.marks, hit.start_line)
+        for line in snippet(hit)
         if line.text.lstrip("# ") not in hit.heading
     ]
 
