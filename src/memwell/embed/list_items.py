@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _FINGERPRINT = ", list items"
 _ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)", re.M)
-_FEWEST = 3
+_FEWEST = 5
+"""The vector of a shorter list is still similar to each of its items."""
 _SHORTEST = 15
 """Characters; a shorter item ("- milk") says too little alone."""
 _LONGEST_TITLE = 100

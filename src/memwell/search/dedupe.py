@@ -13,6 +13,7 @@ from memwell.config.sections import SearchSettings
 from memwell.model import Hit, Trace
 from memwell.search.diversify import Similarity, cluster, jaccard, mmr, word_set
 from memwell.search.fuse import WORDS
+from memwell.search.link_lists import demote_link_lists
 from memwell.search.retrieve import Candidate, EmbeddedQuery
 from memwell.store.contract.index import Reader
 
@@ -131,7 +132,7 @@ def _unique(
     A query of filters alone lists every passage: its candidates have no parts, and stay apart.
     """
     selected: list[Selected] = []
-    for candidate, hit in _load_texts(candidates, limit + 1, reader):
+    for candidate, hit in demote_link_lists(_load_texts(candidates, limit + 1, reader)):
         new = _to_selected(candidate, hit)
         same = next((passage for passage in selected if _is_copy(passage, new)), None)
         note = next((other for other in selected if by_note and _is_same_note(other, new)), None)

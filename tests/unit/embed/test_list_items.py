@@ -18,6 +18,7 @@ FACTS = """\
 - The boiler was serviced in October
   by the firm in Hill Street.
 - milk
+- The tax form is in the blue folder.
 * Rod's standup is at a quarter past two.
 """
 
@@ -26,15 +27,12 @@ def test_items_keep_their_lines_and_the_title() -> None:
     assert list_items(FACTS) == [
         "# Facts\nThe cat is named Miso and is grey.",
         "# Facts\nThe boiler was serviced in October\n  by the firm in Hill Street.",
+        "# Facts\nThe tax form is in the blue folder.",
         "# Facts\nRod's standup is at a quarter past two.",
     ]
-    assert list_items(
-        "1. The first step is long.\n2) The second is longer.\n3. And there is a third."
-    ) == [
-        "The first step is long.",
-        "The second is longer.",
-        "And there is a third.",
-    ]
+    steps = [f"Step number {number} is long." for number in range(5)]
+    numbered = (f"{number}. {step}" for number, step in enumerate(steps))
+    assert list_items("\n".join(numbered)) == steps
 
 
 @pytest.mark.parametrize(
@@ -42,9 +40,9 @@ def test_items_keep_their_lines_and_the_title() -> None:
     [
         "",
         "No list at all.",
-        "- Two items that are\n- too few for a list",
-        "A long paragraph that says most of what there is to say here, and then\n- one\n- two\n- x",
-        "    - indented code\n    - is not\n    - a list of facts",
+        "- Two items that are\n- too few for a list\n" * 2,
+        "A long paragraph that says most of what there is to say here, and then\n- one\n- two\n- x\n- y\n- z",
+        "    - indented code\n    - is not a list of facts\n" * 5,
     ],
 )
 def test_what_is_not_a_list(text: str) -> None:
@@ -54,7 +52,7 @@ def test_what_is_not_a_list(text: str) -> None:
 def test_the_whole_passage_comes_first() -> None:
     plain, embedder = WordCounts(), ListItemEmbedder(WordCounts())
     one, listed, empty = embedder.embed_documents(["A heron.", FACTS, ""])
-    assert (len(one), len(listed), len(empty)) == (1, 4, 0)
+    assert (len(one), len(listed), len(empty)) == (1, 5, 0)
     for row, text in zip(listed, [FACTS, *list_items(FACTS)], strict=True):
         assert (row == plain.embed_documents([text])[0][0]).all()
     assert without_items(embedder.fingerprint) == plain.fingerprint
