@@ -85,9 +85,9 @@ def both(
             yield files, on
 
 
-def shown(memory: Memory, query: str) -> Shown:
+def shown(memory: Memory, query: str, mode: str = "hybrid") -> Shown:
     """The hits; a fact is named by its text, since ids are random."""
-    hits = memory.search(query, k=K).hits
+    hits = memory.search(query, k=K, mode=mode).hits
     return [
         (hit.text if hit.kind == "fact" else hit.path, hit.start_line, hit.score) for hit in hits
     ]
@@ -111,6 +111,16 @@ def test_the_same_hits_with_the_same_scores(both: tuple[Memory, Memory], part: i
                 [score for *_, score in files], abs=1e-5
             )
     assert same >= SAME * len(asked), f"{same} of {len(asked)}"
+
+
+@pytest.mark.parametrize("both", ["small"], indirect=True)
+def test_words_score_the_same_to_nine_digits(both: tuple[Memory, Memory]) -> None:
+    for query in cases()[::PARTS]:
+        files, server = (shown(memory, query, "words") for memory in both)
+        assert [place for *place, _ in files] == [place for *place, _ in server], query
+        assert [score for *_, score in server] == pytest.approx(
+            [score for *_, score in files], abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", ["qmd-eval", "xquad-zh", "anthropic-docs"])

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nlargest
 from math import fsum, log, sqrt
 
 from memwell.config.sections import SearchSettings
@@ -63,10 +64,25 @@ class Evidence:
         return self.scores[chunk] + self.neighbour_credit.get(chunk, 0.0)
 
     @property
+    def pool(self) -> Sequence[int]:
+        """The first `POOL` chunks that the leg found, and those that score like the last of them.
+
+        Which of several equal ones is the last depends on the order in which notes were indexed.
+        """
+        first = self.found[:POOL]
+        if len(first) == len(self.found):
+            return first
+        last = self.scores[first[-1]]
+        return [*first, *(chunk for chunk in self.found[POOL:] if self.scores[chunk] >= last)]
+
+    @property
     def coverage(self) -> float:
         """The share of the query's words that the best passages of keyword search hold."""
-        best = [self.covered.get(chunk, 0.0) for chunk in self.found[:_BEST_COVERED]]
-        return fsum(best) / (len(best) or 1)
+        best = nlargest(
+            _BEST_COVERED,
+            ((self.scores[chunk], self.covered.get(chunk, 0.0)) for chunk in self.pool),
+        )
+        return fsum(covered for _, covered in best) / (len(best) or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +153,8 @@ class Fused(Mapping[int, tuple[LegScore, ...]]):
         for leg in self._contributions:
             for chunk, rank in leg.ranks.items():
                 best[chunk] = min(rank, best.get(chunk, rank))
-        return {chunk: rank for chunk, rank in best.items() if rank > POOL}
+        pools = {chunk for leg in self._contributions for chunk in leg.leg.pool}
+        return {chunk: rank for chunk, rank in best.items() if chunk not in pools}
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.scores)
@@ -167,7 +184,7 @@ def _standard(
         scores = {chunk: leg.credited(chunk) / leg.unit for chunk in pool}
         return [_LegContribution(leg, scores, 1.0)]
     # Independent of k, so that a search for more hits begins with the hits of one for fewer.
-    basis = {chunk for leg in legs for chunk in leg.found[:POOL]}
+    basis = {chunk for leg in legs for chunk in leg.pool}
     evidence = [_standardise(leg, basis) for leg in legs]
     for chunk in pool:  # a chunk without a vector is judged by its words alone
         present = [scores[chunk] for scores in evidence if chunk in scores]

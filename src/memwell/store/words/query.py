@@ -69,7 +69,7 @@ class RankingWords:
     clauses: tuple[Clause, ...]
     """Those that match any chunk, each once, the rarest first."""
     pairs: tuple[tuple[Clause, Clause], ...]
-    """Those that stand next to each other in the query."""
+    """Those that stand next to each other in the query, without bigrams, which overlap."""
     unknown: float
     """How many words no chunk holds."""
     only_grammar: bool = False
@@ -94,7 +94,7 @@ def ranking_words(query: WordQuery, vocabulary: Vocabulary) -> RankingWords:
         (known[first.key], known[second.key])
         for first, second in pairwise(written)
         if first.key in known and second.key in known and first.key != second.key
-        if first.is_one_token and second.is_one_token
+        if first.is_one_token and second.is_one_token and not first.is_bigram
     ]
     return RankingWords(
         tuple(sorted(known.values(), key=lambda clause: clause.document_frequency)[:MAX_CLAUSES]),
