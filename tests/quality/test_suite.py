@@ -29,7 +29,7 @@ from tests.quality.suite import (
 from tests.support.embedders import embedding_once
 
 # Each floor is the count of today. None is ever lowered: a change that finds fewer is not taken.
-FOUND = 105
+FOUND = 107
 """Of 120 queries, those that find their note. The target of criterion 5 is 108 (90 %), then 114."""
 FULL_ANSWERS = 48
 """Of the 48 queries without a common word, those with six hits. The target of criterion 3 is 48."""

@@ -3,7 +3,7 @@
     relevance of the best   1 / (1 + e^-x)      x = 0.42 c + 2.3 v - 3.15     both searches
                                                 x = 0.58 c - 3.2              vector search alone
                                                 x = 5.5 v - 3.4               keyword search alone
-                                                x - 1, if no note holds a word of the query
+                                                x - 0.3, if no note holds a word of the query
     of every other          1 / (1 + e^-(x - slope d))
 
     c   how many deviations its cosine lies above the cosine of a question and an unrelated passage
@@ -24,7 +24,7 @@ from math import exp
 BOTH = (0.42, 2.3, -3.15)
 MEANING_ALONE = (0.58, -3.2)
 WORDS_ALONE = (5.5, -3.4)
-NO_WORD_KNOWN = -1.0
+NO_WORD_KNOWN = -0.3
 SLOPE_BOTH, SLOPE_MEANING, SLOPE_WORDS = 2.0, 0.58, 3.6
 _LIMIT = 500.0
 
