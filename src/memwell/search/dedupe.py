@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 
 from memwell.config.sections import SearchSettings
 from memwell.model import Hit, Trace
@@ -160,7 +161,7 @@ def _load_texts(
 
 def _to_selected(candidate: Candidate, hit: Hit) -> Selected:
     words = word_set(hit.text)
-    return Selected(candidate, hit, words, frozenset(word for word in words if not word.isalpha()))
+    return Selected(candidate, hit, words, frozenset(filterfalse(str.isalpha, words)))
 
 
 def _is_copy(one: Selected, other: Selected) -> bool:

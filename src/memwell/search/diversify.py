@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from memwell.scripts import UNSPACED
 
@@ -20,7 +21,12 @@ Similarity = Callable[[int, int], float]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Compiled when it is first needed, which takes a millisecond or two."""
+    return re.compile(f"[{UNSPACED}]")
 
 
 def mmr(
@@ -70,4 +76,5 @@ def word_set(text: str) -> frozenset[str]:
     text = text.casefold()
     if text.isascii():
         return frozenset(text.translate(_ASCII_SEPARATORS).split())  # the same result, faster
-    return frozenset(_UNSPACED.findall(text)) | frozenset(_WORD.findall(_UNSPACED.sub(" ", text)))
+    spaced = _unspaced().sub(" ", text)
+    return frozenset(_unspaced().findall(text)) | frozenset(_WORD.findall(spaced))

@@ -23,6 +23,8 @@ _SHARE = 0.5
 
 def is_link_list(text: str) -> bool:
     """Whether a text has several links, and half of it or more is in links."""
+    if text.count("](") + text.count("[[") + text.count("://") < _FEWEST:
+        return False
     lengths = [len(match.group()) for match in _LINK.finditer(text)]
     return len(lengths) >= _FEWEST and sum(lengths) >= _SHARE * len("".join(text.split()))
 

@@ -24,7 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memwell.config.sections import SearchSettings
-from memwell.embed.list_items import item_spans, most_similar_item
 from memwell.errors import KeywordSearchUnavailable
 from memwell.model import Freshness, Hit, Leg, SearchResult
 from memwell.search.decay import OFF, UNDECAYED, Dated, Decay, decay_factors
@@ -123,18 +122,21 @@ def _with_focus(
     hits: Sequence[Hit], chosen: Sequence[Selected], query: EmbeddedQuery | None, reader: Reader
 ) -> Iterator[Hit]:
     """Yield the hits, each list with the item that is most similar to the query."""
+    if query is None:
+        yield from hits
+        return
+    from memwell.embed.list_items import item_spans, most_similar_item
+
     lists = [
         selected.candidate.chunk_id
         for hit, selected in zip(hits, chosen, strict=True)
-        if query and not selected.candidate.hit and item_spans(hit.text)
+        if not selected.candidate.hit and item_spans(hit.text)
     ]
-    vectors = reader.vectors.windows(query.space, lists) if query and lists else {}
+    vectors = reader.vectors.windows(query.space, lists) if lists else {}
     for hit, selected in zip(hits, chosen, strict=True):
         rows = vectors.get(selected.candidate.chunk_id)
-        if query is None or rows is None:
-            yield hit
-        else:
-            yield replace(hit, focus=most_similar_item(hit.text, rows, query.vector))
+        focus = None if rows is None else most_similar_item(hit.text, rows, query.vector)
+        yield replace(hit, focus=focus) if focus else hit
 
 
 def parse_query(text: str, within: Filters = ANYWHERE) -> Parsed:
@@ -188,14 +190,17 @@ def rank(
     last_first = sorted(candidates, key=lambda candidate: candidate.place, reverse=True)
     local = sorted(last_first, key=lambda candidate: candidate.order)
     ordered = interleave(local, to_candidates(hits))
-    shown = [candidate for candidate in ordered if _is_shown(candidate, options)]
+    shown: list[Candidate] = []
+    below: list[Candidate] = []
+    for candidate in ordered:
+        (shown if _is_shown(candidate, options) else below).append(candidate)
     return Ranked(
         retrieval.parsed,
         shown,
         (*retrieval.legs, *([leg] if leg else [])),
         retrieval.embedded_query,
         timed.period,
-        [candidate for candidate in ordered if not _is_shown(candidate, options)],
+        below,
     )
 
 

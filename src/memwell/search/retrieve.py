@@ -94,16 +94,21 @@ class Candidate:
 
     @property
     def order(self) -> tuple[int, float, float]:
-        """The key to sort by, best first."""
-        return self.overflow_rank, -self.score, -self.fused
+        """The key to sort by, best first: the order of scores, also where they round to 0 or 1."""
+        slope = self.calibration.slope if self.calibration else 1.0
+        return self.overflow_rank, -(slope * self._kept + self.decay.gain), -self.fused
 
     @property
     def score(self) -> float:
         """The score that a hit shows: the relevance that decay leaves."""
         if self.calibration is None:
             return self.relevance * self.decay.factor
-        kept = self.fused * self.decay.factor if self.fused > 0 else self.fused
-        return self.calibration.relevance(kept, self.decay.gain)
+        return self.calibration.relevance(self._kept, self.decay.gain)
+
+    @property
+    def _kept(self) -> float:
+        """The fused score that decay leaves."""
+        return self.fused * self.decay.factor if self.fused > 0 else self.fused
 
     def is_weak(self, min_score: float) -> bool:
         """Whether its relevance is below a threshold, or its note is of another time."""
@@ -160,9 +165,10 @@ class Retrieval:
         calibration = _calibration(
             result, self._slope(), known=no_words is None or keywords is not None
         )
-        for candidate in result:
-            candidate.calibration = calibration
-            candidate.relevance = candidate.score
+        if calibration:
+            for candidate in result:
+                candidate.calibration = calibration
+                candidate.relevance = calibration.relevance(candidate.fused)
         return result
 
     def _slope(self) -> float:

@@ -18,16 +18,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from typing import NamedTuple
 
-from memwell.scripts import IDEOGRAPHIC
 from memwell.search.time_languages import DAY, LANGUAGES, MONTH, WEEK, YEAR, Language
 from memwell.store.words.function_words import guess_language
+from memwell.store.words.normalise import runs_without_spaces
 
 _DAYS = {DAY: 1, WEEK: 7, MONTH: 30, YEAR: 365}
 _ISO = r"(?<!\d)(?P<iso>(?P<isoyear>\d{4})-(?P<isomonth>\d{2})(?:-(?P<isoday>\d{2}))?)(?!\d)"
 _FIELD = re.compile(r"\{(month|weekday|unit|day|year|n)\}")
 _WORD = re.compile(r"[^\W\d_]+")
-_UNSPACED = re.compile(f"[{IDEOGRAPHIC}]")
 _WHOSE = "the|our|my|his|her|their|we|I|he|she|they"
 _EVENT = re.compile(rf"\b(before|after|since)\s+((?:{_WHOSE})\s.+)", re.I)
 _EVENT_ENDS = re.compile(r"[?.!,;:]|\band\b")
@@ -69,8 +69,7 @@ class Event:
         return Period(day, None, certain=False)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeExpression:
+class TimeExpression(NamedTuple):
     """A time in a text, and the rest of the text."""
 
     period: Period | Event
@@ -81,8 +80,7 @@ class TimeExpression:
     language: str = "en"
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
+class _Time(NamedTuple):
     period: Period
     start: int
     end: int
@@ -133,13 +131,16 @@ def _is_here(said: str, text: str) -> bool:
 
 
 def _languages_of(text: str) -> Iterator[str]:
-    """Yield the languages that a text may be in."""
+    """Yield the languages in which a text may name a time; English also has the ISO dates."""
     words = {word.casefold() for word in _WORD.findall(text)}
     spaced = (name for name, language in LANGUAGES.items() if language.spaced)
+    has_digit = any(map(str.isdigit, text))
     for name in spaced:
-        if name == "en" or any(word.startswith(_beginnings(name)) for word in words):
+        if (has_digit and name == "en") or any(
+            word.startswith(_beginnings(name)) for word in words
+        ):
             yield name
-    if _UNSPACED.search(text):
+    if runs_without_spaces(text):
         yield from (name for name, language in LANGUAGES.items() if not language.spaced)
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from memwell.errors import KeywordSearchUnavailable
 from memwell.search.decay import parse_day
@@ -33,8 +35,7 @@ _MENTIONS = 100
 ANY_DATE = "0001-01-01"
 
 
-@dataclass(frozen=True, slots=True)
-class TimedQuery:
+class TimedQuery(NamedTuple):
     """A query and the time that it asks for."""
 
     parsed: Parsed
@@ -70,7 +71,7 @@ def apply_time(parsed: Parsed, today: dt.date | None, reader: Reader) -> TimedQu
 @cache
 def _words_without_subject(language: str) -> frozenset[str]:
     """Return the words of a language that ask for everything of a time: "what happened"."""
-    happening = read_words_by_language("memwell.search", "happening_words.txt")
+    happening = read_words_by_language(Path(__file__).with_name("happening_words.txt"))
     return happening[language] | function_words_of(language)
 
 

@@ -14,34 +14,34 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
-from memwell.scripts import HIRAGANA, IDEOGRAPHIC
+from memwell.scripts import HIRAGANA
+from memwell.store.words.normalise import runs_without_spaces
 
 _ENGLISH, _CHINESE = "en", "zh"
 _LEAST = 2
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _JOINT = re.compile("['-]")
-_UNSPACED = re.compile(f"[{IDEOGRAPHIC}]")
 _HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 
 
 @cache
-def read_words_by_language(package: str, name: str) -> Mapping[str, frozenset[str]]:
-    """Read a list of words beside a module: `language: words` on each line, and # for comments."""
-    lines = files(package).joinpath(name).read_text("utf-8").splitlines()
+def read_words_by_language(file: Path) -> Mapping[str, frozenset[str]]:
+    """Read a list of words: `language: words` on each line, and # for comments."""
+    lines = file.read_text("utf-8").splitlines()
     entries = (line.split(":", 1) for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in entries}
 
 
 @cache
-def read_words(package: str, name: str) -> frozenset[str]:
+def read_words(file: Path) -> frozenset[str]:
     """Read the words of all languages of such a list."""
-    return frozenset().union(*read_words_by_language(package, name).values())
+    return frozenset().union(*read_words_by_language(file).values())
 
 
 def _languages() -> Mapping[str, frozenset[str]]:
-    return read_words_by_language("memwell.store.words", "function_words.txt")
+    return read_words_by_language(Path(__file__).with_name("function_words.txt"))
 
 
 def function_words_of(language: str) -> frozenset[str]:
@@ -80,7 +80,7 @@ def has_other_words(text: str, ignored: frozenset[str]) -> bool:
     known = ignored | grammar
     return any(
         len(_HIRAGANA.sub("", _unspaced_parts(ignored).sub("", word))) > 1
-        if _UNSPACED.search(word)
+        if runs_without_spaces(word)
         else word not in known and any(part not in known for part in _JOINT.split(word))
         for word in words
     )
@@ -88,5 +88,5 @@ def has_other_words(text: str, ignored: frozenset[str]) -> bool:
 
 @cache
 def _unspaced_parts(words: frozenset[str]) -> re.Pattern[str]:
-    unspaced = (word for word in words if _UNSPACED.search(word))
+    unspaced = (word for word in words if runs_without_spaces(word))
     return re.compile("|".join(sorted(map(re.escape, unspaced), key=len, reverse=True)))

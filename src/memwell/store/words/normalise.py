@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from memwell.scripts import ALPHABETIC, IDEOGRAPHIC
@@ -24,13 +25,16 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 WORDS_VERSION = 1
 """Increased whenever the functions below give other output; memwell then rebuilds the index."""
 
-_UNSPACED = re.compile(f"[{IDEOGRAPHIC}]+|[{ALPHABETIC}]+")
-_ALPHABETIC_RUN = re.compile(f"[{ALPHABETIC}]")
-
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
 # Written so that the regex engine can skip to the rare letters: these two search all indexed text.
 _FROM_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?=[A-Z][a-z]{2}))[A-Za-z0-9]*")
 _VERSION = re.compile(r"[vV](?<![A-Za-z0-9][vV])(\d+(?:\.\d+)+)")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Compiled when it is first needed, which takes a millisecond or two."""
+    return re.compile(f"[{IDEOGRAPHIC}]+|[{ALPHABETIC}]+")
 
 
 def normalise(text: str) -> str:
@@ -41,7 +45,7 @@ def normalise(text: str) -> str:
 def indexed_text(text: str) -> str:
     """Return the text that FTS5 indexes: bigrams for scripts without spaces, all else unchanged."""
     text = normalise(text)
-    return text if text.isascii() else _UNSPACED.sub(_bigram_text, text)
+    return text if text.isascii() else _unspaced().sub(_bigram_text, text)
 
 
 def indexed_parts(text: str) -> str:
@@ -54,7 +58,7 @@ def indexed_parts(text: str) -> str:
     parts = [" ".join(camel_parts(word)) for word in _camel_words(text)]
     parts += _VERSION.findall(text)
     if not text.isascii():
-        parts += [run[-1] for run in _UNSPACED.findall(text) if len(run) > 1]
+        parts += [run[-1] for run in _unspaced().findall(text) if len(run) > 1]
     return "\n".join(parts)
 
 
@@ -96,12 +100,12 @@ def camel_parts(word: str) -> list[str]:
 
 def runs_without_spaces(text: str) -> list[str]:
     """Return the parts of `text` in scripts without spaces between words."""
-    return [] if text.isascii() else _UNSPACED.findall(normalise(text))
+    return [] if text.isascii() else _unspaced().findall(normalise(text))
 
 
 def is_alphabetic(run: str) -> bool:
     """Whether a run without spaces is in an alphabet (Thai, Khmer), where a bigram says little."""
-    return _ALPHABETIC_RUN.match(run) is not None
+    return re.match(f"[{ALPHABETIC}]", run) is not None
 
 
 def bigrams(run: str) -> list[str]:
