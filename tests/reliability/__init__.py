@@ -1,0 +1,1 @@
+"""The defects of a reliability review, each with a test through a public interface."""
