@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -62,6 +63,33 @@ def append_private(file: Path, text: str) -> None:
         stream.write(text.encode("utf-8", "replace"))
 
 
+_REMEDIES = {
+    errno.EMFILE: "this process has too many files open; raise its limit with `ulimit -n`",
+    errno.ENFILE: "the system has too many files open; close some programs",
+    errno.ENAMETOOLONG: "shorten the names in its path",
+    errno.ELOOP: "its symbolic links lead in a circle; remove one of them",
+    errno.ENOSPC: "free some disk space",
+    errno.EDQUOT: "free some of your quota of disk space",
+    errno.EROFS: "its disk is mounted read-only",
+    errno.EIO: "check the disk",
+}
+
+
+def remedy_for(error: OSError) -> str:
+    """Return what to do about an error of the system, as the end of a message."""
+    return _REMEDIES.get(error.errno or 0, "check its permissions")
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a path is valid UTF-8; Linux allows any bytes."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+def printable_path(path: str | Path) -> str:
+    """Return a path in which bytes that are not UTF-8 are escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
 @contextmanager
 def write_errors(file: Path) -> Iterator[None]:
     """Turn an error of the system into one that names the file and the remedy."""
@@ -76,8 +104,11 @@ def write_errors(file: Path) -> Iterator[None]:
 
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and the missing folders above it, for this user alone."""
-    if not folder.is_dir():
-        make_private_folder(folder.parent)
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
 
 

@@ -29,7 +29,7 @@ def read_excerpt(reference: str, roots: Sequence[Path]) -> Excerpt:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
         raise MemwellError(
-            f"{file} cannot be read ({error.strerror})", "Check its permissions"
+            f"{file} cannot be read ({error.strerror})", as_sentence(remedy_for(error))
         ) from error
     lines = text.removesuffix("\n").split("\n")
     start = int(match["start"] or 1)
@@ -80,7 +80,7 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
         written = file.read_bytes()
     except OSError as error:
         raise HomeError(
-            f"{file} cannot be written ({error.strerror})", "Check its permissions"
+            f"{file} cannot be written ({error.strerror})", as_sentence(remedy_for(error))
         ) from error
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2

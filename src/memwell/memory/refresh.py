@@ -71,7 +71,7 @@ class WorkspaceSync:
         settings = job.settings
         if not job.never_synced and (job.skipped or len(job.files) > settings.sync.cheap_files):
             return RefreshStep(job, None, Freshness(checked=False))
-        todo = job.plan()
+        todo = job.plan().limit_unsure(_CHEAP_BYTES // 2)
         cheap = todo.size <= settings.sync.cheap_notes and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):
