@@ -93,12 +93,13 @@ def printable_path(path: str | Path) -> str:
 @contextmanager
 def write_errors(file: Path) -> Iterator[None]:
     """Turn an error of the system into one that names the file and the remedy."""
+    otherwise = "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to"
     try:
         yield
     except OSError as error:
         raise HomeError(
             f"{file} cannot be written ({error})",
-            "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
+            remedy_for(error).capitalize() if error.errno in _REMEDIES else otherwise,
         ) from error
 
 

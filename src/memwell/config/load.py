@@ -17,6 +17,7 @@ from typing import Any
 from memwell.config.fields import Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
 from memwell.errors import ConfigError
+from memwell.files import remedy_for
 
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
@@ -111,7 +112,9 @@ def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[s
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not valid TOML: {error}", "Correct that line") from error
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error}", "Check its permissions") from error
+        raise ConfigError(
+            f"{file} cannot be read: {error}", remedy_for(error).capitalize()
+        ) from error
     for name, value in _flatten(tables):
         setting = SETTING_BY_NAME.get(name)
         if setting is None:

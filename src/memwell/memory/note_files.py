@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memwell.errors import BinaryFileError, HomeError, MemwellError, NotFoundError
+from memwell.files import remedy_for
 from memwell.ingest.parse_note import decode
 from memwell.ingest.scan import SUFFIXES
 from memwell.model import Excerpt
@@ -29,7 +30,7 @@ def read_excerpt(reference: str, roots: Sequence[Path]) -> Excerpt:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
         raise MemwellError(
-            f"{file} cannot be read ({error.strerror})", as_sentence(remedy_for(error))
+            f"{file} cannot be read ({error.strerror})", remedy_for(error).capitalize()
         ) from error
     lines = text.removesuffix("\n").split("\n")
     start = int(match["start"] or 1)
@@ -80,7 +81,7 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
         written = file.read_bytes()
     except OSError as error:
         raise HomeError(
-            f"{file} cannot be written ({error.strerror})", as_sentence(remedy_for(error))
+            f"{file} cannot be written ({error.strerror})", remedy_for(error).capitalize()
         ) from error
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from memwell.errors import HomeError
-from memwell.files import hold_lock, private_file, write_errors
+from memwell.files import hold_lock, private_file, remedy_for, write_errors
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 
@@ -39,7 +39,7 @@ class WorkspaceFile(WorkspaceList):
             return []
         except OSError as error:
             raise HomeError(
-                f"{self.file} cannot be read ({error})", "Check its permissions"
+                f"{self.file} cannot be read ({error})", remedy_for(error).capitalize()
             ) from error
         except (ValueError, KeyError, TypeError) as error:
             raise HomeError(
