@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.model import Problem
+from memwell.store.contract.values import CONVENTIONAL
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
-CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
-"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
 
 SKIPPED_FOLDERS = frozenset(
     {
