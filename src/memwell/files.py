@@ -8,7 +8,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,20 @@ def make_private_folder(folder: Path) -> None:
         folder = folder.parent
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def close_to_others(home: Path, *, own_names: Collection[str]) -> list[str]:
+    """Take the rights of other users from a home, and return a notice if they had any.
+
+    A folder with other files and none of memwell's may be shared on purpose: it stays as it is.
+    """
+    with suppress(OSError):
+        names = os.listdir(home)
+        mode = stat.S_IMODE(home.stat().st_mode)
+        if mode & 0o077 and (not names or not set(own_names).isdisjoint(names)):
+            home.chmod(0o700)
+            return [f"{home} was open to other users (mode {mode:o}); now it is yours alone (700)"]
+    return []
 
 
 @contextmanager

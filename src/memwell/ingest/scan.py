@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from memwell.files import is_utf8, printable_path, remedy_for
 from memwell.model import Problem
+from memwell.store.contract.values import CONVENTIONAL
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
-CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
-"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
 
 SKIPPED_FOLDERS = frozenset(
     {

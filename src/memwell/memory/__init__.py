@@ -18,6 +18,7 @@ from memwell import config
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.files import close_to_others
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
@@ -54,8 +55,7 @@ class Memory:
 
     Args:
         home: the folder of the data; default ``MEMWELL_HOME``, else the platform's data folder.
-        workspace: the folder (or one inside it) that searches cover; None covers all workspaces
-            of the agent.
+        workspace: the folder (or one inside it) that searches cover; None covers all.
         fallback_workspace: the same, but if no workspace is there, all of them are covered.
         agent: the agent whose memory this is; default the setting ``agent``.
         user, session: whose facts are visible besides those of the agent and global ones.
@@ -97,7 +97,7 @@ class Memory:
         self._embedders = embedders
         self._shared = _Shared()
         self.viewer = Viewer(user, self.agent, session)
-        self.notices: list[str] = []
+        self.notices = close_to_others(self.home, own_names=("memory.db", "agents"))
         """Sentences about what happened on the way, for the user."""
 
     def __enter__(self) -> Self:

@@ -86,6 +86,10 @@ class MapPoint:
     kind: str
 
 
+CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
+"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A workspace: its folder, and which of its files are indexed."""
