@@ -17,7 +17,7 @@ from typing import Any
 from memwell.config.fields import Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
 from memwell.errors import ConfigError
-from memwell.files import remedy_for
+from memwell.files import is_utf8, printable_path, remedy_for
 
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
@@ -49,7 +49,7 @@ def config_files(workspace: Path | None, environment: Mapping[str, str]) -> list
     """Return the existing configuration files, weakest first."""
     files = [user_config_folder(environment) / FILE_NAME]
     files += [workspace / FILE_NAME] if workspace else []
-    return [file for file in files if file.is_file()]
+    return [file for file in files if os.path.isfile(file)]
 
 
 def user_config_folder(environment: Mapping[str, str]) -> Path:
@@ -98,10 +98,21 @@ def check_agent(agent: str) -> None:
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all data: MEMWELL_HOME, else the platform's data folder."""
     if named := environment.get("MEMWELL_HOME"):
-        return Path(named).expanduser().absolute()
+        return check_home(Path(named))
     import platformdirs
 
-    return Path(platformdirs.user_data_dir("memwell", appauthor=False))
+    return check_home(Path(platformdirs.user_data_dir("memwell", appauthor=False)))
+
+
+def check_home(folder: Path) -> Path:
+    """Return the absolute path of a home; raise an error if SQLite cannot open files in it."""
+    home = folder.expanduser().absolute()
+    if not is_utf8(str(home)):
+        raise ConfigError(
+            f"The name of the home {printable_path(home)} is not valid UTF-8",
+            "Rename it, or set MEMWELL_HOME to another folder",
+        )
+    return home
 
 
 def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:

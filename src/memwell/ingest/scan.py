@@ -324,8 +324,9 @@ def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | Non
 def find_workspace(start: Path) -> Path | None:
     """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
-        if (folder / "memwell.toml").is_file() or any(
-            (folder / name).exists() for name in CONVENTIONAL
+        # Path.exists would raise an error in a folder that this user cannot read.
+        if os.path.isfile(folder / "memwell.toml") or any(
+            os.path.exists(folder / name) for name in CONVENTIONAL
         ):
             return folder
     return None

@@ -78,7 +78,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
+        self.home = config.check_home(Path(home)) if home else config.home_folder()
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -133,7 +133,7 @@ class Memory:
     def folders(self) -> tuple[Path, ...]:
         """Return the existing folders of the workspaces that searches cover."""
         workspaces = self._target_scope().workspaces
-        return tuple(workspace.path for workspace in workspaces if workspace.path.is_dir())
+        return tuple(workspace.path for workspace in workspaces if workspace.is_present)
 
     # -- indexing ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,11 @@ class Workspace:
     def path(self) -> Path:
         """The folder."""
         return Path(self.root)
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the folder exists, and this user may know it: `Path.is_dir` raises an error."""
+        return os.path.isdir(self.root)
 
     @property
     def takes_all(self) -> bool:

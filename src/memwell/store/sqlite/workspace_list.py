@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from memwell.errors import HomeError
-from memwell.files import hold_lock, private_file, remedy_for, write_errors
+from memwell.files import hold_lock, is_utf8, private_file, remedy_for, write_errors
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.values import Workspace
 
@@ -52,6 +52,7 @@ class WorkspaceFile(WorkspaceList):
                     str(item["root"]), bool(item["conventional"]), tuple(map(str, item["include"]))
                 )
                 for item in listed["workspaces"]
+                if is_utf8(str(item["root"]))  # version 0.1 listed folders that it could not index
             ]
         except FileNotFoundError:
             return []
