@@ -98,21 +98,19 @@ def check_agent(agent: str) -> None:
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all data: MEMWELL_HOME, else the platform's data folder."""
     if named := environment.get("MEMWELL_HOME"):
-        return check_home(Path(named))
+        return Path(named).expanduser().absolute()
     import platformdirs
 
-    return check_home(Path(platformdirs.user_data_dir("memwell", appauthor=False)))
+    return Path(platformdirs.user_data_dir("memwell", appauthor=False))
 
 
-def check_home(folder: Path) -> Path:
-    """Return the absolute path of a home; raise an error if SQLite cannot open files in it."""
-    home = folder.expanduser().absolute()
+def check_home(home: Path) -> None:
+    """Raise an error if the name of a home is one that SQLite cannot open."""
     if not is_utf8(str(home)):
         raise ConfigError(
             f"The name of the home {printable_path(home)} is not valid UTF-8",
             "Rename it, or set MEMWELL_HOME to another folder",
         )
-    return home
 
 
 def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:

@@ -32,7 +32,7 @@ _FINER = (
 )
 
 MAX_CHUNKS = 50_000
-"""More are not worth their cost: an hour of embedding for one note, with a line in each chunk."""
+"""More are not worth their cost: an hour of embedding for a note with one line in each of them."""
 MAX_HEADING = 1_000
 """Every chunk of a section repeats its heading, of which so many characters are kept."""
 

@@ -78,7 +78,8 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = config.check_home(Path(home)) if home else config.home_folder()
+        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
+        config.check_home(self.home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
