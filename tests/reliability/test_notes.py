@@ -251,7 +251,10 @@ def test_reliability_d25_notes_in_1500_nested_folders_are_found(
         os.chdir("d")
     Path("deep.md").write_text("zebra in the deep\n")
     os.chdir(workspace)
-    found = index_and_search(workspace, "zebra")
+    try:
+        found = index_and_search(workspace, "zebra")
+    finally:
+        subprocess.run(["rm", "-rf", "d"], check=True)  # shutil.rmtree is recursive, too
     assert [path[-7:] for path in found] == ["a.md", "deep.md"]
 
 
