@@ -125,16 +125,14 @@ def test_reliability_d02_a_file_from_the_far_future_is_indexed_with_the_rest(
 def test_reliability_d02_a_note_whose_parsing_fails_is_indexed_as_text(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memwell.ingest import parse_note
-
-    real = parse_note.split_front_matter
+    from memwell.ingest.front_matter import split_front_matter
 
     def fail(text: str) -> tuple[dict[str, object], int, str]:
         if "bad" in text:
             raise RecursionError("maximum recursion depth exceeded")
-        return real(text)
+        return split_front_matter(text)
 
-    monkeypatch.setattr(parse_note, "split_front_matter", fail)
+    monkeypatch.setattr("memwell.ingest.parse_note.split_front_matter", fail)
     write("a.md", "bad zebra\n")
     write("b.md", "good zebra\n")
     with Memory() as memory:

@@ -104,13 +104,15 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(platformdirs.user_data_dir("memwell", appauthor=False))
 
 
-def check_home(home: Path) -> None:
-    """Raise an error if the name of a home is one that SQLite cannot open."""
+def find_home(named: str | Path | None = None) -> Path:
+    """Return the home with a name or the default one; raise an error if SQLite cannot open it."""
+    home = Path(named).expanduser().absolute() if named else home_folder()
     if not is_utf8(str(home)):
         raise ConfigError(
             f"The name of the home {printable_path(home)} is not valid UTF-8",
             "Rename it, or set MEMWELL_HOME to another folder",
         )
+    return home
 
 
 def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:

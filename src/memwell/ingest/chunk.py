@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from memwell.config.sections import ChunkingSettings
+from memwell.errors import TooManySectionsError
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
 from memwell.token_estimate import CHARACTERS_PER_TOKEN, quarter_tokens
@@ -32,13 +33,9 @@ _FINER = (
 )
 
 MAX_CHUNKS = 50_000
-"""More are not worth their cost: an hour of embedding for a note with one line in each of them."""
+"""More are not worth the time to embed them: a note with so many has a few words in each."""
 MAX_HEADING = 1_000
 """Every chunk of a section repeats its heading, of which so many characters are kept."""
-
-
-class TooManyChunks(Exception):
-    """The structure of a note gives more than `MAX_CHUNKS`; as plain text it gives fewer."""
 
 
 def chunk(
@@ -53,7 +50,7 @@ def chunk(
     """Cut `text` into chunks of about `size` tokens; its lines count from `first_line`.
 
     A `plain` text has no structure: its chunks depend on their size alone. Any other raises
-    `TooManyChunks` if it has too many sections.
+    `TooManySectionsError` if it has too many.
     """
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
@@ -66,7 +63,7 @@ def chunk(
     for heading, section in _sections(found):
         chunks += cutter.cut(heading, section)
         if len(chunks) > MAX_CHUNKS and not plain:
-            raise TooManyChunks
+            raise TooManySectionsError(MAX_CHUNKS)
     return chunks
 
 

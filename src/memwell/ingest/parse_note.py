@@ -10,8 +10,8 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
-from memwell.errors import BinaryFileError
-from memwell.ingest.chunk import MAX_CHUNKS, TooManyChunks, chunk
+from memwell.errors import BinaryFileError, TooManySectionsError
+from memwell.ingest.chunk import chunk
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.front_matter import split_front_matter
 from memwell.ingest.markdown import FENCED_BLOCK
@@ -115,8 +115,8 @@ def _chunks(
             first_line=first_line,
             rst=path.endswith(".rst"),
         )
-    except TooManyChunks:
-        wrong = f"has sections for more than {MAX_CHUNKS} passages; indexed as plain text"
+    except TooManySectionsError as error:
+        wrong = f"{error.what}; indexed as plain text"
         return _plain_chunks(body, chunk_settings, first_line), wrong
     return tuple(part for part in chunks if part.text.strip()), ""
 

@@ -78,8 +78,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
-        config.check_home(self.home)
+        self.home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
