@@ -36,8 +36,8 @@ class Block:
 FENCED_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 """A fenced block in a whole text; without a closing fence it goes to the end."""
 
-# No two neighbours in a pattern may match the same characters: a line that does not match in the end
-# would be tried in all the ways to divide it, which takes quadratic time, and exponential in a loop.
+# No two neighbours in a pattern may match the same characters: a line that does not match would be
+# tried in all the ways to divide it, which takes quadratic time, and exponential time in a loop.
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]|\r?\n?$)")
 _FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?\n|$)")

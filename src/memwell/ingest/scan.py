@@ -107,12 +107,15 @@ class _Walk:
         self.links: list[str] = []
 
     def run(self) -> Scan:
-        inherited = _inherited_rules(self.root, self.result.problems)
-        if "." in self.selection.include:
-            self._take_folder("", inherited)
-        else:
-            self.result.folders.append("")
-            self._take_named(inherited)
+        try:
+            inherited = _inherited_rules(self.root, self.result.problems)
+            if "." in self.selection.include:
+                self._take_folder("", inherited)
+            else:
+                self.result.folders.append("")
+                self._take_named(inherited)
+        except OSError as error:  # of an ignore file
+            self._mark_unreadable("", error)
         for link in self.links:
             self._take_link(link)
         return self.result
@@ -197,7 +200,11 @@ class _Walk:
         if is_utf8(folder):  # the system's notifications take no other name
             self.result.folders.append(folder)
         files = [name for name in IGNORE_FILES if name in names]
-        found = (_read_rules(full, name, self.result.problems) for name in files)
+        try:
+            found = [_read_rules(full, name, self.result.problems) for name in files]
+        except OSError as error:  # nobody knows which notes here are to be ignored
+            self._mark_unreadable(folder, error)
+            return
         rules = [*rules, *filter(None, found)]
         for entry in entries:
             yield (f"{folder}/{entry.name}" if folder else entry.name), entry, rules
@@ -297,16 +304,18 @@ def _inherited_rules(root: str, problems: list[Problem]) -> list[_Rules]:
     folders = [Path(root), *Path(root).parents]
     top = next((n for n, folder in enumerate(folders[:-1]) if os.path.exists(folder / ".git")), 0)
     above = reversed(folders[1 : top + 1])
-    return [*filter(None, (_read_rules(str(folder), ".gitignore", problems) for folder in above))]
+    readable = [str(folder) for folder in above if os.access(folder / ".gitignore", os.R_OK)]
+    return [*filter(None, (_read_rules(folder, ".gitignore", problems) for folder in readable))]
 
 
 def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | None:
+    """Return the rules of an ignore file, if it exists; raise `OSError` if it cannot be read."""
     from pathspec import GitIgnoreSpec
 
     try:
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
     patterns = []
     for line in lines:
