@@ -250,10 +250,11 @@ def test_a_request_that_takes_too_long_is_answered_with_an_error(home: Path) -> 
         late = server.ask("POST", "/api/search", {"query": "cat"})
         assert late.status == 503
         assert "within 0.2 s" in late.error
-        busy = server.ask("GET", "/health")
+        busy = server.ask("GET", "/api/status")
         assert (busy.status, busy.headers["retry-after"]) == (503, "1")
+        assert server.ask("GET", "/health").status == 200
         Waiting.may_go.set()
-        wait_until(lambda: server.ask("GET", "/health").status == 200)
+        wait_until(lambda: server.ask("GET", "/api/status").status == 200)
 
 
 def test_a_server_finishes_requests_that_were_answered_with_a_timeout(home: Path) -> None:
