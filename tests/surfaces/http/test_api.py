@@ -77,7 +77,7 @@ def test_a_search_answers_what_the_memory_answers(
 
 def test_a_note_is_written_found_read_and_explained(server: Server) -> None:
     passage = server.post("/api/note", {"text": "The boiler was serviced by Heating Bauer."})
-    (hit,) = server.post("/api/search", {"query": "boiler"})["hits"]
+    hit, *_ = server.post("/api/search", {"query": "boiler"})["hits"]  # weak ones may follow
     assert hit["path"] == passage["path"]
     reference = f"{passage['path']}%23L{passage['start_line']}-L{passage['end_line']}"
     assert "Heating Bauer" in server.get(f"/api/get?reference={reference}")["text"]
