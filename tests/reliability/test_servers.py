@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +12,8 @@ from memwell import Memory
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import RequestLimits
+from memwell.surfaces.http.tokens import Tokens
+from tests.support.cli import run
 from tests.support.http_servers import in_a_thread
 
 SLOW = (
@@ -37,3 +41,40 @@ def test_reliability_d16_slow_bodies_keep_nobody_out(home: Path) -> None:
             assert server.ask("POST", "/api/search", {"query": "Miso"}).status == 200
             for client in clients:
                 client.close()
+
+
+def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None:
+    tokens = Tokens(home)
+    home.mkdir(exist_ok=True)
+    names = {
+        right: run("serve", "token", "add", right, "--rights", right, cwd=workspace).stdout.strip()
+        for right in ("read", "write", "admin")
+    }
+    usual = run("serve", "token", "add", "usual", cwd=workspace).stdout.strip()
+    with Memory(home, settings=SERVER_SETTINGS) as memory:
+        told = memory.remember("The cat is named Miso.", scope="global")
+        with in_a_thread(create_app(memory)) as server:
+
+            def status(token: str, method: str, path: str, body: object = None) -> int:
+                return replace(server, token=token).ask(method, path, body).status
+
+            for token in (*names.values(), usual):
+                assert status(token, "POST", "/api/search", {"query": "cat"}) == 200
+                assert status(token, "GET", "/api/facts") == 200
+            forget = {"ids": [told.fact.id]}
+            assert status(names["read"], "POST", "/api/remember", {"text": "A dog."}) == 403
+            assert status(names["read"], "POST", "/api/forget", forget) == 403
+            assert status(names["read"], "POST", "/mcp", {}) == 403
+            for token in (names["read"], names["write"], usual):
+                assert status(token, "POST", "/api/facts/prune") == 403
+                assert status(token, "DELETE", "/api/spaces/7") == 403
+            assert status(names["write"], "POST", "/api/forget", forget) == 200
+            assert status(names["admin"], "POST", "/api/facts/prune") == 200
+            assert status(names["admin"], "DELETE", "/api/spaces/7") == 404
+    file = home / "tokens.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    for row in rows["tokens"]:
+        del row["rights"]  # as tokens were before
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    assert all(token.allows("admin") for token in tokens.list_all())
+    assert "before there were rights" in run("serve", "token", "list", cwd=workspace).stdout
