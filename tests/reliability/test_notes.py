@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 from memwell import Memory
 from tests.conftest import Write
 from tests.support.cli import run_process
+from tests.support.postgres import app_url, new_tenant
 
 pytestmark = pytest.mark.process
 
@@ -174,6 +176,41 @@ def test_reliability_d02_a_note_that_the_store_refuses_does_not_stop_the_batch(
         ]
         found = {hit.path for hit in memory.search("zebra").hits}
         assert found == {"a.md", "b.md", "d.md", "moved.md"}
+
+
+ODD = {
+    "nul.md": '---\ntitle: "a\\0b"\ntags: ["c\\0d"]\n---\nzebra one\n',
+    "tag.md": f"---\ntags: [{'t' * 9_000}]\n---\nzebra two\n",
+    "link.md": f"zebra [[{'x' * 90_000}]]\n",
+    "random.md": f"zebra [[{secrets.token_hex(30_000)}]] #{secrets.token_hex(3_000)}\n",
+    "title.md": f"---\ntitle: {secrets.token_hex(20_000)}\n---\nzebra three\n",
+    "alias.md": f"---\naliases: [{secrets.token_hex(4_000)}]\n---\nzebra four\n",
+    "word.md": f"zebra {secrets.token_hex(200_000)}\n",
+    f"{'/'.join(secrets.token_hex(40) for _ in range(36))}/long.md": "zebra five\n",
+}
+
+
+@pytest.mark.parametrize("store", ["files", "postgres"])
+def test_reliability_d02_odd_notes_are_indexed_in_every_store(
+    workspace: Path, write: Write, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if store == "postgres":
+        monkeypatch.setenv("MEMWELL_STORE_URL", app_url())
+        monkeypatch.setenv("MEMWELL_STORE_TENANT", new_tenant())
+    for path, text in ODD.items():
+        write(path, text)
+    write("other.md", "zebra crossing\n")
+    with Memory() as memory:
+        (report,) = memory.index(workspace)
+        found = {hit.path for hit in memory.search("zebra", k=20).hits}
+    problems = {problem.path: problem.what for problem in report.problems}
+    assert found | {*problems} == {*ODD, "other.md"}
+    if store == "postgres":  # whose indexes do not take a path of 2,900 random characters
+        assert [
+            "cannot be indexed (ProgramLimitExceeded" in what for what in problems.values()
+        ] == [True]
+    else:
+        assert not problems
 
 
 # -- D9: quadratic notes ---------------------------------------------------------------------------

@@ -329,5 +329,6 @@ def _without_structure(item: _ReadNote) -> _ReadNote:
 
 
 def _describe(error: Exception) -> str:
-    """Return an error in one short line."""
-    return " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())[:200]
+    """Return the first line of an error, if it has any, with the type of the error."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
