@@ -7,6 +7,7 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any
 import pytest
 
 from memwell import Memory
+from memwell.ingest.watch import watch
 from tests.conftest import Write
 from tests.support.cli import run_process
-from tests.support.postgres import app_url, new_tenant
 
 pytestmark = pytest.mark.process
 
@@ -195,6 +196,8 @@ def test_reliability_d02_odd_notes_are_indexed_in_every_store(
     workspace: Path, write: Write, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if store == "postgres":
+        from tests.support.postgres import app_url, new_tenant
+
         monkeypatch.setenv("MEMWELL_STORE_URL", app_url())
         monkeypatch.setenv("MEMWELL_STORE_TENANT", new_tenant())
     for path, text in ODD.items():
@@ -211,6 +214,25 @@ def test_reliability_d02_odd_notes_are_indexed_in_every_store(
         ] == [True]
     else:
         assert not problems
+
+
+def test_reliability_d02_a_watch_outlives_a_sync_that_fails(workspace: Path) -> None:
+    calls: list[Path] = []
+    said: list[str] = []
+    stop = threading.Event()
+
+    def sync(root: Path) -> None:
+        calls.append(root)
+        if len(calls) == 1:
+            raise RecursionError("maximum recursion depth exceeded")
+        stop.set()
+
+    watch([workspace], sync, lambda root: [root], said.append, stop)
+    assert len(calls) > 1
+    assert said == [
+        f"{workspace} cannot be synced (RecursionError: maximum recursion depth exceeded);"
+        " trying again"
+    ]
 
 
 # -- D9: quadratic notes ---------------------------------------------------------------------------
@@ -378,6 +400,7 @@ def test_reliability_d26_a_change_of_mode_does_not_keep_searches_from_small_edit
 WITHOUT_DESCRIPTORS = """
 import os, resource, sys
 from memwell import Memory
+from memwell.ingest.watch import watch
 
 with Memory() as memory:
     memory.index(sys.argv[1])
