@@ -15,6 +15,13 @@ def load(tmp_path: Path, text: str = "", **environment: str) -> config.Settings:
     return config.load(tmp_path, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
 
 
+def load_user(tmp_path: Path, text: str, **environment: str) -> config.Settings:
+    """Load the settings with a file of the user and none of a workspace."""
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "memwell.toml").write_text(text)
+    return config.load(None, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
+
+
 def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "memwell.toml").write_text(
@@ -28,11 +35,20 @@ def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path
 
 
 def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
-    loaded = load(
+    loaded = load_user(
         tmp_path, 'agent = "a-${WHO}"\n[scan]\nextra = ["${DIR}/*.md"]\n', WHO="wren", DIR="docs"
     )
     assert loaded.agent == "a-wren"
     assert loaded.scan.extra == ("docs/*.md",)
+    assert loaded.get_masked("agent") == "a-${WHO}"
+    assert loaded.get_masked("scan.extra") == ("${DIR}/*.md",)
+    assert loaded.with_overrides({"agent": "b"}).get_masked("agent") == "b"
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    message = r"refers to \$\{NOBODY\}, which is not set\. Set NOBODY"
+    with pytest.raises(ConfigError, match=message):
+        load_user(tmp_path, 'agent = "${NOBODY}"\n')
 
 
 @pytest.mark.parametrize(
@@ -57,7 +73,7 @@ def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
             "[chunk]\nsize = 100\noverlap = 80\n",
             r"chunk\.overlap = 80 is more than half of chunk\.size",
         ),
-        ('agent = "${NOBODY}"\n', r"refers to \$\{NOBODY\}, which is not set\. Set NOBODY"),
+        (f"a = {'[' * 50_000}\n", r"is not valid TOML"),
         ("[search\n", r"is not valid TOML"),
     ],
 )

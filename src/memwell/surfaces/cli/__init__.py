@@ -41,6 +41,7 @@ COMMANDS = {
     "reset": "status",
     "spaces": "spaces",
     "config": "config",
+    "trust": "trust",
     "watch": "watch",
     "eval": "eval",
     "tune": "tune",

@@ -1,0 +1,227 @@
+"""A cloned folder, its notes and any query can do no harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memwell import Memory
+from memwell.errors import MemwellError
+from tests.conftest import Write
+from tests.support.cli import run_process as run
+
+
+def run_json(*arguments: str, cwd: Path) -> Any:
+    return json.loads(run(*arguments, "--json", cwd=cwd).stdout)
+
+
+SECRET = "sk-clone-must-not-see-4711"
+
+
+# -- the memwell.toml of a folder ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('[search]\nk = "${OPENAI_API_KEY}"', "search.k"),
+        ('[note]\nfolder = "${OPENAI_API_KEY}"', "note.folder"),
+        ('[scan]\nextra = ["a.md", "${OPENAI_API_KEY}"]', "scan.extra"),
+        ('agent = "${OPENAI_API_KEY}"', "agent"),
+    ],
+)
+def test_reliability_d08_a_folder_reads_no_environment_variable(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, line: str, name: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    write("MEMORY.md", "apple\n")
+    write("memwell.toml", f"{line}\n")
+    found = run("search", "apple", cwd=workspace)
+    assert (found.returncode, "MEMORY.md" in found.stdout) == (0, True)
+    (notice,) = [text for text in found.stderr.splitlines() if "memwell trust" in text]
+    assert name in notice
+    assert str(workspace / "memwell.toml") in notice
+    written = run("note", "a pear", cwd=workspace)
+    assert SECRET not in found.stdout + found.stderr + written.stdout + written.stderr
+    assert not [path for path in workspace.rglob("*") if SECRET in str(path)]
+
+
+def test_reliability_d08_no_message_shows_the_content_of_a_variable(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config" / "memwell.toml"
+    file.write_text('[search]\nk = "${OPENAI_API_KEY}"\n')
+    failed = run("search", "apple", cwd=workspace)
+    assert "search.k = '${OPENAI_API_KEY}'" in failed.stderr
+    file.write_text('[note]\nfolder = "${OPENAI_API_KEY}"\n')
+    shown = run("config", cwd=workspace)
+    assert 'note.folder = "${OPENAI_API_KEY}"' in shown.stdout
+    assert SECRET not in failed.stderr + shown.stdout + shown.stderr
+
+
+def test_reliability_d08_a_folder_is_trusted_until_its_file_changes(
+    workspace: Path, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHO", "wren")
+    write("MEMORY.md", "apple\n")
+    write("memwell.toml", 'agent = "${WHO}"\n[search]\nk = 3\n')
+
+    def read() -> list[object]:
+        rows = run_json("config", cwd=workspace)["settings"]
+        return [rows[name]["value"] for name in ("agent", "search.k")]
+
+    assert read() == ["main", 3]
+    inside = workspace / "memory"
+    inside.mkdir()
+    assert run_json("trust", cwd=inside) == {
+        "file": str(workspace / "memwell.toml"),
+        "trusted": True,
+    }
+    assert (read(), Memory(workspace=workspace).agent) == (["${WHO}", 3], "wren")
+    assert "memwell trust" not in run("search", "apple", cwd=workspace).stderr
+    write("memwell.toml", 'agent = "${WHO}"\n[search]\nk = 4\n')
+    assert read() == ["main", 4]
+    assert run("trust", str(workspace), cwd=home.parent).returncode == 0
+    assert read() == ["${WHO}", 4]
+    assert run("trust", "--remove", str(workspace), cwd=home.parent).returncode == 0
+    assert run("trust", "--remove", str(workspace), cwd=home.parent).returncode == 1
+    assert read() == ["main", 4]
+    (workspace / "memwell.toml").unlink()
+    assert "memwell.toml cannot be read" in run("trust", cwd=workspace).stderr
+
+
+def test_reliability_d08_one_notice_names_all_that_a_folder_may_not_set(
+    workspace: Path, write: Write
+) -> None:
+    write("MEMORY.md", "apple\n")
+    lines = {
+        "agent": '"x"',
+        "store.url": '"postgresql://elsewhere/x"',
+        "embedding.chain": '["openai"]',
+        "embedding.openai.base_url": '"http://elsewhere"',
+        "llm.default": '"openai:x"',
+        "remote.base_url": '"http://elsewhere"',
+        "vectors.lance_uri": '"/elsewhere"',
+        "search.hyde_enabled": "true",
+        "facts.lifetimes": '["permanent=1d"]',
+    }
+    write("memwell.toml", "".join(f"{name} = {value}\n" for name, value in lines.items()))
+    with Memory(workspace=workspace) as memory:
+        memory.search("apple")
+        (notice,) = memory.notices
+        assert set(memory.settings.origins) <= {"embedding.chain"}  # which the tests set
+    assert all(name in notice for name in lines)
+
+
+@pytest.mark.parametrize("folder", ["../../outside", "{tmp}/outside", "memory/../../outside"])
+def test_reliability_d20_a_note_stays_in_the_workspace(
+    workspace: Path, write: Write, tmp_path: Path, folder: str
+) -> None:
+    write("MEMORY.md", "apple\n")
+    write("memwell.toml", f'[note]\nfolder = "{folder.format(tmp=tmp_path)}"\n')
+    done = run("note", "a pear", cwd=workspace)
+    assert (done.returncode, done.stdout[:7]) == (0, "memory/")
+    assert "note.folder" in done.stderr
+    assert "memwell trust" in done.stderr
+    assert not [*tmp_path.rglob("outside")]
+    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_reliability_d20_a_link_does_not_lead_a_note_away(
+    workspace: Path, write: Write, tmp_path: Path
+) -> None:
+    target = tmp_path / "profile"
+    target.write_text("untouched\n")
+    write("MEMORY.md", "apple\n")
+    write("memory/other.md", "pear\n")
+    (workspace / "memory" / "2026-02-10.md").symlink_to(target)
+    failed = run("note", "a pear", "--now", "2026-02-10T14:15", cwd=workspace)
+    assert (failed.returncode, target.read_text()) == (3, "untouched\n")
+    assert "outside of the workspace" in failed.stderr
+
+
+def test_reliability_d20_the_user_gets_a_message_about_a_folder_elsewhere(
+    workspace: Path, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_NOTE_FOLDER", str(tmp_path / "outside"))
+    write("MEMORY.md", "apple\n")
+    failed = run("note", "a pear", cwd=workspace)
+    assert failed.returncode == 3
+    assert "Set note.folder" in failed.stderr
+    assert not (tmp_path / "outside").exists()
+
+
+def test_reliability_d21_a_folder_does_not_choose_the_agent(workspace: Path, write: Write) -> None:
+    assert run("remember", "Anna likes kryptonite", "--agent", "anna", cwd=workspace).stdout
+    write("memwell.toml", 'agent = "anna"\n')
+    listed = run("facts", "list", cwd=workspace)
+    assert "kryptonite" not in listed.stdout
+    assert "agent" in listed.stderr
+    assert "memwell trust" in listed.stderr
+
+
+# -- reading notes ---------------------------------------------------------------------------------
+
+HIDDEN = {
+    "ignored.md": "by .memwellignore",
+    "private/diary.md": "by .gitignore",
+    ".git/description.md": "a skipped folder",
+    "node_modules/x/readme.md": "a skipped folder",
+}
+
+
+def test_reliability_d15_only_notes_of_the_workspace_are_read(
+    workspace: Path, write: Write
+) -> None:
+    for path in HIDDEN:
+        write(path, "hidden treasure\n")
+    write("shown.md", "apple\n")
+    write(".memwellignore", "ignored.md\n")
+    write(".gitignore", "private/\n")
+    (workspace / "link.md").symlink_to(workspace / "shown.md")
+    with Memory() as memory:
+        memory.index(workspace)
+    for path in (*HIDDEN, "shown.md/../ignored.md"):
+        failed = run("get", path, cwd=workspace)
+        assert (failed.returncode, failed.stdout) == (3, ""), path
+        assert "There is no note" in failed.stderr
+    assert run("get", "shown.md", cwd=workspace).stdout == "apple\n"
+    assert run("get", "link.md", cwd=workspace).stdout == "apple\n"
+    assert run("get", str(workspace / "shown.md"), cwd=workspace).stdout == "apple\n"
+    write("new.md", "pear\n")
+    assert run("get", "new.md", cwd=workspace).stdout == "pear\n"
+    write(".memwellignore", "ignored.md\nshown.md\n")
+    assert run("get", "shown.md", cwd=workspace).returncode == 3
+
+
+def test_reliability_d15_only_conventional_notes_of_an_agent_are_read(
+    workspace: Path, write: Write
+) -> None:
+    write("MEMORY.md", "apple\n")
+    write("drafts/secret.md", "hidden treasure\n")
+    with Memory(workspace=workspace) as memory:
+        assert memory.get("MEMORY.md").text == "apple"
+        with pytest.raises(MemwellError, match="There is no note"):
+            memory.get("drafts/secret.md")
+        with pytest.raises(MemwellError, match="There is no note"):
+            memory.get(str(workspace / "drafts" / "secret.md"))
+
+
+@pytest.mark.parametrize("on_search", ["true", "false"])
+def test_reliability_d15_a_note_over_the_limit_is_not_read(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, on_search: str
+) -> None:
+    monkeypatch.setenv("MEMWELL_SYNC_ON_SEARCH", on_search)
+    write("grows.md", "apple\n")
+    with Memory() as memory:
+        memory.index(workspace)
+    write("grows.md", "apple\n" * 2_000_000)
+    failed = run("get", "grows.md#L1-L2", cwd=workspace)
+    assert (failed.returncode, failed.stdout) == (3, "")
+    assert "over the limit of 10 MB" in failed.stderr
+    assert "scan.max_file_mb" in failed.stderr
