@@ -141,7 +141,7 @@ class _File:
     written: dict[str, Value] = field(default_factory=dict)
     """Values with ${NAME}, as the file has them."""
     expanded: list[str] = field(default_factory=list)
-    """What such names stand for."""
+    """The contents of these variables."""
     refused: list[str] = field(default_factory=list)
     """Settings that the file may not set, each with the reason if the name does not tell it."""
 
