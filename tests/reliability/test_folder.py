@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,43 @@ def test_reliability_d15_a_note_over_the_limit_is_not_read(
     assert (failed.returncode, failed.stdout) == (3, "")
     assert "over the limit of 10 MB" in failed.stderr
     assert "scan.max_file_mb" in failed.stderr
+
+
+# -- control characters ----------------------------------------------------------------------------
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J \x9b31m \x7f pass\rword"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def test_reliability_d22_control_characters_do_not_reach_the_terminal(
+    workspace: Path, write: Write
+) -> None:
+    write("MEMORY.md", f"# Zebra {ESCAPES}\n\n\tThe zebra {ESCAPES} is striped.\n")
+    write("memory/zebra \x1b[31m.md", f"Another zebra {ESCAPES}.\n")
+    fact = run_json("remember", f"The zebra {ESCAPES} is called Zora.", cwd=workspace)["fact"]
+    for command in (
+        ["search", "zebra"],
+        ["search", "zebra", "--context", "section"],
+        ["search", "zebra", "--files-only"],
+        ["search", f"path:{ESCAPES} zebra"],
+        ["get", "MEMORY.md"],
+        ["get", f"none{ESCAPES}.md"],
+        ["recall", "What is the zebra called?"],
+        ["why", "zebra", "memory/zebra \x1b[31m.md"],
+        ["facts", "list"],
+        ["facts", "show", fact["id"]],
+        ["facts", "history", fact["id"]],
+        ["index"],
+    ):
+        done = run(*command, cwd=workspace)
+        assert done.stdout + done.stderr, command
+        assert not CONTROL.search(done.stdout + done.stderr), (command, done)
+    lines = run("get", "MEMORY.md", cwd=workspace).stdout.split("\n")
+    assert lines[2].startswith("\tThe zebra \N{REPLACEMENT CHARACTER}]0;owned")
+
+
+def test_reliability_d22_json_is_escaped_and_complete(workspace: Path, write: Write) -> None:
+    write("MEMORY.md", f"The zebra {ESCAPES} is striped.\n")
+    done = run("get", "MEMORY.md", "--json", cwd=workspace)
+    assert not CONTROL.search(done.stdout)
+    assert json.loads(done.stdout)["text"] == f"The zebra {ESCAPES} is striped."

@@ -109,7 +109,9 @@ def run(arguments: Sequence[str]) -> int:
         click.echo("Stopped.", err=True)
         return INTERRUPTED
     except MemwellError as error:
-        click.echo(f"Error: {error}", err=True)
+        from memwell.surfaces.cli.terminal import visible
+
+        click.echo(visible(f"Error: {error}"), err=True)
         return FAILURE
     except BrokenPipeError:
         # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.
