@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from tests.conftest import Write
 from tests.support.cli import run_process as run
+from tests.support.http_servers import served
 
 
 def run_json(*arguments: str, cwd: Path) -> Any:
@@ -266,3 +268,90 @@ def test_reliability_d22_json_is_escaped_and_complete(workspace: Path, write: Wr
     done = run("get", "MEMORY.md", "--json", cwd=workspace)
     assert not CONTROL.search(done.stdout)
     assert json.loads(done.stdout)["text"] == f"The zebra {ESCAPES} is striped."
+
+
+# -- any text is a valid query ---------------------------------------------------------------------
+
+WORDS = [f"{first}{second}ra" for first in "bcdfghjklmnprst" for second in "aeioubcdfgh"]
+NUMBERS = range(3000)
+FEW_SECONDS = 5.0
+"""The queries take less than a second each on a quiet machine; before, some took half a minute."""
+
+QUERIES = {
+    "path": "path:a " * 2187 + "zebra",
+    "paths": "zebra " + " ".join(f"path:a{n}" for n in NUMBERS),
+    "not path": "-path:a " * 2187 + "zebra",
+    "tag": "tag:x " * 6561 + "zebra",
+    "not tag": "-tag:x " * 2187 + "zebra",
+    "not tags": "zebra " + " ".join(f"-tag:x{n}" for n in NUMBERS),
+    "a long glob": f"zebra path:{'*a' * 30_000}",
+    "not": "NOT " * 6561 + "zebra",
+    "nots": "zebra " + " ".join(f"NOT {word}" for word in WORDS),
+    "phrase": '"a b" ' * 6561,
+    "phrases": " ".join(f'"{word} zebra"' for word in WORDS),
+    "and": "a AND " * 6561 + "zebra",
+    "or": " OR ".join(WORDS * 9),
+    "prefix": "g* " * 19_683,
+    "prefixes": " ".join(f"{word[:2]}*" for word in WORDS * 9),
+    "nested": "(a AND " * 1500 + "zebra" + ")" * 1500,
+    "parentheses": "zebra OR " + "(" * 9000 + "b" + ")" * 9000,
+    "excluded": "zebra " + " ".join(f"-{word}" for word in WORDS * 9),
+    "pasted": json.dumps([{word: f"{word} zebra"} for word in WORDS * 20]),
+    "a megabyte": "zebra quagga " * 80_000,
+}
+
+
+@pytest.fixture
+def zebras(write: Write) -> None:
+    for number in range(60):
+        text = " ".join([WORDS[number], *(f"{word}{number}" for word in WORDS)])
+        write(f"memory/{number}.md", f"---\ntags: [x{number}, y]\n---\nzebra a b {text}\n")
+
+
+@pytest.mark.usefixtures("zebras")
+@pytest.mark.parametrize("name", QUERIES)
+def test_reliability_d12_any_text_is_a_valid_query(workspace: Path, name: str) -> None:
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+        started = time.monotonic()
+        result = memory.search(QUERIES[name])
+        assert time.monotonic() - started < FEW_SECONDS
+        assert any("more than" in notice for notice in result.notices)
+        memory.why(QUERIES[name], "memory/1.md")
+        memory.recall(QUERIES[name])
+
+
+@pytest.mark.usefixtures("zebras")
+def test_reliability_d12_a_limit_leaves_the_rest_of_the_query(workspace: Path) -> None:
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+
+        def find(query: str) -> tuple[set[str], tuple[str, ...]]:
+            result = memory.search(query, k=100)
+            return {hit.path for hit in result.hits}, result.notices
+
+        every = {f"memory/{number}.md" for number in range(60)}
+        filters = " ".join(f"-tag:x{number}" for number in range(32))
+        assert find(f"zebra {filters}") == ({f"memory/{n}.md" for n in range(32, 60)}, ())
+        found, (notice,) = find(f"zebra {filters} -tag:x40")
+        assert (len(found), "more than 32 filters" in notice) == (28, True)
+        found, (notice,) = find("zebra " + "(" * 21 + "unheard OR quagga" + ")" * 21)
+        assert (found, "more than 20 parentheses" in notice) == (every, True)
+        assert find("zebra AND " + "(" * 20 + "a OR quagga" + ")" * 20) == (every, ())
+        found, (*_, notice) = find("zebra " + "NOT unheard " * 64 + "NOT a")
+        assert (found, "more than 64 operators" in notice) == (every, True)
+        found, _ = find("zebra NOT a " + "AND zebra " * 64)
+        assert not found  # an excluded word is never searched for
+
+
+@pytest.mark.usefixtures("zebras")
+def test_reliability_d12_and_d15_hold_over_http(workspace: Path, write: Write, home: Path) -> None:
+    write("drafts/secret.md", "hidden treasure\n")
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+    with served(home, workspace) as server:
+        for name, query in QUERIES.items():
+            answer = server.ask("POST", "/api/search", {"query": query})
+            assert answer.status < 500, (name, answer.body)
+        assert server.ask("GET", "/api/get?reference=drafts/secret.md").status == 404
+        assert server.ask("GET", "/api/get?reference=memory/1.md").status == 200
