@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.X,
 )
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
-_MAX_CHARACTERS = 20_000
+_MAX_CHARACTERS = 40_000
 """People paste whole files."""
 _MAX_FILTERS = 32
 _MAX_FILTER_LENGTH = 500
