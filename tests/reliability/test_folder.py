@@ -53,7 +53,7 @@ def test_reliability_d08_a_folder_reads_no_environment_variable(
 
 
 def test_reliability_d08_no_message_shows_the_content_of_a_variable(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     (tmp_path / "config").mkdir()
@@ -65,6 +65,11 @@ def test_reliability_d08_no_message_shows_the_content_of_a_variable(
     shown = run("config", cwd=workspace)
     assert 'note.folder = "${OPENAI_API_KEY}"' in shown.stdout
     assert SECRET not in failed.stderr + shown.stdout + shown.stderr
+    file.write_text('[note]\nfolder = "../${OPENAI_API_KEY}"\n')
+    write("MEMORY.md", "apple\n")
+    failed = run("note", "a pear", cwd=workspace)
+    assert "/${OPENAI_API_KEY}/" in failed.stderr
+    assert SECRET not in failed.stderr
 
 
 def test_reliability_d08_a_folder_is_trusted_until_its_file_changes(

@@ -22,7 +22,7 @@ from typing import Any
 from memwell.config.fields import Setting, Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
 from memwell.config.trust import is_trusted
-from memwell.errors import ConfigError
+from memwell.errors import ConfigError, hide_content
 
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
@@ -43,7 +43,6 @@ def load(
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
     written: dict[str, Value] = {}
-    expanded: list[str] = []
     notices: list[str] = []
     for path in config_files(workspace, environment):
         file = _read(path, environment, home)
@@ -51,7 +50,6 @@ def load(
         origins |= dict.fromkeys(file.values, str(path))
         written = {name: text for name, text in written.items() if name not in file.values}
         written |= file.written
-        expanded += file.expanded
         notices += file.notices
     for variable, setting in _BY_VARIABLE.items():
         name = setting.name
@@ -66,7 +64,6 @@ def load(
         values,
         origins=origins,
         written=written,
-        expanded=tuple(expanded),
         notices=tuple(notices),
     )
     settings.check_combinations()
@@ -140,8 +137,6 @@ class _File:
     values: dict[str, Value] = field(default_factory=dict)
     written: dict[str, Value] = field(default_factory=dict)
     """Values with ${NAME}, as the file has them."""
-    expanded: list[str] = field(default_factory=list)
-    """The contents of these variables."""
     refused: list[str] = field(default_factory=list)
     """Settings that the file may not set, each with the reason if the name does not tell it."""
 
@@ -172,8 +167,6 @@ def _read(path: Path, environment: Mapping[str, str], home: Path) -> _File:
         file.values[name] = check(setting, plain, f"{path}", value)
         if plain != value:
             file.written[name] = tuple(value) if isinstance(value, list) else value
-            references = _REFERENCE.findall(str(value))
-            file.expanded += [environment[reference] for reference in references]
     return file
 
 
@@ -233,6 +226,7 @@ def _expand(value: Any, environment: Mapping[str, str], file: Path, name: str) -
                 f"{name} in {file} refers to ${{{match.group(1)}}}, which is not set",
                 f"Set {match.group(1)} in the environment, or write the value itself",
             )
+        hide_content(match.group(1), environment[match.group(1)])
         return environment[match.group(1)]
 
     return _REFERENCE.sub(replace, value)

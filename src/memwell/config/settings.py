@@ -40,8 +40,6 @@ class Settings(Section):
     A setting that has its default is not listed."""
     written: Mapping[str, Value] = MappingProxyType({})
     """Values in which a file refers to environment variables, as they are written there."""
-    expanded: tuple[str, ...] = ()
-    """The contents of those variables. Any of them may be a secret."""
     notices: tuple[str, ...] = ()
     """Sentences about settings that were ignored."""
 
@@ -60,9 +58,9 @@ class Settings(Section):
 
     @property
     def api_keys(self) -> list[str]:
-        """Every key that is set, and all that ${NAME} stands for, so that none gets into a log."""
+        """Every key that is set, so that none gets into a log."""
         values = [setting.get(self) for setting in SETTINGS if setting.name.endswith(".key")]
-        return [*dict.fromkeys(str(value) for value in (*values, *self.expanded) if value)]
+        return [str(value) for value in values if value]
 
     def check_combinations(self) -> None:
         """Raise an error for values that are valid alone but not together."""
@@ -88,7 +86,6 @@ class Settings(Section):
             {**values, **checked},
             origins={**self.origins, **dict.fromkeys(checked, origin)},
             written={name: text for name, text in self.written.items() if name not in checked},
-            expanded=self.expanded,
             notices=self.notices,
         )
 
