@@ -13,6 +13,7 @@ MemwellError                        an operation failed; the message ends with t
 ├── KeywordSearchUnavailable        this index has no keyword search; vector search still works
 ├── VectorSearchUnavailable         the vectors cannot be searched now; keyword search still works
 ├── BinaryFileError                 a file holds binary data instead of text
+├── TooManySectionsError            a note has too many (handled inside: indexed as plain text)
 ├── RefusedError                    memwell will not remember this text
 ├── IdTakenError                    the id of a fact belongs to a fact that is not visible
 ├── EmbeddingError                  an embedding provider, or a server behind one, did not deliver
@@ -111,6 +112,13 @@ class BinaryFileError(MemwellError):
 
     def __init__(self) -> None:
         super().__init__("The file holds binary data", "memwell reads text only")
+
+
+class TooManySectionsError(MemwellError):
+    """The sections of a note give too many passages; cut as plain text it gives fewer."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"has sections for more than {most} passages")
 
 
 class RefusedError(MemwellError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -62,23 +64,68 @@ def append_private(file: Path, text: str) -> None:
         stream.write(text.encode("utf-8", "replace"))
 
 
+_REMEDIES = {
+    errno.EMFILE: "this process has too many files open; raise its limit with `ulimit -n`",
+    errno.ENFILE: "the system has too many files open; close some programs",
+    errno.ENAMETOOLONG: "shorten the names in its path",
+    errno.ELOOP: "its symbolic links lead in a circle; remove one of them",
+    errno.ENOSPC: "free some disk space",
+    errno.EDQUOT: "free some of your quota of disk space",
+    errno.EROFS: "its disk is mounted read-only",
+    errno.EIO: "check the disk",
+}
+
+
+def remedy_for(error: OSError) -> str:
+    """Return what to do about an error of the system, as the end of a message."""
+    return _REMEDIES.get(error.errno or 0, "check its permissions")
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a path is valid UTF-8; Linux allows any bytes."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+def printable_path(path: str | Path) -> str:
+    """Return a path in which bytes that are not UTF-8 are escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
 @contextmanager
 def write_errors(file: Path) -> Iterator[None]:
     """Turn an error of the system into one that names the file and the remedy."""
+    otherwise = "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to"
     try:
         yield
     except OSError as error:
         raise HomeError(
             f"{file} cannot be written ({error})",
-            "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
+            remedy_for(error).capitalize() if error.errno in _REMEDIES else otherwise,
         ) from error
 
 
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and the missing folders above it, for this user alone."""
-    if not folder.is_dir():
-        make_private_folder(folder.parent)
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def close_to_others(home: Path, *, own_names: Collection[str]) -> list[str]:
+    """Take the rights of other users from a home, and return a notice if they had any.
+
+    A folder with other files and none of memwell's may be shared on purpose: it stays as it is.
+    """
+    with suppress(OSError):
+        names = os.listdir(home)
+        mode = stat.S_IMODE(home.stat().st_mode)
+        if mode & 0o077 and (not names or not set(own_names).isdisjoint(names)):
+            home.chmod(0o700)
+            return [f"{home} was open to other users (mode {mode:o}); now it is yours alone (700)"]
+    return []
 
 
 @contextmanager

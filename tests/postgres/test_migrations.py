@@ -23,6 +23,7 @@ from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.schema import OWNERS, TABLES
 from memwell.store.postgres.spaces import PostgresSpaces
+from memwell.store.words.normalise import WORDS_VERSION
 from memwell.store.words.query import ranking_words
 from tests.postgres.test_security import connected, count, fill
 from tests.support.postgres import build_agent_indexes, new_database, server, shared
@@ -83,12 +84,19 @@ def copy_as_before(source: Connection, target: Connection) -> None:
     """Copy the rows of all tables, and the indexes of large agents, to a database with the old schema."""
     target.execute("SET session_replication_role TO replica; SET search_path TO memwell, public")
     for table in TABLES:
+        rows_before = f"SELECT * FROM memwell.{table}"
+        if table == "vocabulary":  # without owners
+            rows_before = (
+                "SELECT tenant, agent, token, sum(document_frequency) FROM memwell.vocabulary"
+                " WHERE token NOT LIKE '#%' GROUP BY tenant, agent, token"
+            )
         with (
-            source.cursor().copy(f"COPY (SELECT * FROM memwell.{table}) TO STDOUT") as rows,
+            source.cursor().copy(f"COPY ({rows_before}) TO STDOUT") as rows,
             target.cursor().copy(f"COPY {old(table)} FROM STDIN") as copy,
         ):
             for row in rows:
                 copy.write(row)
+    target.execute(f"UPDATE indexes SET words_version = {WORDS_VERSION}")
     target.execute("CREATE EXTENSION pg_textsearch SCHEMA public")
     names = [name for name, _ in agent_indexes(source)]
     for _, definition in agent_indexes(source):
@@ -154,13 +162,16 @@ def test_released_migrations_do_not_change() -> None:
     assert sha256(without_comments.encode()).hexdigest() == DIGEST
 
 
-def test_a_migrated_database_equals_a_new_one(new: str, before: str) -> None:
+def test_a_migrated_database_equals_a_new_one(new: str, before: str, tmp_path: Path) -> None:
     with (
         psycopg.connect(new) as source,
         psycopg.connect(before, autocommit=True) as target,
     ):
         migrate(target)
-        assert rows_of(target) == rows_of(source)
+        counted_anew: dict[str, list[str]] = {"vocabulary": [], "indexes": []}
+        assert rows_of(target) | counted_anew == rows_of(source) | counted_anew
+        assert found(before, tmp_path, "miso")
+        assert rows_of(target)["vocabulary"] == rows_of(source)["vocabulary"]
         assert all(rows_of(source)[table] for table in OWNERS)
         assert catalogue(target) == catalogue(source)
         names = " ".join(name for name, *_ in catalogue(target)["relations"])
@@ -191,7 +202,8 @@ def test_grants_and_policies_survive_the_migration(before: str) -> None:
     plain, bound = f"role-{secrets.token_hex(6)}", f"role-{secrets.token_hex(6)}"
     with psycopg.connect(before, autocommit=True) as connection:
         for statement in (*role(plain), *role(bound, TENANT, ["user:anna"])):
-            connection.execute(old(statement))
+            without_owner = re.sub(r" AND owner IN \(.*?\)", "", statement)
+            connection.execute(old(without_owner if "vocabulary" in statement else statement))
         migrate(connection)
     for name in (plain, bound):
         with server(shared().url(name_of(before), name), TENANT) as opened:
@@ -204,7 +216,8 @@ def test_grants_and_policies_survive_the_migration(before: str) -> None:
         assert [table for table in TABLES if count(connection, table)] == []
     with connected(TENANT, "{*}", shared().url(name_of(before), bound)) as connection:
         for table, owner in OWNERS.items():
-            assert count(connection, table, f"{owner} = 'user:anna'") > 0
-            assert count(connection, table, f"{owner} = 'user:ben'") == 0
+            if table != "vocabulary":  # the role was bound before words had owners
+                assert count(connection, table, f"{owner} = 'user:anna'") > 0
+                assert count(connection, table, f"{owner} = 'user:ben'") == 0
         connection.execute("SET memwell.tenant = 'another'")
         assert [table for table in TABLES if count(connection, table)] == []

@@ -23,6 +23,7 @@ from memwell.config.fields import Setting, Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
 from memwell.config.trust import is_trusted
 from memwell.errors import ConfigError, hide_content
+from memwell.files import is_utf8, printable_path, remedy_for
 
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
@@ -74,7 +75,7 @@ def config_files(workspace: Path | None, environment: Mapping[str, str]) -> list
     """Return the existing configuration files, weakest first."""
     files = [user_config_folder(environment) / FILE_NAME]
     files += [workspace / FILE_NAME] if workspace else []
-    return [file for file in files if file.is_file()]
+    return [file for file in files if os.path.isfile(file)]
 
 
 def user_config_folder(environment: Mapping[str, str]) -> Path:
@@ -127,6 +128,17 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_dir("memwell", appauthor=False))
+
+
+def find_home(named: str | Path | None = None) -> Path:
+    """Return the home with a name or the default one; raise an error if SQLite cannot open it."""
+    home = Path(named).expanduser().absolute() if named else home_folder()
+    if not is_utf8(str(home)):
+        raise ConfigError(
+            f"The name of the home {printable_path(home)} is not valid UTF-8",
+            "Rename it, or set MEMWELL_HOME to another folder",
+        )
+    return home
 
 
 @dataclass(slots=True)
@@ -183,7 +195,9 @@ def _parse(path: Path) -> tuple[bytes, dict[str, Any]]:
             f"{path} is not valid TOML: it is nested too deeply", "Correct it"
         ) from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error}", "Check its permissions") from error
+        raise ConfigError(
+            f"{path} cannot be read: {error}", remedy_for(error).capitalize()
+        ) from error
 
 
 def _find_danger(setting: Setting, value: Any, workspace: Path) -> str:

@@ -32,7 +32,7 @@ class ScanSettings(Section):
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
-        limits=(0.001, inf),
+        limits=(0.001, 1_000_000),
     )
     date: str = setting(
         "note",

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,17 +98,27 @@ class MiniLM:
         return onnxruntime.InferenceSession(self._model(), options, ["CPUExecutionProvider"])
 
     def _model(self) -> str | bytes:
-        """Return the fused model: a file that is written once, or its bytes without a folder."""
+        """Return the fused model: a file that is written once, or its bytes if none can be.
+
+        The name of the file has its digest, so that a damaged one is noticed and written again.
+        """
         from memwell.embed.minilm_graph import fuse_graph
 
-        if self._folder is None:
-            return fuse_graph(_packaged_model())
-        file = self._folder / f"minilm-{SHA256[:16]}-1.onnx"
-        if not file.exists():
-            make_private_folder(self._folder)
-            with atomic_write(file) as unfinished:
-                unfinished.write_bytes(fuse_graph(_packaged_model()))
-        return str(file)
+        name = f"minilm-{SHA256[:16]}-"
+        for file in self._folder.glob(f"{name}*.onnx") if self._folder else ():
+            with suppress(OSError):
+                if file.stem == name + _digest(file.read_bytes()):
+                    return str(file)
+                file.unlink()
+        model = fuse_graph(_packaged_model())
+        if self._folder:
+            with suppress(OSError):
+                make_private_folder(self._folder)
+                file = self._folder / f"{name}{_digest(model)}.onnx"
+                with atomic_write(file) as unfinished:
+                    unfinished.write_bytes(model)
+                return str(file)
+        return model
 
 
 def _readable_tokens(text: str) -> list[int]:
@@ -126,6 +137,10 @@ def _is_foreign(text: str) -> bool:
     letters = [letter for letter in text if letter.isalpha()]
     foreign = sum(not _LATIN_OR_GREEK.match(letter) for letter in letters)
     return foreign > MAX_UNKNOWN * len(letters)
+
+
+def _digest(model: bytes) -> str:
+    return hashlib.sha256(model).hexdigest()[:16]
 
 
 def _packaged_model() -> bytes:

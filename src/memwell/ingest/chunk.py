@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from memwell.config.sections import ChunkingSettings
+from memwell.errors import TooManySectionsError
 from memwell.ingest.markdown import Block, Kind, blocks
 from memwell.model import Chunk
 from memwell.token_estimate import CHARACTERS_PER_TOKEN, quarter_tokens
@@ -28,8 +29,13 @@ _FINER = (
     re.compile(r"\n(?=[ \t]*\n)"),  # before a blank line
     re.compile(r"\n"),  # after a line
     re.compile(r"[.!?](?=[ \t])|[。！？；]"),  # after a sentence
-    re.compile(r"\s+(?=\S)"),  # before a word
+    re.compile(r"\s(?=\S)"),  # before a word; with \s+ a long blank line takes quadratic time
 )
+
+MAX_CHUNKS = 50_000
+"""More are not worth the time to embed them: a note with so many has a few words in each."""
+MAX_HEADING = 1_000
+"""Every chunk of a section repeats its heading, of which so many characters are kept."""
 
 
 def chunk(
@@ -39,19 +45,26 @@ def chunk(
     overlap: int = ChunkingSettings.overlap,
     first_line: int = 1,
     rst: bool = False,
+    plain: bool = False,
 ) -> list[Chunk]:
-    """Cut `text` into chunks of about `size` tokens; its lines count from `first_line`."""
+    """Cut `text` into chunks of about `size` tokens; its lines count from `first_line`.
+
+    A `plain` text has no structure: its chunks depend on their size alone. Any other raises
+    `TooManySectionsError` if it has too many.
+    """
     lines = text.split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     offsets = [0, *accumulate(map(len, lines))]
     cutter = _Cutter(
         text, offsets, size * CHARACTERS_PER_TOKEN, overlap * CHARACTERS_PER_TOKEN, first_line
     )
-    return [
-        piece
-        for heading, section in _sections(blocks(lines, rst=rst))
-        for piece in cutter.cut(heading, section)
-    ]
+    found = [Block(Kind.PARAGRAPH, 0, len(lines))] if plain else blocks(lines, rst=rst)
+    chunks: list[Chunk] = []
+    for heading, section in _sections(found):
+        chunks += cutter.cut(heading, section)
+        if len(chunks) > MAX_CHUNKS and not plain:
+            raise TooManySectionsError(MAX_CHUNKS)
+    return chunks
 
 
 def _sections(found: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
@@ -60,7 +73,8 @@ def _sections(found: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Bl
     section: list[Block] = []
     for block in found:
         if block.kind is Kind.HEADING:
-            if any(member.kind is not Kind.HEADING for member in section):
+            # A section begins with all its headings, so that its last block says if it has text.
+            if section and section[-1].kind is not Kind.HEADING:
                 yield _titles(path), section
                 section = []
             path = [*(above for above in path if above.level < block.level), block]
@@ -70,7 +84,7 @@ def _sections(found: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Bl
 
 
 def _titles(path: Sequence[Block]) -> tuple[str, ...]:
-    return tuple(block.title for block in path if block.title)
+    return tuple(block.title[:MAX_HEADING] for block in path if block.title)
 
 
 class _Cutter:

@@ -22,10 +22,15 @@ class FileDates:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def date(self, path: str, mtime_ns: int) -> str:
-        """Return the ISO date of a file."""
-        modified = dt.datetime.fromtimestamp(mtime_ns / 1e9, dt.UTC).astimezone()
-        return self._committed.get(path) or modified.date().isoformat()
+    def date(self, path: str, mtime_ns: int) -> str | None:
+        """Return the ISO date of a file; None if its mtime is not in a year that Python knows."""
+        if committed := self._committed.get(path):
+            return committed
+        try:
+            modified = dt.datetime.fromtimestamp(mtime_ns / 1e9, dt.UTC).astimezone()
+        except (ValueError, OverflowError, OSError):
+            return None
+        return modified.date().isoformat()
 
     @cached_property
     def _committed(self) -> Mapping[str, str]:

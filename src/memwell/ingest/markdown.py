@@ -36,13 +36,15 @@ class Block:
 FENCED_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.S | re.M)
 """A fenced block in a whole text; without a closing fence it goes to the end."""
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?\n?$", re.S)
+# No two neighbours in a pattern may match the same characters: a line that does not match would be
+# tried in all the ways to divide it, which takes quadratic time, and exponential time in a loop.
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]|\r?\n?$)")
 _FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)])(?:[ \t]|\r?\n|$)")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})\r?\n?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?$")
 _RST_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}[ \t]*\r?\n?$")
-_TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\r?\n?$")
+_TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*(?:(?::-*|-+):?[ \t]*)?)*\r?\n?$")
 _MAX_UNDERLINED = 200
 _INTERESTING = re.compile(r"[ \t>]*(?:[#`~|*+\-=_]|\d{1,9}[.)])")
 
@@ -89,9 +91,8 @@ class _Scanner:
         if fence := _FENCE.match(line):
             return self._read_fence(number, fence.group(1))
         if heading := _ATX.match(line):
-            self._begin(
-                Kind.HEADING, number, len(heading.group(1)), (heading.group(2) or "").strip()
-            )
+            title = _atx_title(line[heading.end(1) :])
+            self._begin(Kind.HEADING, number, len(heading.group(1)), title)
             return number + 1
         if self._apply_underline(number, line):
             return number + 1
@@ -160,3 +161,10 @@ class _Scanner:
     def _table_starts(self, number: int) -> bool:
         below = self.lines[number + 1]
         return "|" in below and "-" in below and _TABLE_RULE.match(below) is not None
+
+
+def _atx_title(text: str) -> str:
+    """Return the title in the rest of a heading's line, without the # that may close it."""
+    title = text.removesuffix("\n").removesuffix("\r").strip(" \t")
+    opened = title.rstrip("#")
+    return (opened if opened != title and opened.endswith((" ", "\t")) else title).strip()

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memwell.files import is_utf8, printable_path, remedy_for
 from memwell.model import Problem
+from memwell.store.contract.values import CONVENTIONAL
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
-CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
-"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -57,11 +58,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that is a note, with its size and mtime."""
+    """A file that is a note, with its size and times."""
 
     path: str
     size: int
     mtime_ns: int
+    ctime_ns: int
+    """When its content, name or mode changed last; unlike the mtime, no program can set it."""
 
 
 @dataclass(slots=True)
@@ -83,6 +86,11 @@ class Scan:
         )
 
 
+def stored_mtime(status: os.stat_result) -> int:
+    """Return the mtime in ns as a store can hold it: file systems reach beyond the year 2262."""
+    return min(status.st_mtime_ns, 2**63 - 1)
+
+
 def scan(selection: Selection) -> Scan:
     """Walk the workspace and return the files that are notes."""
     return _Walk(selection).run()
@@ -99,12 +107,15 @@ class _Walk:
         self.links: list[str] = []
 
     def run(self) -> Scan:
-        inherited = _inherited_rules(self.root, self.result.problems)
-        if "." in self.selection.include:
-            self._take_folder("", inherited)
-        else:
-            self.result.folders.append("")
-            self._take_named(inherited)
+        try:
+            inherited = _inherited_rules(self.root, self.result.problems)
+            if "." in self.selection.include:
+                self._take_folder("", inherited)
+            else:
+                self.result.folders.append("")
+                self._take_named(inherited)
+        except OSError as error:  # of an ignore file
+            self._mark_unreadable("", error)
         for link in self.links:
             self._take_link(link)
         return self.result
@@ -156,7 +167,22 @@ class _Walk:
             self._take_file(name, None)
 
     def _take_folder(self, folder: str, rules: list[_Rules]) -> None:
-        """Take the notes below `folder`; skip a folder that was visited already (a loop)."""
+        """Take the notes below `folder`, in the order of their names.
+
+        Folders that are not finished wait on a stack: there may be more of them inside each other
+        than Python allows calls.
+        """
+        stack = [self._entries(folder, rules)]
+        while stack:
+            if (entry := next(stack[-1], None)) is None:
+                stack.pop()
+            elif inner := self._take_entry(*entry):
+                stack.append(self._entries(*inner))
+
+    def _entries(
+        self, folder: str, rules: list[_Rules]
+    ) -> Iterator[tuple[str, os.DirEntry[str], list[_Rules]]]:
+        """Yield the entries of a folder, unless it was visited already (a loop)."""
         full = os.path.join(self.root, folder) if folder else self.root
         try:
             status = os.stat(full)
@@ -171,33 +197,40 @@ class _Walk:
         names = {entry.name for entry in entries}
         if folder and "pyvenv.cfg" in names:
             return
-        self.result.folders.append(folder)
+        if is_utf8(folder):  # the system's notifications take no other name
+            self.result.folders.append(folder)
         files = [name for name in IGNORE_FILES if name in names]
-        found = (_read_rules(full, name, self.result.problems) for name in files)
+        try:
+            found = [_read_rules(full, name, self.result.problems) for name in files]
+        except OSError as error:  # nobody knows which notes here are to be ignored
+            self._mark_unreadable(folder, error)
+            return
         rules = [*rules, *filter(None, found)]
         for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            self._take_entry(path, entry, rules)
+            yield (f"{folder}/{entry.name}" if folder else entry.name), entry, rules
 
-    def _take_entry(self, path: str, entry: os.DirEntry[str], rules: list[_Rules]) -> None:
+    def _take_entry(
+        self, path: str, entry: os.DirEntry[str], rules: list[_Rules]
+    ) -> tuple[str, list[_Rules]] | None:
+        """Take a file; return a folder, whose entries are to be taken next, and its rules."""
         is_note = entry.name.lower().endswith(SUFFIXES)
         try:
             is_folder = entry.is_dir()
             is_link = entry.is_symlink()
         except OSError as error:
             self._mark_unreadable(path, error)
-            return
+            return None
         if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
-            return
+            return None
         if rules and _is_ignored(os.path.join(self.root, path), is_folder, rules):
-            return
+            return None
         if is_folder:
-            if not is_link or self._is_inside(entry.path):
-                self._take_folder(path, rules)
-        elif is_link:
+            return (path, rules) if not is_link or self._is_inside(entry.path) else None
+        if is_link:
             self.links.append(path)
         else:
             self._take_file(path, entry)
+        return None
 
     def _take_file(self, path: str, entry: os.DirEntry[str] | None) -> None:
         try:
@@ -209,18 +242,17 @@ class _Walk:
             return
         if not stat.S_ISREG(status.st_mode):
             return
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            shown = path.encode("utf-8", "backslashreplace").decode()
-            self._report(shown, "its name is not valid UTF-8", "rename it")
+        if not is_utf8(path):
+            self._report(printable_path(path), "its name is not valid UTF-8", "rename it")
             return
         if status.st_size > self.selection.max_bytes:
             megabytes, limit = status.st_size / 1e6, self.selection.max_bytes / 1e6
             what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
             self._report(path, what, "raise scan.max_file_mb to index it")
             return
-        self.result.files[path] = FoundFile(path, status.st_size, status.st_mtime_ns)
+        self.result.files[path] = FoundFile(
+            path, status.st_size, stored_mtime(status), status.st_ctime_ns
+        )
 
     def _take_link(self, path: str) -> None:
         """Take a link to a file inside the workspace, unless the file itself was taken."""
@@ -237,7 +269,8 @@ class _Walk:
     def _mark_unreadable(self, path: str, error: OSError) -> None:
         self.result.unreadable.append(path)
         reason = error.strerror or str(error)
-        self._report(path or self.root, f"cannot be read: {reason}", "check its permissions")
+        shown = printable_path(path or self.root)
+        self._report(shown, f"cannot be read: {reason}", remedy_for(error))
 
     def _report(self, path: str, what: str, remedy: str) -> None:
         self.result.problems.append(Problem(path, what, remedy))
@@ -271,16 +304,18 @@ def _inherited_rules(root: str, problems: list[Problem]) -> list[_Rules]:
     folders = [Path(root), *Path(root).parents]
     top = next((n for n, folder in enumerate(folders[:-1]) if os.path.exists(folder / ".git")), 0)
     above = reversed(folders[1 : top + 1])
-    return [*filter(None, (_read_rules(str(folder), ".gitignore", problems) for folder in above))]
+    readable = [str(folder) for folder in above if os.access(folder / ".gitignore", os.R_OK)]
+    return [*filter(None, (_read_rules(folder, ".gitignore", problems) for folder in readable))]
 
 
 def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | None:
+    """Return the rules of an ignore file, if it exists; raise `OSError` if it cannot be read."""
     from pathspec import GitIgnoreSpec
 
     try:
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
     patterns = []
     for line in lines:
@@ -298,8 +333,9 @@ def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | Non
 def find_workspace(start: Path) -> Path | None:
     """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
-        if (folder / "memwell.toml").is_file() or any(
-            (folder / name).exists() for name in CONVENTIONAL
+        # Path.exists would raise an error in a folder that this user cannot read.
+        if os.path.isfile(folder / "memwell.toml") or any(
+            os.path.exists(folder / name) for name in CONVENTIONAL
         ):
             return folder
     return None

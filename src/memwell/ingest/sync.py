@@ -6,6 +6,9 @@
    that is gone had the same content, the note moved. Otherwise the note is written.
 4. Delete the notes whose files are gone.
 
+A note that cannot be read or written as it is never stops the others: it is indexed as plain text,
+or left out, and named as a problem.
+
 Notes are written in batches, each in one transaction: if the process is killed, the index contains
 whole notes, and the next sync continues. Two syncs at the same time do the work twice and agree.
 """
@@ -18,11 +21,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from memwell.errors import MemwellError
+from memwell.files import remedy_for
 from memwell.ingest.chunk_settings import ChunkSettings
-from memwell.ingest.scan import FoundFile, Scan, Selection, scan
+from memwell.ingest.scan import FoundFile, Scan, Selection, scan, stored_mtime
 from memwell.model import IndexReport, Note, Problem
 from memwell.progress import Progress
 from memwell.store.contract.index import Notes
@@ -35,7 +40,7 @@ BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
 _FINE_CLOCK_NS = 50_000_000
 _COARSE_CLOCK_NS = 2_000_000_000
-"""A file that was read this soon after its mtime may have changed again with the same mtime."""
+"""A file that was read this soon after it changed may have changed again at the same time."""
 
 Writing = Callable[[], AbstractContextManager[Notes]]
 
@@ -48,7 +53,7 @@ class Plan:
     new: list[FoundFile] = field(default_factory=list)
     changed: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
     unsure: list[tuple[FoundFile, IndexedFile]] = field(default_factory=list)
-    """Read so soon after they were written that an equal stamp proves nothing."""
+    """Changed so soon before they were read, or later, that an equal stamp proves nothing."""
     gone: dict[str, IndexedFile] = field(default_factory=dict)
     unchanged: int = 0
 
@@ -67,6 +72,18 @@ class Plan:
         """Return the part that costs nothing: a search must not show a note that is gone."""
         return Plan(self.scan, gone=self.gone, unchanged=self.unchanged)
 
+    def limit_unsure(self, most_bytes: int) -> Plan:
+        """Return the plan with so many bytes of unsure notes; the others wait for the next sync.
+
+        A change of mode or owner makes all notes of a workspace unsure at once.
+        """
+        unsure = []
+        for file, stamp in self.unsure:
+            if file.size <= most_bytes:
+                unsure.append((file, stamp))
+                most_bytes -= file.size
+        return replace(self, unsure=unsure)
+
 
 def plan(
     selection: Selection, stamps: dict[str, IndexedFile], chunk_settings: ChunkSettings
@@ -83,7 +100,7 @@ def plan(
             stamp.recipe,
         ):
             result.changed.append((file, stamp))
-        elif _may_have_changed_since(stamp):
+        elif _may_have_changed_since(file, stamp):
             result.unsure.append((file, stamp))
         else:
             result.unchanged += 1
@@ -95,11 +112,15 @@ def plan(
     return result
 
 
-def _may_have_changed_since(stamp: IndexedFile) -> bool:
-    """Whether the file was read within one tick of the file system's clock after its mtime."""
-    whole_seconds = stamp.mtime_ns % 1_000_000_000 == 0
-    tick = _COARSE_CLOCK_NS if whole_seconds else _FINE_CLOCK_NS
-    return stamp.mtime_ns >= stamp.read_ns - tick
+def _may_have_changed_since(file: FoundFile, stamp: IndexedFile) -> bool:
+    """Whether the file changed within one tick of its clock before it was read, or later.
+
+    The mtime does not tell all changes: programs that copy files set it (rsync -t, tar, unzip).
+    """
+    return any(
+        moment >= stamp.read_ns - (_FINE_CLOCK_NS if moment % 1_000_000_000 else _COARSE_CLOCK_NS)
+        for moment in (stamp.mtime_ns, file.ctime_ns)
+    )
 
 
 def apply(
@@ -113,8 +134,7 @@ def apply(
     """Carry out a plan and report the result."""
     work = SyncRun(todo, root, workspace_id, chunk_settings, progress)
     for batch in _batches(work.read()):
-        with writing() as notes:
-            work.write(batch, notes)
+        work.write(batch, writing)
     if todo.gone:
         with writing() as notes:
             notes.delete([stamp.note_id for stamp in todo.gone.values()])
@@ -175,11 +195,8 @@ class SyncRun:
         self.progress(len(files), len(files))
 
     def _read_one(self, found: FoundFile, stamp: IndexedFile | None) -> _ReadNote | None:
-        # Imported here, because most searches find nothing changed and need not wait for these.
+        # Imported here, because most searches find nothing changed and need not wait for it.
         import hashlib
-
-        from memwell.errors import BinaryFileError
-        from memwell.ingest.parse_note import decode, parse_note
 
         read_ns = time.time_ns()
         try:
@@ -190,14 +207,12 @@ class SyncRun:
             return None  # deleted after the scan: the next sync removes the note
         except OSError as error:
             reason = error.strerror or str(error)
-            self.problems.append(
-                Problem(found.path, f"cannot be read: {reason}", "check its permissions")
-            )
+            self._report(found.path, f"cannot be read: {reason}", remedy_for(error))
             return None
         file = SourceFile(
             found.path,
             status.st_size,
-            status.st_mtime_ns,
+            stored_mtime(status),
             read_ns,
             hashlib.blake2b(data, digest_size=16).hexdigest(),
             str(self.chunk_settings),
@@ -205,38 +220,114 @@ class SyncRun:
         if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
             return _ReadNote(file, None, stamp)
         try:
-            text, wrong_bytes = decode(data)
-        except BinaryFileError:
-            self.problems.append(Problem(found.path, "skipped, it holds binary data"))
-            text, wrong_bytes = "", ""
-        note, wrong_fields = parse_note(found.path, text, self.chunk_settings)
-        if note.date is None and self.chunk_settings.file_dates:
-            note = replace(note, date=self._file_date(found.path, status.st_mtime_ns))
-        self.problems += [Problem(found.path, what) for what in (wrong_bytes, wrong_fields) if what]
-        return _ReadNote(file, note, stamp)
+            return _ReadNote(file, self._parse(file, data), stamp)
+        except Exception as error:
+            self._report(found.path, f"cannot be indexed ({_describe(error)})")
+            return None
 
-    def _file_date(self, path: str, mtime_ns: int) -> str:
+    def _parse(self, file: SourceFile, data: bytes) -> Note:
+        """Return the note in the bytes of a file, as plain text if it cannot be parsed."""
+        # Imported here for the same reason.
+        from memwell.errors import BinaryFileError
+        from memwell.ingest.parse_note import decode, parse_note, plain_note
+
+        try:
+            text, wrong = decode(data)
+        except BinaryFileError:
+            text, wrong = "", "skipped, it holds binary data"
+        if wrong:
+            self._report(file.path, wrong)
+        try:
+            note, wrong = parse_note(file.path, text, self.chunk_settings)
+        except Exception as error:
+            note = plain_note(file.path, text, self.chunk_settings)
+            wrong = f"cannot be parsed ({_describe(error)}); indexed as plain text"
+        if wrong:
+            self._report(file.path, wrong)
+        if note.date is None and self.chunk_settings.file_dates:
+            note = replace(note, date=self._file_date(file.path, file.mtime_ns))
+        return note
+
+    def _report(self, path: str, what: str, remedy: str = "") -> None:
+        self.problems.append(Problem(path, what, remedy))
+
+    def _file_date(self, path: str, mtime_ns: int) -> str | None:
         from memwell.ingest.file_dates import FileDates
 
         self.file_dates = self.file_dates or FileDates(self.root)
         return self.file_dates.date(path, mtime_ns)
 
-    def write(self, batch: list[_ReadNote], notes: Notes) -> None:
-        """Write a batch of notes."""
-        notes.restamp(
-            (item.stamp.note_id, item.file) for item in batch if item.stamp and not item.note
-        )
-        for item in batch:
-            if item.note is None:
-                self.counts["unchanged"] += 1
-                continue
-            origin = None if item.stamp else self._claim_moved_note(item.file.hash)
-            moved_from = origin.note_id if origin else None
-            _, written = notes.put(self.workspace_id, item.file, item.note, moved_from=moved_from)
-            self.counts["changed" if item.stamp else "moved" if origin else "added"] += 1
-            self.counts["chunks_written"] += written
+    def write(self, batch: list[_ReadNote], writing: Writing) -> None:
+        """Write a batch of notes; if the store refuses one of them, write each by itself."""
+        try:
+            self._write_together(batch, writing)
+        except MemwellError:
+            raise  # the store cannot be written at all
+        except Exception:
+            for item in batch:
+                self._write_alone(item, writing)
+
+    def _write_alone(self, item: _ReadNote, writing: Writing) -> None:
+        """Write a note; without its fields, tags and headings if the store refuses them."""
+        path, outcome = item.file.path, "cannot be indexed"
+        for attempt in (item, _without_structure(item)):
+            try:
+                self._write_together([attempt], writing)
+            except MemwellError:
+                raise
+            except Exception as error:
+                outcome = f"cannot be indexed ({_describe(error)})"
+            else:
+                if attempt is not item:
+                    self._report(path, f"{outcome} as it is; indexed as plain text")
+                return
+        self._report(path, outcome)
+
+    def _write_together(self, batch: list[_ReadNote], writing: Writing) -> None:
+        """Write notes in one transaction; count them if it is committed."""
+        counts: Counter[str] = Counter()
+        moved: list[IndexedFile] = []
+        try:
+            with writing() as notes:
+                notes.restamp(
+                    (item.stamp.note_id, item.file)
+                    for item in batch
+                    if item.stamp and not item.note
+                )
+                for item in batch:
+                    if item.note is None:
+                        counts["unchanged"] += 1
+                        continue
+                    origin = None if item.stamp else self._claim_moved_note(item.file.hash)
+                    if origin:
+                        moved.append(origin)
+                    moved_from = origin.note_id if origin else None
+                    _, written = notes.put(
+                        self.workspace_id, item.file, item.note, moved_from=moved_from
+                    )
+                    counts["changed" if item.stamp else "moved" if origin else "added"] += 1
+                    counts["chunks_written"] += written
+        except BaseException:
+            for origin in moved:
+                self.todo.gone[origin.path] = origin
+                self.gone_by_hash[origin.hash].append(origin.path)
+            raise
+        self.counts.update(counts)
 
     def _claim_moved_note(self, content_hash: str) -> IndexedFile | None:
         """Return the note with this content that is gone, and remove it from the deletions."""
         paths = self.gone_by_hash.get(content_hash)
         return self.todo.gone.pop(paths.pop()) if paths else None
+
+
+def _without_structure(item: _ReadNote) -> _ReadNote:
+    if item.note is None:
+        return item
+    chunks = tuple(replace(part, heading=()) for part in item.note.chunks)
+    title = PurePosixPath(item.file.path).stem
+    return replace(item, note=Note(title, item.note.date, (), (), (), {}, chunks))
+
+
+def _describe(error: Exception) -> str:
+    """Return an error in one short line."""
+    return " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())[:200]

@@ -55,9 +55,13 @@ def _watch_root(root: Path, sync: Sync, folders: Folders, say: Say, stop: thread
                 return
             say(f"{root} is back")
         _sync_safely(root, sync, say)
-        if notified:
+        if not notified:
+            stop.wait(POLL_SECONDS)
+            continue
+        try:
             notified = _sync_on_notifications(root, sync, folders, say, stop)
-        else:
+        except Exception as error:  # the thread must not end: nothing would be synced any more
+            say(f"{root} cannot be watched ({type(error).__name__}: {error}); trying again")
             stop.wait(POLL_SECONDS)
 
 
@@ -111,6 +115,8 @@ def _sync_safely(root: Path, sync: Sync, say: Say) -> None:
         sync(root)
     except MemwellError as error:
         say(str(error))
+    except Exception as error:  # the thread must not end: nothing would be synced any more
+        say(f"{root} cannot be synced ({type(error).__name__}: {error}); trying again")
 
 
 def _inode(root: Path) -> tuple[int, int] | None:

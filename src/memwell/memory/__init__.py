@@ -18,6 +18,7 @@ from memwell import config
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.files import close_to_others
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
@@ -54,8 +55,7 @@ class Memory:
 
     Args:
         home: the folder of the data; default ``MEMWELL_HOME``, else the platform's data folder.
-        workspace: the folder (or one inside it) that searches cover; None covers all workspaces
-            of the agent.
+        workspace: the folder (or one inside it) that searches cover; None covers all.
         fallback_workspace: the same, but if no workspace is there, all of them are covered.
         agent: the agent whose memory this is; default the setting ``agent``.
         user, session: whose facts are visible besides those of the agent and global ones.
@@ -78,7 +78,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = Path(home).expanduser().absolute() if home else config.home_folder()
+        self.home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -86,7 +86,7 @@ class Memory:
             raise NotFoundError(
                 f"The workspace {self._folder} does not exist", "Name an existing folder"
             )
-        self.notices: list[str] = []
+        self.notices = close_to_others(self.home, own_names=("memory.db", "agents"))
         """Sentences about what happened on the way, for the user."""
         self._overrides = settings or {}
         self._clock = clock
@@ -133,7 +133,7 @@ class Memory:
     def folders(self) -> tuple[Path, ...]:
         """Return the existing folders of the workspaces that searches cover."""
         workspaces = self._target_scope().workspaces
-        return tuple(workspace.path for workspace in workspaces if workspace.path.is_dir())
+        return tuple(workspace.path for workspace in workspaces if workspace.is_present)
 
     # -- indexing ----------------------------------------------------------------------------------
 

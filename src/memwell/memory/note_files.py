@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memwell.errors import BinaryFileError, HomeError, MemwellError, NotFoundError
+from memwell.files import remedy_for
 from memwell.ingest.parse_note import decode
 from memwell.ingest.scan import SUFFIXES
 from memwell.model import Excerpt
@@ -31,18 +32,17 @@ def read_excerpt(reference: str, workspaces: Sequence[Workspace], find_note: Fin
     file = root / path
     try:
         with open(file, "rb") as handle:
-            data = handle.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise MemwellError(
-                f"{file} is over the limit of {most_bytes / 1e6:g} MB",
-                "Raise scan.max_file_mb to read it",
-            )
-        text, _ = decode(data)
+            if os.fstat(handle.fileno()).st_size > most_bytes:
+                raise MemwellError(
+                    f"{file} is over the limit of {most_bytes / 1e6:g} MB",
+                    "Raise scan.max_file_mb to read it",
+                )
+            text, _ = decode(handle.read())
     except BinaryFileError:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
         raise MemwellError(
-            f"{file} cannot be read ({error.strerror})", "Check its permissions"
+            f"{file} cannot be read ({error.strerror})", remedy_for(error).capitalize()
         ) from error
     lines = text.removesuffix("\n").split("\n")
     start = int(match["start"] or 1)
@@ -115,7 +115,7 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
         written = file.read_bytes()
     except OSError as error:
         raise HomeError(
-            f"{file} cannot be written ({error.strerror})", "Check its permissions"
+            f"{file} cannot be written ({error.strerror})", remedy_for(error).capitalize()
         ) from error
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2

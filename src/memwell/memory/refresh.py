@@ -37,7 +37,7 @@ class WorkspaceSync:
     def sync(self, workspace: Workspace, progress: Progress = no_progress) -> IndexReport:
         """Bring the index in step with a workspace, whatever that takes."""
         started = time.perf_counter()
-        if not workspace.path.is_dir():
+        if not workspace.is_present:
             raise NotFoundError(
                 f"The folder of the workspace {workspace.root} is missing",
                 f"Its notes are kept; `memwell reset --workspace {workspace.root}` removes them",
@@ -49,12 +49,12 @@ class WorkspaceSync:
     def sync_all(self, workspaces: Sequence[Workspace]) -> None:
         """Sync the workspaces whose folders exist."""
         for workspace in workspaces:
-            if workspace.path.is_dir():
+            if workspace.is_present:
                 self.sync(workspace)
 
     def plan_refresh(self, workspaces: Sequence[Workspace], reader: Reader) -> Refresh:
         """Compare workspaces with the index, and decide what to sync before a search."""
-        present = [workspace for workspace in workspaces if workspace.path.is_dir()]
+        present = [workspace for workspace in workspaces if workspace.is_present]
         if self._index.shared:
             searched, consequence = [*workspaces], "its last indexed state is searched"
         else:
@@ -71,7 +71,7 @@ class WorkspaceSync:
         settings = job.settings
         if not job.never_synced and (job.skipped or len(job.files) > settings.sync.cheap_files):
             return RefreshStep(job, None, Freshness(checked=False))
-        todo = job.plan()
+        todo = job.plan().limit_unsure(_CHEAP_BYTES // 2)
         cheap = todo.size <= settings.sync.cheap_notes and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):

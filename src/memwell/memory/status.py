@@ -8,10 +8,16 @@ from pathlib import Path
 
 from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError
+from memwell.files import printable_path, remedy_for
+from memwell.ingest.scan import Selection, scan
 from memwell.memory.vectors import VectorIndex
 from memwell.reports import Check, Status, WorkspaceStatus
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
+from memwell.store.contract.values import Workspace
+
+_MOST_NAMES = 5
+"""Names in one finding."""
 
 
 def read_status(
@@ -32,7 +38,7 @@ def read_status(
         for workspace in registry.list_all():
             key, at = known.get(workspace.root, (None, None))
             notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
-            missing = not workspace.path.is_dir()
+            missing = not workspace.is_present
             rows.append(WorkspaceStatus(workspace.root, notes, chunks, at, missing))
     wrong = index.check_integrity() if deep else []
     store = tuple(index.run_checks())
@@ -67,7 +73,7 @@ def run_checks(
     return _without_repeats(
         [
             *_report_error("configuration", _check_settings(place, home)),
-            *_check_home(home),
+            *_report_error("home", _check_home(home)),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
             *_report_error("vectors", _check_vectors(vectors)),
@@ -97,6 +103,10 @@ def _report_error(name: str, checks: Iterator[Check]) -> Iterator[Check]:
         yield from checks
     except MemwellError as error:
         yield Check(name, False, error.what, error.remedy)
+    except OSError as error:
+        where = f"{printable_path(error.filename)} " if error.filename else ""
+        what = f"{where}cannot be read ({error.strerror or error})"
+        yield Check(name, False, what, remedy_for(error).capitalize())
 
 
 def _check_settings(place: Path | None, home: Path) -> Iterator[Check]:
@@ -149,8 +159,37 @@ def _check_vectors(vectors: Callable[[], VectorIndex]) -> Iterator[Check]:
 def _check_workspaces(registry: WorkspaceList) -> Iterator[Check]:
     for workspace in registry.list_all():
         root = workspace.root
-        if workspace.path.is_dir():
-            yield Check("workspace", True, root)
+        if workspace.is_present:
+            yield _check_readable(workspace)
+        elif _is_out_of_reach(root):
+            what = f"{root} cannot be read"
+            remedy = "Check the permissions of this folder and of those above it"
+            yield Check("workspace", False, what, remedy)
         else:
             remedy = f"memwell reset --workspace {root}"
             yield Check("workspace", False, f"The folder {root} is missing", remedy)
+
+
+def _check_readable(workspace: Workspace) -> Check:
+    """Check that a workspace, and every folder and note in it, can be read."""
+    root, include = workspace.root, workspace.include
+    result = scan(Selection(Path(root), workspace.conventional, include))
+    shut = [path or root for path in result.unreadable]
+    shut += [path for path in result.files if not os.access(os.path.join(root, path), os.R_OK)]
+    if not shut:
+        return Check("workspace", True, root)
+    names = ", ".join(map(printable_path, shut[:_MOST_NAMES]))
+    more = f" and {len(shut) - _MOST_NAMES} more" if len(shut) > _MOST_NAMES else ""
+    what = f"{root}: {names}{more} cannot be read; the index keeps their last state"
+    return Check("workspace", False, what, "Check their permissions")
+
+
+def _is_out_of_reach(root: str) -> bool:
+    """Whether a folder cannot be looked at, so that nobody can say whether it exists."""
+    try:
+        os.stat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memwell.errors import MemwellError, NotFoundError
+from memwell.files import is_utf8, printable_path
 from memwell.ingest.scan import SUFFIXES, find_workspace
 from memwell.memory.refresh import folder_id
 from memwell.store.contract.facts import WorkspaceList
@@ -68,6 +69,11 @@ class Workspaces:
         self, workspace: Workspace, known: Iterable[Workspace] | None = None
     ) -> Workspace:
         """Register a workspace unless it is among the `known` ones; recognise a moved folder."""
+        if not is_utf8(workspace.root):
+            raise MemwellError(
+                f"The name of the folder {printable_path(workspace.root)} is not valid UTF-8",
+                "Rename it, or name another folder",
+            )
         if workspace not in (self.registry.list_all() if known is None else known):
             self._adopt_moved_folder(workspace.path)
             self.registry.put(workspace)

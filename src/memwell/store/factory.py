@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.errors import ConfigError
+from memwell.store.contract.values import CONVENTIONAL, Workspace
 from memwell.store.sqlite import facts, index, workspace_list
 
 if TYPE_CHECKING:
@@ -31,11 +32,27 @@ class Stores:
 def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
     """Return the stores in the files of a home folder."""
     folder = home / "agents" / agent
+    notes = index.SqliteIndex(folder / "index.db", backend)
     return Stores(
-        index.SqliteIndex(folder / "index.db", backend),
-        workspace_list.WorkspaceFile(folder),
+        notes,
+        workspace_list.WorkspaceFile(folder, lambda: _indexed_workspaces(notes)),
         facts.SqliteFactStore(home / "memory.db"),
     )
+
+
+def _indexed_workspaces(index: Index) -> list[Workspace]:
+    """Return the workspaces that an index knows, for a list of workspaces that is damaged.
+
+    The index does not know which notes were asked for. A folder in which only conventional notes
+    are indexed stays one; of any other all notes are.
+    """
+    with index.reading() as reader:
+        found = []
+        for workspace_id, root, _, _ in reader.notes.workspaces():
+            paths = reader.notes.indexed_files(workspace_id)
+            conventional = all(path.split("/")[0] in CONVENTIONAL for path in paths)
+            found.append(Workspace(root, conventional, () if conventional else (".",)))
+        return found
 
 
 def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:

@@ -189,7 +189,7 @@ def test_doctor_names_what_is_wrong_and_the_remedy(notes: Path, home: Path) -> N
     notes.rename(notes.with_name("away"))
     doctor = run("doctor", cwd=home)
     assert doctor.returncode == 1
-    assert f"chmod 700 {home}" in doctor.stdout
+    assert f"{home} was open to other users" in doctor.stderr
     assert f"memwell reset --workspace {notes}" in doctor.stdout
 
 

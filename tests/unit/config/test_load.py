@@ -63,6 +63,7 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
             "[search]\nk = 'six'\n",
             r"search\.k = 'six' .* should be a whole number\. The default is 6",
         ),
+        ("[scan]\nmax_file_mb = inf\n", r"should be between 0\.001 and 1e\+06"),
         ("[search]\nk = true\n", r"should be a whole number"),
         ("[search]\nk = 0\n", r"search\.k = 0 .* should be between 1 and 100000"),
         ("[search]\nmin_score = 1.5\n", r"should be between 0 and 1"),

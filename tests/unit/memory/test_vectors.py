@@ -139,9 +139,13 @@ def test_words_are_broken_vectors_answer_and_the_index_repairs_itself(
 
 
 def test_both_fail_the_result_is_empty_and_says_why(
-    chained: Chain, notes: Path, home: Path
+    chained: Chain, notes: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The home cannot be written either, so that the keyword index cannot be built anew."""
+
+    def refuse() -> None:
+        raise apsw.ReadOnlyError
+
     provider = Faulty()
     with chained(mine=provider) as memory:
         memory.index(notes)
@@ -149,7 +153,7 @@ def test_both_fail_the_result_is_empty_and_says_why(
     provider.fault = failing()
     with chained(mine=provider) as memory:
         assert isinstance(memory._index, SqliteIndex)
-        memory._index.database.read_only = True
+        monkeypatch.setattr(memory._index.database, "_open_writer", refuse)
         result = memory.search("cat")
     assert result.hits == ()
     assert {leg.name: leg.answered for leg in result.legs} == {"words": False, "meaning": False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,10 @@ class MapPoint:
     kind: str
 
 
+CONVENTIONAL = ("MEMORY.md", "USER.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "memory")
+"""Names that mark a folder as an agent's workspace; they are its notes if no path is given."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A workspace: its folder, and which of its files are indexed."""
@@ -98,6 +103,11 @@ class Workspace:
     def path(self) -> Path:
         """The folder."""
         return Path(self.root)
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the folder exists, and this user may know it: `Path.is_dir` raises an error."""
+        return os.path.isdir(self.root)
 
     @property
     def takes_all(self) -> bool:

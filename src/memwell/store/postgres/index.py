@@ -17,12 +17,12 @@ from memwell.store.postgres.cache import PostgresVectorCache
 from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.leases import hold_leases
 from memwell.store.postgres.notes import PostgresNotes
+from memwell.store.postgres.postings import POSTINGS_VERSION
 from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.sql import delete_sql, of_agent
-from memwell.store.words.normalise import WORDS_VERSION
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -161,17 +161,17 @@ class PostgresIndex(Index):
 
     def _sync_keyword_index(self, session: Session, notes: PostgresNotes) -> None:
         built = session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
-        if built != WORDS_VERSION:
+        if built != POSTINGS_VERSION:
             notes.rebuild_words()
             statement = f"UPDATE indexes i SET words_version = %(new)s WHERE {of_agent('i')}"
-            session.run(statement, new=WORDS_VERSION)
+            session.run(statement, new=POSTINGS_VERSION)
 
 
 def _ensure_row(session: Session) -> None:
     session.run(
         "INSERT INTO indexes (tenant, agent, words_version)"
         " VALUES (%(tenant)s, %(agent)s, %(version)s) ON CONFLICT (tenant, agent) DO NOTHING",
-        version=WORDS_VERSION,
+        version=POSTINGS_VERSION,
     )
 
 

@@ -9,12 +9,19 @@ from memwell.store.contract.query import And, Filters, Node, Or, WordQuery
 from memwell.store.postgres.agent_indexes import text_index
 from memwell.store.postgres.bm25 import PostingsRunner
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.postings import chunks_matching, chunks_with_term, occurrences_sql
+from memwell.store.postgres.postings import (
+    CHUNKS,
+    POSTINGS_VERSION,
+    TOKENS,
+    chunks_matching,
+    chunks_with_term,
+    occurrences_sql,
+)
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
 from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.rows import surface_form
-from memwell.store.words.normalise import WORDS_VERSION, camel_parts, normalise
+from memwell.store.words.normalise import camel_parts, normalise
 from memwell.store.words.query import SHORTEST_PREFIX, excluded_condition, required_condition
 from memwell.store.words.ranking import RankedKeywords
 from memwell.store.words.scoring import Occurrences
@@ -34,10 +41,10 @@ class PostgresKeywords(RankedKeywords):
     def _state(self) -> tuple[int, int, str, int]:
         """The chunks and tokens, the name of the text index, the version of the words."""
         row = self._session.row(
-            f"SELECT chunks, tokens, {text_index('i')}, words_version FROM indexes i"
-            f" WHERE {of_agent('i')}"
+            f"SELECT {_sum_of(CHUNKS)}, {_sum_of(TOKENS)}, {text_index('i')}, words_version"
+            f" FROM indexes i WHERE {of_agent('i')}"
         )
-        return row or (0, 0, "", WORDS_VERSION)
+        return row or (0, 0, "", POSTINGS_VERSION)
 
     @property
     def text_index(self) -> str:
@@ -100,7 +107,7 @@ class PostgresKeywords(RankedKeywords):
         return sql + (f" AND c.id NOT IN ({chunks_matching(excluded, values)})" if excluded else "")
 
     def problem(self) -> str:
-        is_old = self._state[3] != WORDS_VERSION
+        is_old = self._state[3] != POSTINGS_VERSION
         return "the keyword index is out of date" if is_old else ""
 
     def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> PostingsRunner:
@@ -119,8 +126,9 @@ class PostgresKeywords(RankedKeywords):
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
         rows = self._session.rows(
-            f"SELECT w.token, w.document_frequency FROM vocabulary w WHERE {of_agent('w')}"
-            " AND length(w.token) BETWEEN %(shortest)s AND %(longest)s",
+            f"SELECT w.token, sum(w.document_frequency)::bigint FROM vocabulary w"
+            f" WHERE {of_agent('w')} AND length(w.token) BETWEEN %(shortest)s AND %(longest)s"
+            " AND w.token NOT LIKE '#%%' GROUP BY w.token",
             shortest=shortest,
             longest=longest,
         )
@@ -156,7 +164,11 @@ class PostgresKeywords(RankedKeywords):
                     WHERE {of_agent("p")} AND p.token >= t.token AND p.token < t.token || %(last)s
                 ) END
             FROM unnest(%(tokens)s::text[]) AS t (token)
-            LEFT JOIN vocabulary w ON {of_agent("w")} AND w.token = t.token
+            LEFT JOIN (
+                SELECT v.token, sum(v.document_frequency) AS document_frequency
+                FROM vocabulary v WHERE {of_agent("v")} AND v.token = ANY(%(tokens)s)
+                GROUP BY v.token
+            ) AS w ON w.token = t.token
             """,
             tokens=[*tokens],
             prefixes=prefixes,
@@ -166,6 +178,14 @@ class PostgresKeywords(RankedKeywords):
             self._frequencies[token] = frequency
             if as_prefix is not None:
                 self._prefix_frequencies[token] = as_prefix
+
+
+def _sum_of(count: str) -> str:
+    """Return the SQL for a count over all owners whose rows the viewer sees."""
+    return (
+        "(SELECT coalesce(sum(v.document_frequency), 0)::bigint FROM vocabulary v"
+        f" WHERE {of_agent('v')} AND v.token = '{count}')"
+    )
 
 
 def _texts(nodes: Iterable[Node]) -> Iterable[str]:

@@ -57,14 +57,20 @@ def _create_policies(*tables: str) -> str:
 
 
 def _create_policy(table: str) -> str:
-    visible = "tenant = current_setting('memwell.tenant', true)"
-    if owner := OWNERS.get(_RENAMED_TABLES.get(table, table)):
-        visible += f" AND ({owner} = '' OR {_SCOPES} = '{{*}}'"
-        visible += f" OR {owner} = ANY (nullif({_SCOPES}, '')::text[]))"
-    return f"CREATE POLICY {_OLD_POLICY} ON {table} USING ({visible});\n" + "".join(
+    # The words got their owner in a later step.
+    owner = None if table == "words" else OWNERS.get(_RENAMED_TABLES.get(table, table))
+    return f"CREATE POLICY {_OLD_POLICY} ON {table} USING ({_is_visible(owner)});\n" + "".join(
         f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;\n"
         for name in (table, *partitions(table))
     )
+
+
+def _is_visible(owner: str | None) -> str:
+    visible = "tenant = current_setting('memwell.tenant', true)"
+    if owner:
+        visible += f" AND ({owner} = '' OR {_SCOPES} = '{{*}}'"
+        visible += f" OR {owner} = ANY (nullif({_SCOPES}, '')::text[]))"
+    return visible
 
 
 def _rename_policies() -> str:
@@ -91,6 +97,7 @@ _REPEATED = (
     _create_policies(*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES),
     *(_create_partitions(table) + _create_policies(table) for table in _LATER_TABLES),
     _rename_policies() + _rename_tables(),
+    f"ALTER POLICY {POLICY} ON vocabulary USING ({_is_visible('owner')});\n",
 )
 MIGRATIONS: tuple[tuple[str, str], ...] = tuple(
     (name, statements + repeated)

@@ -306,3 +306,10 @@ BEGIN
         ));
     END LOOP;
 END $$;
+
+-- step: count words by owner, so that scores tell nothing about the facts of others
+
+-- Rows from before are of all owners together; POSTINGS_VERSION of postings.py has them counted anew.
+ALTER TABLE vocabulary ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE vocabulary DROP CONSTRAINT vocabulary_pkey;
+ALTER TABLE vocabulary ADD PRIMARY KEY (tenant, agent, token, owner);

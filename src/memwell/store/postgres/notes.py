@@ -136,14 +136,21 @@ class PostgresNotes(Notes):
         same_text = old_hash == file.hash
         ids = self._put_chunks(note_id, note.chunks, before, owner, same_text=same_text)
         removed, added = changed_words(before, ids, note, file.path)
-        self._words.remove(removed)
+        self._words.remove(removed, owner)
         self._words.add(added, owner)
         return note_id, len({*ids}.difference(row.chunk_id for row in before))
 
     def delete(self, note_ids: Sequence[int]) -> None:
         for start in range(0, len(note_ids), _AT_ONCE):
             ids = [*note_ids[start : start + _AT_ONCE]]
-            self._words.remove(self._word_rows(ids))
+            owners: dict[str, list[int]] = {}
+            statement = f"SELECT n.owner, n.id FROM notes n WHERE {of_agent('n')}"
+            for owner, note_id in self._session.rows(
+                f"{statement} AND n.id = ANY(%(ids)s)", ids=ids
+            ):
+                owners.setdefault(owner, []).append(note_id)
+            for owner, notes in owners.items():
+                self._words.remove(self._word_rows(notes), owner)
             self._session.run(delete_sql("notes", "t.id = ANY(%(ids)s)"), ids=ids)
 
     def flush(self) -> None:

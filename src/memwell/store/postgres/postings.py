@@ -9,7 +9,7 @@ from memwell.store.postgres import texts
 from memwell.store.postgres.server import Session
 from memwell.store.postgres.sql import Values, array, of_agent, starts_with
 from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings_of
-from memwell.store.words.normalise import WordRow
+from memwell.store.words.normalise import WORDS_VERSION, WordRow
 from memwell.store.words.scoring import COLUMN_WEIGHTS
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
 
@@ -118,19 +118,25 @@ def _token_sql(table: str, token: str, prefix: bool, values: Values) -> str:
     return starts_with(f"{table}.token", token, values)
 
 
+POSTINGS_VERSION = 100 + WORDS_VERSION
+"""Increased whenever the postings or the vocabulary change; memwell then rebuilds them."""
+CHUNKS, TOKENS = "#chunks", "#tokens"
+"""Rows of the vocabulary that count the chunks of an owner, and their tokens together."""
+
+
 class PostingChanges:
     """Changes to the postings of chunks, gathered and then written together."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._removed: dict[int, WordRow] = {}
+        self._removed: dict[int, tuple[WordRow, str]] = {}
         self._added: dict[int, tuple[WordRow, str]] = {}
 
-    def remove(self, rows: Iterable[WordRow]) -> None:
-        """Remove chunks, given as they were indexed."""
+    def remove(self, rows: Iterable[WordRow], owner: str) -> None:
+        """Remove chunks of an owner, given as they were indexed."""
         for row in rows:
             if self._added.pop(row.chunk_id, None) is None:
-                self._removed[row.chunk_id] = row
+                self._removed[row.chunk_id] = row, owner
 
     def add(self, rows: Iterable[WordRow], owner: str) -> None:
         """Add chunks of an owner."""
@@ -141,7 +147,7 @@ class PostingChanges:
         if not (self._removed or self._added):
             return
         added = {chunk_id: [*postings_of(row)] for chunk_id, (row, _) in self._added.items()}
-        changes: Counter[str] = Counter()
+        changes: Counter[tuple[str, str]] = Counter()
         tokens = self._delete_postings(changes) + self._insert_postings(changes, added)
         self._change_frequencies(changes)
         has_texts = self._session.value(
@@ -161,29 +167,38 @@ class PostingChanges:
             )
         self._removed, self._added = {}, {}
 
-    def _change_frequencies(self, changes: Mapping[str, int]) -> None:
-        changed = sorted((token, change) for token, change in changes.items() if change)
+    def _change_frequencies(self, changes: Mapping[tuple[str, str], int]) -> None:
+        changed = sorted(
+            (token, owner, change) for (token, owner), change in changes.items() if change
+        )
         self._session.run(
             """
-            INSERT INTO vocabulary AS w (tenant, agent, token, document_frequency)
-            SELECT %(tenant)s, %(agent)s, * FROM unnest(%(tokens)s::text[], %(changes)s::bigint[])
-            ON CONFLICT (tenant, agent, token) DO UPDATE
+            INSERT INTO vocabulary AS w (tenant, agent, token, owner, document_frequency)
+            SELECT %(tenant)s, %(agent)s, *
+            FROM unnest(%(tokens)s::text[], %(owners)s::text[], %(changes)s::bigint[])
+            ON CONFLICT (tenant, agent, token, owner) DO UPDATE
                 SET document_frequency = w.document_frequency + excluded.document_frequency
             """,
-            tokens=[token for token, _ in changed],
-            changes=[change for _, change in changed],
+            tokens=[token for token, _, _ in changed],
+            owners=[owner for _, owner, _ in changed],
+            changes=[change for *_, change in changed],
         )
-        fewer = [token for token, change in changed if change < 0]
+        fewer = [token for token, _, change in changed if change < 0]
         self._session.run(
             f"DELETE FROM vocabulary w WHERE {of_agent('w')} AND w.token = ANY(%(fewer)s)"
             " AND w.document_frequency <= 0",
             fewer=fewer,
         )
 
-    def _delete_postings(self, changes: Counter[str]) -> int:
+    def _delete_postings(self, changes: Counter[tuple[str, str]]) -> int:
         """Delete the postings of removed chunks; return the change in the number of tokens."""
-        removed = [posting for row in self._removed.values() for posting in postings_of(row)]
-        changes.subtract(posting.token for posting in removed)
+        removed = []
+        for row, owner in self._removed.values():
+            postings = [*postings_of(row)]
+            changes.subtract((posting.token, owner) for posting in postings)
+            changes[CHUNKS, owner] -= 1
+            changes[TOKENS, owner] -= postings[0].length if postings else 0
+            removed += postings
         if removed:
             self._session.run(
                 f"""
@@ -197,7 +212,7 @@ class PostingChanges:
         return -sum({posting.chunk_id: posting.length for posting in removed}.values())
 
     def _insert_postings(
-        self, changes: Counter[str], added: Mapping[int, Sequence[Posting]]
+        self, changes: Counter[tuple[str, str]], added: Mapping[int, Sequence[Posting]]
     ) -> int:
         """Insert the postings of added chunks; return the change in the number of tokens."""
         total = 0
@@ -205,10 +220,12 @@ class PostingChanges:
         for chunk_id, (_, owner) in self._added.items():
             length = 0
             for posting in added[chunk_id]:
-                changes[posting.token] += 1
+                changes[posting.token, owner] += 1
                 length = posting.length
                 places = f"{{{','.join(map(str, posting.places))}}}"
                 rows.append((posting.token, chunk_id, posting.frequency, length, places, owner))
+            changes[CHUNKS, owner] += 1
+            changes[TOKENS, owner] += length
             total += length
         rows.sort()  # in the order of the primary key, which PostgreSQL inserts faster
         with self._session.connection.pipeline():  # the next batch is built while one is sent

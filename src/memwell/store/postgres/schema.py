@@ -39,7 +39,8 @@ TABLES = (*INDEX_TABLES, *FACT_TABLES, "commits")
 _FACT_OWNER = "scope || ':' || target"
 OWNERS = {
     **dict.fromkeys(
-        ("workspaces", "notes", "chunks", "postings", "vectors", "chunk_texts"), "owner"
+        ("workspaces", "notes", "chunks", "vocabulary", "postings", "vectors", "chunk_texts"),
+        "owner",
     ),
     **dict.fromkeys(("facts", "fact_events"), _FACT_OWNER),
 }

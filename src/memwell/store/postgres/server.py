@@ -283,6 +283,8 @@ class Server:
                 f"{self.location} lacks an extension ({_server_message(error)})",
                 "Install pgvector on the server; `memwell doctor` shows what is missing",
             ) from error
+        except errors.ProgramLimitExceeded:
+            raise  # a value is too large; a later attempt or another server would not help
         except (psycopg.OperationalError, PoolTimeout) as error:
             raise TransactionEndedError(
                 f"{self.location} cannot be reached ({_server_message(error)})",

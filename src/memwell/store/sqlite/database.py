@@ -56,7 +56,6 @@ class Database:
         self._generation = 0
         self._pool = threading.Lock()
         self._inode: int | None = None
-        self.read_only = False
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -130,20 +129,27 @@ class Database:
         with self._pool:
             if self._idle:
                 return self._idle.pop()
+        connection = None
         if self._writer is None:  # else a reader does not wait for the writer
-            self._open_for_reading()
-        connection = self._connect()
+            connection = self._open_if_unwritable()
+        connection = connection or self._connect()
         connection.pragma("query_only", True)
         return connection
 
-    def _open_for_reading(self) -> None:
+    def _open_if_unwritable(self) -> apsw.Connection | None:
+        """Return a connection to a file that cannot be written; None if it can.
+
+        A home on a full or read-only disk can still be searched. Each reader tries anew, since a
+        disk may have room again, and a process may have had too many open files for a moment.
+        """
         with self._writing:
             try:
                 self._open_writer()
-            except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError):
-                if not self.path.exists():
+            except CANNOT_WRITE as error:
+                if is_damage(error) or not self.path.exists():
                     raise
-                self.read_only = True  # a home that cannot be written can still be searched
+                return _tune(connect_without_writing(self.path))
+        return None
 
     def _release(self, connection: apsw.Connection, generation: int) -> None:
         """Put a connection back into the pool, unless the file was closed or replaced meanwhile."""
@@ -151,7 +157,7 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             with self._pool:
-                if generation == self._generation:
+                if generation == self._generation and self._writer is not None:
                     self._idle.append(connection)
                     return
             connection.close()
@@ -175,12 +181,15 @@ class Database:
         return self._writer
 
     def _connect(self) -> apsw.Connection:
-        if self.read_only:
-            return _tune(connect_immutable(self.path))
-        connection = _tune(connect(self.path))
-        if self.durable:
-            connection.pragma("synchronous", "FULL")
-            connection.pragma("secure_delete", True)
+        connection = connect(self.path)
+        try:
+            _tune(connection)
+            if self.durable:
+                connection.pragma("synchronous", "FULL")
+                connection.pragma("secure_delete", True)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
@@ -263,11 +272,36 @@ def connect(
     return apsw.Connection(str(path), vfs=_checksum_vfs(), flags=flags)
 
 
-def connect_immutable(path: Path) -> apsw.Connection:
-    """Open a file in a folder that cannot be written, where a log cannot be used."""
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    uri = f"{path.absolute().as_uri()}?immutable=1"
-    return apsw.Connection(uri, vfs=_checksum_vfs(), flags=flags)
+def connect_without_writing(path: Path) -> apsw.Connection:
+    """Open a file in a folder where SQLite can create no file, with all that its log holds."""
+    log = Path(f"{path}-wal")
+    if not log.exists() or not log.stat().st_size:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        uri = f"{path.absolute().as_uri()}?immutable=1"
+        return apsw.Connection(uri, vfs=_checksum_vfs(), flags=flags)
+    with contextlib.suppress(apsw.Error):
+        return _connect_alone(path)
+    # The log can only be read where its index can be written: in a copy.
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="memwell-") as folder:
+        copy = Path(folder) / path.name
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        return _connect_alone(copy)
+
+
+def _connect_alone(path: Path) -> apsw.Connection:
+    """Open a file that no other process has open: the index of its log is then kept in memory."""
+    connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.pragma("locking_mode", "EXCLUSIVE")
+        connection.pragma("user_version")  # reads the log
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def rename_with_log(path: Path, renamed: Path) -> None:
@@ -320,6 +354,16 @@ def _inode(path: Path) -> int | None:
         return None
 
 
+_NO_ROOM = (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE)
+CANNOT_WRITE = (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError, OSError)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite means that the file is damaged."""
+    detail = getattr(error, "extendedresult", 0)
+    return detail in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ)
+
+
 @contextlib.contextmanager
 def translated_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the system into errors that name the file and the remedy."""
@@ -331,9 +375,9 @@ def translated_errors(path: Path) -> Iterator[None]:
         raise _is_full(path) from error
     except apsw.IOError as error:
         detail = getattr(error, "extendedresult", 0)
-        if detail in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_SHORT_READ):
+        if is_damage(error):
             raise CorruptIndexError(f"{path} is damaged ({error})") from error
-        if detail in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC):
+        if detail in _NO_ROOM:
             raise _is_full(path) from error
         raise HomeError(f"{path} cannot be read or written ({error})", "Check the disk") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError) as error:

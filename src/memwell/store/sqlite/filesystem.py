@@ -52,7 +52,8 @@ def _synced(folder: Path) -> str | None:
         for mark, name in _SYNCED.items():
             if part.lower() == mark or part.lower().startswith((f"{mark} ", f"{mark}-")):
                 return f"a folder synced by {name}"
-    if any((parent / ".stfolder").exists() for parent in (folder, *folder.parents)):
+    # Path.exists would raise an error for a folder above that this user cannot read.
+    if any(os.path.exists(parent / ".stfolder") for parent in (folder, *folder.parents)):
         return "a folder synced by Syncthing"
     return None
 

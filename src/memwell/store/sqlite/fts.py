@@ -203,6 +203,25 @@ def _count_occurrences(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
 
 
 @fts_errors()
+def count_tokens(connection: apsw.Connection, chunk_ids: str) -> int:
+    """Return how many tokens chunks have together; their ids are a JSON array."""
+    sizes = connection.execute(
+        "SELECT sz FROM words_docsize WHERE id IN (SELECT value FROM json_each(?))", (chunk_ids,)
+    )
+    return sum(sum(_read_varints(size)) for (size,) in sizes)
+
+
+def _read_varints(data: bytes) -> Iterator[int]:
+    """Yield the numbers that FTS5 stores with seven bits to a byte, the highest ones first."""
+    number = 0
+    for byte in data:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield number
+            number = 0
+
+
+@fts_errors()
 def count_occurrences(
     connection: apsw.Connection, terms: Sequence[Term], chunk_ids: Sequence[int]
 ) -> tuple[float, dict[int, Occurrences]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from memwell.errors import KeywordSearchUnavailable, MemwellError
 from memwell.files import hold_lock
 from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS, Index
+from memwell.store.fact_notes import scope_workspace
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.database import Database
@@ -25,6 +27,7 @@ from memwell.store.vectors.backends import VectorBackends
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+    from memwell.model import Viewer
     from memwell.store.contract.values import Space, WaitingChunk
     from memwell.store.contract.vectors import Take
     from memwell.store.sqlite.cache import SqliteVectorCache
@@ -41,6 +44,17 @@ class SqliteIndex(Index):
         self.location = str(path)
         self.database = Database(path)
         self.backends = VectorBackends(self.database, backend or BackendSetting())
+        self._visible: frozenset[str] | None = None
+
+    def for_viewer(self, viewer: Viewer) -> SqliteIndex:
+        """Return the same index; its readers count the words of notes and the viewer's facts."""
+        other = copy(self)
+        other._visible = frozenset(
+            scope_workspace(scope, target, superseded=superseded)
+            for scope, target in viewer.scopes
+            for superseded in (False, True)
+        )
+        return other
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -83,7 +97,7 @@ class SqliteIndex(Index):
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
         with self.database.reading() as connection:
-            yield SqliteReader(connection, self.backends)
+            yield SqliteReader(connection, self.backends, self._visible)
 
     @contextmanager
     def writing_spaces(self) -> Iterator[SqliteSpaces]:

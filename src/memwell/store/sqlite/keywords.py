@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import apsw
 
 from memwell.store.contract.query import Filters, WordQuery
+from memwell.store.contract.values import FACT_WORKSPACE
 from memwell.store.fts5_tokenizer import Fts5Tokenizer
 from memwell.store.rows import surface_form
 from memwell.store.sqlite import fts
@@ -29,15 +31,46 @@ _OUTDATED = 1.25
 
 
 class SqliteKeywords(RankedKeywords):
-    """The keyword index as FTS5 has it."""
+    """The keyword index as FTS5 has it, and as one viewer sees it.
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    FTS5 counts the words of all chunks. The counts of chunks that the viewer may not see are taken
+    off, so that a score tells nothing about them. Most homes have no such chunks.
+    """
+
+    def __init__(self, connection: apsw.Connection, visible: frozenset[str] | None = None) -> None:
+        """`visible` are the workspaces of facts that the viewer sees; None means all."""
         self._connection = connection
+        self._visible = visible
         self._frequencies: dict[str, int] = {}
 
     @cached_property
-    def total(self) -> int:
+    def _hidden(self) -> str:
+        """The ids of the chunks that the viewer may not see, as JSON; "" if there are none."""
+        if self._visible is None:
+            return ""
+        workspaces = [
+            workspace
+            for workspace, root in self._connection.execute(
+                "SELECT id, root FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
+            )
+            if root not in self._visible
+        ]
+        if not workspaces:
+            return ""
+        chunks = self._connection.execute(
+            "SELECT json_group_array(c.id) FROM chunks c JOIN notes n ON n.id = c.note_id"
+            " WHERE n.workspace_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(workspaces),),
+        ).get
+        return "" if chunks == "[]" else str(chunks)
+
+    @cached_property
+    def _all_chunks(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM chunks").get)
+
+    @cached_property
+    def total(self) -> int:
+        return self._all_chunks - (len(json.loads(self._hidden)) if self._hidden else 0)
 
     @cached_property
     def _tokenizer(self) -> Fts5Tokenizer:
@@ -52,21 +85,34 @@ class SqliteKeywords(RankedKeywords):
         if token not in self._frequencies:
             execute = self._connection.execute
             frequency = execute("SELECT rows FROM common_words WHERE term = ?", (token,)).get
-            if frequency is None:
+            if frequency is None or self._hidden:
                 frequency = execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
-            self._frequencies[token] = int(frequency or 0)
+            self._frequencies[token] = int(frequency or 0) - self._count_hidden(token)
         return self._frequencies[token]
+
+    def _count_hidden(self, token: str) -> int:
+        """Return how many of the chunks that the viewer may not see contain a token."""
+        if not self._hidden:
+            return 0
+        return int(
+            self._connection.execute(
+                "SELECT count(*) FROM words WHERE words MATCH ?"
+                " AND +rowid IN (SELECT value FROM json_each(?))",
+                (f'"{token}"', self._hidden),
+            ).get
+        )
 
     @fts.fts_errors()
     def prefix_frequency(self, start: str) -> int:
-        frequency = self._connection.execute(
-            "SELECT sum(doc) FROM vocabulary WHERE term >= ? AND term < ?",
+        rows: Any = self._connection.execute(
+            "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?",
             (start, start + _LAST_CHARACTER),
-        ).get
-        return int(frequency or 0)
+        ).fetchall()
+        return sum(frequency - self._count_hidden(term) for term, frequency in rows)
 
     def occurs(self, condition: Condition) -> bool:
-        return bool(self._matching(condition, "LIMIT 1"))
+        visible = "AND +rowid NOT IN (SELECT value FROM json_each(?))" if self._hidden else ""
+        return bool(self._matching(condition, f"{visible} LIMIT 1"))
 
     def problem(self) -> str:
         return fts.find_problem(self._connection)
@@ -77,7 +123,11 @@ class SqliteKeywords(RankedKeywords):
     def occurrences(
         self, terms: Sequence[Term], chunk_ids: Sequence[int]
     ) -> tuple[float, dict[int, Occurrences]]:
-        return fts.count_occurrences(self._connection, terms, chunk_ids)
+        average, counted = fts.count_occurrences(self._connection, terms, chunk_ids)
+        if self._hidden and self.total:
+            tokens = average * self._all_chunks - fts.count_tokens(self._connection, self._hidden)
+            average = tokens / self.total
+        return average, counted
 
     def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
         """Return the chunks with all required words (None: all chunks), and those with excluded."""
@@ -88,9 +138,11 @@ class SqliteKeywords(RankedKeywords):
         )
 
     @fts.fts_errors()
-    def _matching(self, condition: Condition, limit: str = "") -> list[int]:
+    def _matching(self, condition: Condition, rest: str = "") -> list[int]:
+        hidden = (self._hidden,) if "?" in rest else ()
         rows = self._connection.execute(
-            f"SELECT rowid FROM words WHERE words MATCH ? {limit}", (fts.match_text(condition),)
+            f"SELECT rowid FROM words WHERE words MATCH ? {rest}",
+            (fts.match_text(condition), *hidden),
         )
         return [chunk_id for (chunk_id,) in rows]
 

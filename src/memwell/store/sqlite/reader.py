@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 class SqliteReader(Reader):
     """The parts of one state, over one connection."""
 
-    def __init__(self, connection: apsw.Connection, backends: VectorBackends) -> None:
-        keywords = SqliteKeywords(connection)
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        backends: VectorBackends,
+        visible: frozenset[str] | None = None,
+    ) -> None:
+        keywords = SqliteKeywords(connection, visible)
         vectors = SqliteVectors(connection, backends, keywords)
         self.notes = SqliteNotes(connection)
         self.chunks = SqliteChunks(connection)

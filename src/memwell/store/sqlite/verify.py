@@ -15,8 +15,10 @@ import apsw
 from memwell.errors import CorruptIndexError
 from memwell.store.sqlite.database import (
     BUSY_TIMEOUT_MS,
+    CANNOT_WRITE,
     connect,
-    connect_immutable,
+    connect_without_writing,
+    is_damage,
     translated_errors,
     version_in_header,
 )
@@ -98,9 +100,11 @@ def _connect(file: Path) -> apsw.Connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-    except (apsw.CantOpenError, apsw.ReadOnlyError):  # its log cannot be opened here
+    except CANNOT_WRITE as error:
         connection.close()
-        return connect_immutable(file)
+        if is_damage(error):
+            raise
+        return connect_without_writing(file)
     except BaseException:
         connection.close()
         raise

@@ -37,11 +37,15 @@ _SORTED = 500
 
 
 class Snapshots:
-    """The snapshot files beside an index, each mapped into memory once per process."""
+    """The snapshot files beside an index; the last one of each space is mapped into memory.
+
+    Another process may replace a snapshot. So only one is kept for a space: the old file would hold
+    its descriptor, its memory and its disk space as long as this process lives.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._mapped: dict[str, Snapshot] = {}
+        self._mapped: dict[int, tuple[str, Snapshot]] = {}
         self._lock = threading.Lock()
 
     def get(self, space: Space) -> Snapshot | None:
@@ -49,19 +53,21 @@ class Snapshots:
         if space.snapshot is None:
             return None
         with self._lock:
-            found = self._mapped.get(space.snapshot)
-            if found is None:
+            name, found = self._mapped.get(space.id, ("", None))
+            if name != space.snapshot:
                 found = snapshot.load(self.folder / space.snapshot)
                 if found is None or found.dimensions != space.dimensions:
                     return None
-                self._mapped[space.snapshot] = found
+                self._mapped[space.id] = space.snapshot, found
             return found
 
     def delete(self, name: str | None) -> None:
         """Delete a file that no space uses any more."""
         if name:
             with self._lock:
-                self._mapped.pop(name, None)
+                self._mapped = {
+                    space: mapped for space, mapped in self._mapped.items() if mapped[0] != name
+                }
             (self.folder / name).unlink(missing_ok=True)
 
     def sweep(self, used: set[str]) -> None:

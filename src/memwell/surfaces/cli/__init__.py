@@ -15,6 +15,7 @@ import click
 
 from memwell import __version__
 from memwell.errors import MemwellError
+from memwell.files import printable_path, remedy_for
 
 FAILURE, INTERRUPTED = 3, 130
 
@@ -116,4 +117,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except OSError as error:  # of a file or folder that no command expected to fail
+        where = f"{printable_path(error.filename)}: " if error.filename else ""
+        what, remedy = error.strerror or str(error), remedy_for(error).capitalize()
+        click.echo(f"Error: {where}{what}. {remedy}", err=True)
         return FAILURE

@@ -17,6 +17,7 @@ from memwell.evaluate.compare import Difference, compare
 from memwell.evaluate.dataset import Dataset, load
 from memwell.evaluate.report import NOTES_PASSING, Evaluation, Miss, evaluate, metrics_at, misses
 from memwell.evaluate.thresholds import Threshold, find_missed, parse_threshold
+from memwell.files import remedy_for
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.progress import progress_bar
@@ -375,5 +376,5 @@ def _write(file: Path, text: str) -> None:
         file.write_bytes(text.encode("utf-8", "replace"))
     except OSError as error:
         raise MemwellError(
-            f"{file} cannot be written ({error.strerror})", "Check its permissions"
+            f"{file} cannot be written ({error.strerror})", remedy_for(error).capitalize()
         ) from error

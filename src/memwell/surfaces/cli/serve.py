@@ -82,13 +82,20 @@ def token_group() -> None:
 @token_group.command("add")
 @click.argument("name")
 @options.viewer
+@click.option(
+    "--rights",
+    type=click.Choice(["read", "write", "admin"]),
+    default="write",
+    show_default=True,
+    help="read: search only. write: also tell, change and forget. admin: also vectors and pruning.",
+)
 @prints_answer
-def add_command(name: str, user: str, session: str) -> Answer:
+def add_command(name: str, user: str, session: str, rights: str) -> Answer:
     """Create the token NAME and print it, this one time.
 
     As soon as a token exists, the server requires one with every request.
     """
-    token = _tokens().add(name, user, session)
+    token = _tokens().add(name, user, session, rights)
     return Answer({"name": name, "token": token}, token)
 
 
@@ -104,12 +111,13 @@ def remove_command(name: str) -> None:
 @prints_answer
 def list_command() -> Answer:
     """List the tokens, and whose facts each of them can see."""
-    fields = ("name", "user", "session", "created_at")
+    fields = ("name", "user", "session", "created_at", "rights")
     tokens = [{name: getattr(token, name) for name in fields} for token in _tokens().list_all()]
     lines = []
     for token in tokens:
         scopes = ", ".join(f"{kind} {token[kind]}" for kind in ("user", "session") if token[kind])
-        about = f"{scopes or 'shared facts only'}  since {token['created_at']}"
+        rights = token["rights"] or "admin (made before there were rights)"
+        about = f"{scopes or 'shared facts only'}, {rights}  since {token['created_at']}"
         lines.append(f"{token['name']}  {about}")
     return Answer({"tokens": tokens}, "\n".join(lines))
 

@@ -46,7 +46,7 @@ def copy_command(source: str, target: str, tenant: str | None, into_existing: bo
     from memwell.store.vectors.backend import BackendSetting
     from memwell.surfaces.cli.progress import progress_bar
 
-    settings, home = config.load(None), config.home_folder()
+    settings, home = config.load(None), config.find_home()
     backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
     tenant = tenant or settings.store.tenant
     report = copy_memory(

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memwell.surfaces.http.errors import error_response, log
 
+HEALTH = "/health"
 _OVERREAD_FACTOR = 5
 """How many times the limit is read of a body that is too large, before the connection closes."""
 
@@ -20,8 +21,11 @@ class RequestLimits:
     """The limits of every request."""
 
     body_bytes: int = 20_000_000
+    body_seconds: float = 10.0
+    """How long a client may take to send a body."""
     seconds: float = 30.0
     at_once: int = 128
+    """Requests that run, and as many whose body has not arrived yet."""
 
 
 LIMITS = RequestLimits()
@@ -32,6 +36,8 @@ class RunningRequests:
     """The requests that are running, also those that were answered with a timeout."""
 
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    receiving: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those whose body has not arrived: slow clients do not keep out the others."""
 
     async def wait_until_done(self) -> None:
         """Wait until all of them have ended."""
@@ -52,7 +58,8 @@ class LimitsMiddleware:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if len(self.running.tasks) >= self.limits.at_once:
+        has_body = _has_body(scope)
+        if scope.get("path") != HEALTH and self._is_busy(has_body=has_body):
             busy = error_response(
                 503, "Too many requests are running. Try again", headers={"retry-after": "1"}
             )
@@ -62,6 +69,9 @@ class LimitsMiddleware:
         task = asyncio.create_task(self._answer(scope, self._limit_body(scope, receive), sender))
         self.running.tasks.add(task)
         task.add_done_callback(self.running.tasks.discard)
+        if has_body:
+            self.running.receiving.add(task)
+            task.add_done_callback(self.running.receiving.discard)
         await asyncio.wait({task}, timeout=self.limits.seconds)
         if sender.has_begun:
             await task
@@ -74,6 +84,12 @@ class LimitsMiddleware:
             )
             await error_response(503, message)(scope, receive, send)
 
+    def _is_busy(self, *, has_body: bool) -> bool:
+        """Whether too many requests run, or too many bodies have not arrived yet."""
+        receiving = len(self.running.receiving)
+        running = len(self.running.tasks) - receiving
+        return running >= self.limits.at_once or (has_body and receiving >= self.limits.at_once)
+
     async def _answer(self, scope: Scope, receive: Receive, sender: _ResponseSender) -> None:
         try:
             await self.app(scope, receive, sender)
@@ -84,16 +100,34 @@ class LimitsMiddleware:
                 await error_response(500, message)(scope, receive, sender)
 
     def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Return a `receive` that raises an error when the body exceeds the limit."""
+        """Return a `receive` that raises an error if the body is too large or too slow."""
         most, received = self.limits.body_bytes, 0
         length = Request(scope).headers.get("content-length", "")
         announced = int(length) if length.isdecimal() else 0
+        last = asyncio.get_running_loop().time() + self.limits.body_seconds
+        has_arrived = not _has_body(scope)
+
+        async def receive_in_time() -> Message:
+            nonlocal has_arrived
+            if has_arrived:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(last):
+                    message = await receive()
+            except TimeoutError as error:
+                problem = f"The body did not arrive within {self.limits.body_seconds:g} s"
+                raise HTTPException(408, problem, {"connection": "close"}) from error
+            if not message.get("more_body"):
+                has_arrived = True
+                task = asyncio.current_task()
+                self.running.receiving -= {task} if task else set()
+            return message
 
         async def receive_limited() -> Message:
             nonlocal received
             # A client that is cut off while it sends does not see the error: read somewhat more.
             while max(received, announced) <= most * _OVERREAD_FACTOR:
-                message = await receive()
+                message = await receive_in_time()
                 received += len(message.get("body", b""))
                 if max(received, announced) <= most:
                     return message
@@ -103,6 +137,12 @@ class LimitsMiddleware:
             raise HTTPException(413, problem, {"connection": "close"})
 
         return receive_limited
+
+
+def _has_body(scope: Scope) -> bool:
+    """Whether a client announces a body."""
+    headers = Request(scope).headers if scope["type"] == "http" else {}
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ Every response, also an error, has the headers that protect browsers.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -23,12 +24,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.surfaces.http.errors import error_response
-from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.http.tokens import ADMIN, READ, WRITE, Tokens
 
 COOKIE = "memwell_token"
 LOGIN = "/login"
 PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", "/favicon.ico")
 """Paths that need no token: their responses contain nothing private."""
+
+_ADMINISTERS = re.compile(r"(POST|DELETE|PUT|PATCH) /api/(spaces/|facts/prune\b)")
+_SEARCHES = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search")
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -98,6 +102,13 @@ class GuardMiddleware:
             return None
         token = self.tokens.find(_given_token(request))
         if token:
+            needed = needed_right(request.method, request.scope["path"])
+            if not token.allows(needed):
+                message = (
+                    f"The token {token.name} has the right to {token.rights}, and this needs"
+                    f" {needed}. `memwell serve token add NAME --rights {needed}` creates one"
+                )
+                return error_response(403, message, code="rights")
             request.scope["viewer"] = Viewer(token.user, "", token.session)
             return None
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
@@ -108,6 +119,13 @@ class GuardMiddleware:
         )
         headers = {"www-authenticate": "Bearer"}
         return error_response(401, message, code="invalid_api_key", headers=headers)
+
+
+def needed_right(method: str, path: str) -> str:
+    """Return the right that a request needs."""
+    if _ADMINISTERS.match(f"{method} {path}"):
+        return ADMIN
+    return READ if method in ("GET", "HEAD", "OPTIONS") or _SEARCHES.fullmatch(path) else WRITE
 
 
 def _host_name(host: str) -> str | None:

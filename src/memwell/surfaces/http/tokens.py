@@ -13,6 +13,9 @@ from pathlib import Path
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.files import hold_lock, private_file
 
+RIGHTS = (READ, WRITE, ADMIN) = ("read", "write", "admin")
+"""To search and read; to tell, change and forget, too; to administer vectors and facts, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -23,6 +26,12 @@ class Token:
     user: str
     session: str
     created_at: str
+    rights: str = ""
+    """One of `RIGHTS`; "" for a token from before there were rights: it has all."""
+
+    def allows(self, needed: str) -> bool:
+        """Whether the token has a right; each right includes those before it."""
+        return RIGHTS.index(self.rights or ADMIN) >= RIGHTS.index(needed)
 
 
 class Tokens:
@@ -49,7 +58,7 @@ class Tokens:
                 f"{self._file} cannot be read ({error})", "Correct or delete it"
             ) from None
 
-    def add(self, name: str, user: str = "", session: str = "") -> str:
+    def add(self, name: str, user: str = "", session: str = "", rights: str = WRITE) -> str:
         """Make a token and return it; it cannot be read again later."""
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -57,7 +66,7 @@ class Tokens:
             known = self.list_all()
             if any(other.name == name for other in known):
                 raise MemwellError(f"A token {name} exists already", "Choose another name")
-            self._write([*known, Token(name, _digest(token), user, session, at)])
+            self._write([*known, Token(name, _digest(token), user, session, at, rights)])
         return token
 
     def remove(self, name: str) -> None:

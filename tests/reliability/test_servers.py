@@ -1,0 +1,80 @@
+"""Clients that are slow or send nonsense do not keep others out."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from memwell import Memory
+from memwell.surfaces.background import SERVER_SETTINGS
+from memwell.surfaces.http.app import create_app
+from memwell.surfaces.http.limits import RequestLimits
+from memwell.surfaces.http.tokens import Tokens
+from tests.support.cli import run
+from tests.support.http_servers import in_a_thread
+
+SLOW = (
+    b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+
+
+def test_reliability_d16_slow_bodies_keep_nobody_out(home: Path) -> None:
+    limits = RequestLimits(at_once=4, body_seconds=2)
+    with Memory(home, settings=SERVER_SETTINGS) as memory:
+        memory.remember("The cat is named Miso.")
+        with in_a_thread(create_app(memory, limits=limits)) as server:
+            address = urlsplit(server.address)
+            clients = []
+            for number in range(12):
+                client = socket.create_connection((address.hostname, address.port), 20)
+                client.sendall(SLOW % (b"/login" if number % 2 else b"/api/search"))
+                clients.append(client)
+            assert server.ask("GET", "/health").status == 200
+            assert server.ask("GET", "/api/status").status == 200
+            answers = [client.recv(200) for client in clients]
+            assert {answer[9:12] for answer in answers} <= {b"400", b"408", b"503"}
+            assert sum(answer[9:12] != b"503" for answer in answers) >= 4
+            assert server.ask("POST", "/api/search", {"query": "Miso"}).status == 200
+            for client in clients:
+                client.close()
+
+
+def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None:
+    tokens = Tokens(home)
+    home.mkdir(exist_ok=True)
+    names = {
+        right: run("serve", "token", "add", right, "--rights", right, cwd=workspace).stdout.strip()
+        for right in ("read", "write", "admin")
+    }
+    usual = run("serve", "token", "add", "usual", cwd=workspace).stdout.strip()
+    with Memory(home, settings=SERVER_SETTINGS) as memory:
+        told = memory.remember("The cat is named Miso.", scope="global")
+        with in_a_thread(create_app(memory)) as server:
+
+            def status(token: str, method: str, path: str, body: object = None) -> int:
+                return replace(server, token=token).ask(method, path, body).status
+
+            for token in (*names.values(), usual):
+                assert status(token, "POST", "/api/search", {"query": "cat"}) == 200
+                assert status(token, "GET", "/api/facts") == 200
+            forget = {"ids": [told.fact.id]}
+            assert status(names["read"], "POST", "/api/remember", {"text": "A dog."}) == 403
+            assert status(names["read"], "POST", "/api/forget", forget) == 403
+            assert status(names["read"], "POST", "/mcp", {}) == 403
+            for token in (names["read"], names["write"], usual):
+                assert status(token, "POST", "/api/facts/prune") == 403
+                assert status(token, "DELETE", "/api/spaces/7") == 403
+            assert status(names["write"], "POST", "/api/forget", forget) == 200
+            assert status(names["admin"], "POST", "/api/facts/prune") == 200
+            assert status(names["admin"], "DELETE", "/api/spaces/7") == 404
+    file = home / "tokens.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    for row in rows["tokens"]:
+        del row["rights"]  # as tokens were before
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    assert all(token.allows("admin") for token in tokens.list_all())
+    assert "before there were rights" in run("serve", "token", "list", cwd=workspace).stdout
