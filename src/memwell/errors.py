@@ -34,11 +34,30 @@ input only.
 
 from __future__ import annotations
 
+_REFERENCES: dict[str, str] = {}
+"""``${NAME}`` by the content of that environment variable, if a setting refers to it."""
+_SHORTEST_SECRET = 8
+"""A shorter content is left in messages: it would be found in many other words."""
+
+
+def hide_content(variable: str, content: str) -> None:
+    """Let every message show ``${variable}`` instead of its content, which may be a secret."""
+    if len(content) >= _SHORTEST_SECRET:
+        _REFERENCES[content] = f"${{{variable}}}"
+
+
+def as_written(text: str) -> str:
+    """Return a message in which ``${NAME}`` stands for the content of each hidden variable."""
+    for content, reference in _REFERENCES.copy().items():
+        text = text.replace(content, reference)
+    return text
+
 
 class MemwellError(Exception):
     """Base of all errors raised on purpose: `what` went wrong and the `remedy`."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
+        what, remedy = as_written(what), as_written(remedy)
         super().__init__(f"{what}. {remedy}" if remedy else what)
         self.what = what
         self.remedy = remedy

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from memwell.config.fields import Value, to_toml
-from memwell.config.load import FILE_NAME, load, user_config_folder
+from memwell.config.load import FILE_NAME, home_folder, load, user_config_folder
 from memwell.config.settings import setting_named
+from memwell.config.trust import is_trusted, trust
 from memwell.errors import ConfigError
 from memwell.files import atomic_write
 
@@ -31,15 +32,18 @@ def write_settings(
     environment: Mapping[str, str] = os.environ,
 ) -> Path:
     """Write values to the file of a workspace, or of the user: all of them or none."""
-    file = settings_file(workspace, environment)
+    file, home = settings_file(workspace, environment), home_folder(environment)
     try:
         old = file.read_bytes() if file.exists() else None
+        was_trusted = old is not None and is_trusted(home, file, old)
         _replace(file, edit((old or b"").decode(), values).encode())
         try:
             _check(workspace, values, environment)
         except ConfigError:
             _restore(file, old)
             raise
+        if was_trusted:
+            trust(home, file)
     except (OSError, ValueError) as error:
         lines = ", ".join(f"{name} = {to_toml(value)}" for name, value in values.items())
         raise ConfigError(f"{file} cannot be changed ({error})", f"Set {lines} there") from error
@@ -57,7 +61,8 @@ def _check(
         current = setting_named(name).get(settings)
         if current != value:
             raise ConfigError(
-                f"{name} is {to_toml(current)} ({settings.origin(name)}) although {to_toml(value)}"
+                f"{name} is {to_toml(settings.get_masked(name))} ({settings.origin(name)})"
+                f" although {to_toml(value)}"
                 " was written; the file is as it was before",
                 f"Check whether another program writes {FILE_NAME}",
             )

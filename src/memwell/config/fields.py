@@ -38,8 +38,8 @@ class Setting:
     """The value is never printed."""
     fallback_env: str = ""
     """An environment variable of another program, used if the setting has no value."""
-    user_level_only: bool = False
-    """A workspace may not set it: a cloned folder must not be able to send notes away."""
+    safe: bool = False
+    """The file of a workspace may set it, although the folder may be a clone of a stranger's."""
 
     @property
     def variable(self) -> str:
@@ -52,11 +52,6 @@ class Setting:
         for attribute in self.path:
             value = getattr(value, attribute)
         return value  # type: ignore[no-any-return]
-
-    def get_masked(self, settings: object) -> Value:
-        """Return the value that `settings` hold, as people may see it."""
-        value = self.get(settings)
-        return "***" if self.secret and value else value
 
 
 class _Member:
@@ -73,9 +68,12 @@ def setting(default: T, reason: str, **rules: Any) -> T:
     return member  # type: ignore[no-any-return]
 
 
-def section(kind: type[T], *, name: str = "", user_level_only: bool = False) -> T:
-    """Declare a section within another one; `name` is for TOML, if a field cannot have it."""
-    member: Any = _Member(kind(), {"name": name, "user_level_only": user_level_only})
+def section(kind: type[T], *, name: str = "", safe: bool = False) -> T:
+    """Declare a section within another one; `name` is for TOML, if a field cannot have it.
+
+    All settings of a `safe` section are safe, unless one of them is declared as not safe.
+    """
+    member: Any = _Member(kind(), {"name": name, "safe": safe})
     return member  # type: ignore[no-any-return]
 
 
@@ -118,17 +116,16 @@ class Section:
 
     @classmethod
     def list_settings(
-        cls, prefix: str = "", path: tuple[str, ...] = (), *, user_level_only: bool = False
+        cls, prefix: str = "", path: tuple[str, ...] = (), *, safe: bool = False
     ) -> Iterator[Setting]:
         """Yield the settings of this section and of those within it, as they are declared."""
         for attribute, member in cls._members.items():
             default, rules = member.default, dict(member.rules)
             name, inner = prefix + (rules.pop("name", "") or attribute), (*path, attribute)
-            limited = rules.pop("user_level_only", False) or user_level_only
             if isinstance(default, Section):
-                yield from default.list_settings(f"{name}.", inner, user_level_only=limited)
+                yield from default.list_settings(f"{name}.", inner, safe=rules["safe"])
             else:
-                yield Setting(name, inner, default, user_level_only=limited, **rules)
+                yield Setting(name, inner, default, **{"safe": safe, **rules})
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -150,10 +147,13 @@ def parse_env(setting: Setting, text: str, origin: str) -> Value:
     return check(setting, value, origin)
 
 
-def check(setting: Setting, value: Any, origin: str) -> Value:
-    """Return the value in the setting's type; raise `ConfigError` if it is not a valid one."""
+def check(setting: Setting, value: Any, origin: str, written: Any = None) -> Value:
+    """Return the value in the setting's type; raise `ConfigError` if it is not a valid one.
+
+    The error shows the value as it is `written`: one that ${NAME} stands for may be a secret.
+    """
     if expected := _find_mistake(setting, value):
-        shown = "***" if setting.secret else repr(value)
+        shown = "***" if setting.secret else repr(value if written is None else written)
         raise ConfigError(
             f"{setting.name} = {shown} ({origin}) should be {expected}",
             f"The default is {to_toml(setting.default)}",

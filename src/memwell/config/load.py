@@ -3,6 +3,10 @@
 From weakest to strongest: the default, the user's ``memwell.toml``, the workspace's
 ``memwell.toml``, the environment (``MEMWELL_SEARCH_K`` for ``search.k``). ``${NAME}`` in a value
 is replaced by that environment variable.
+
+The workspace may be a clone of a stranger's folder. Unless the user trusts its file (see `trust`),
+it may set only safe settings, and may name neither an environment variable nor a path outside of
+the workspace. All else in it is ignored, and a notice says so.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memwell.config.fields import Value, check, parse_env
+from memwell.config.fields import Setting, Value, check, parse_env
 from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest_name
-from memwell.errors import ConfigError
+from memwell.config.trust import is_trusted
+from memwell.errors import ConfigError, hide_content
 from memwell.files import is_utf8, printable_path, remedy_for
 
 FILE_NAME = "memwell.toml"
@@ -24,23 +30,43 @@ _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def load(workspace: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Read the settings that apply to a workspace (or to none)."""
+def load(
+    workspace: Path | None,
+    environment: Mapping[str, str] = os.environ,
+    home: Path | None = None,
+) -> Settings:
+    """Read the settings that apply to a workspace (or to none).
+
+    The home, by default that of the environment, records which workspaces are trusted.
+    """
     environment = dict(environment)  # os.environ decodes a variable each time it is read
+    home = home or home_folder(environment)
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
-    for file in config_files(workspace, environment):
-        for name, value in _file_values(file, environment):
-            values[name], origins[name] = value, str(file)
+    written: dict[str, Value] = {}
+    notices: list[str] = []
+    for path in config_files(workspace, environment):
+        file = _read(path, environment, home)
+        values |= file.values
+        origins |= dict.fromkeys(file.values, str(path))
+        written = {name: text for name, text in written.items() if name not in file.values}
+        written |= file.written
+        notices += file.notices
     for variable, setting in _BY_VARIABLE.items():
         name = setting.name
         if (text := environment.get(variable)) is not None:
             origins[name] = f"${variable}"
             values[name] = parse_env(setting, text, origins[name])
+            written.pop(name, None)
         elif environment.get(setting.fallback_env) and not values.get(name):
             origins[name] = f"${setting.fallback_env}"
             values[name] = environment[setting.fallback_env]
-    settings = Settings.build(values, origins=origins)
+    settings = Settings.build(
+        values,
+        origins=origins,
+        written=written,
+        notices=tuple(notices),
+    )
     settings.check_combinations()
     return settings
 
@@ -115,27 +141,81 @@ def find_home(named: str | Path | None = None) -> Path:
     return home
 
 
-def _file_values(file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
-    import tomllib
+@dataclass(slots=True)
+class _File:
+    """The values of one configuration file."""
 
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not valid TOML: {error}", "Correct that line") from error
-    except OSError as error:
-        raise ConfigError(
-            f"{file} cannot be read: {error}", remedy_for(error).capitalize()
-        ) from error
+    path: Path
+    values: dict[str, Value] = field(default_factory=dict)
+    written: dict[str, Value] = field(default_factory=dict)
+    """Values with ${NAME}, as the file has them."""
+    refused: list[str] = field(default_factory=list)
+    """Settings that the file may not set, each with the reason if the name does not tell it."""
+
+    @property
+    def notices(self) -> list[str]:
+        """One sentence about all settings that are refused."""
+        if not self.refused:
+            return []
+        return [
+            f"memwell ignores {', '.join(self.refused)} in {self.path}: a folder that you do not"
+            f" trust may not set this. Read the file, then run `memwell trust {self.path.parent}`"
+        ]
+
+
+def _read(path: Path, environment: Mapping[str, str], home: Path) -> _File:
+    content, tables = _parse(path)
+    of_user = path.parent.resolve() == user_config_folder(environment).resolve()
+    trusted = of_user or is_trusted(home, path, content)
+    file = _File(path)
     for name, value in _flatten(tables):
         setting = SETTING_BY_NAME.get(name)
         if setting is None:
-            raise ConfigError(f"{file} sets {name}, which is not a setting", suggest_name(name))
-        if setting.user_level_only and file.parent != user_config_folder(environment):
-            raise ConfigError(
-                f"{file} sets {name}, which applies to all workspaces",
-                f"Set it in {user_config_folder(environment) / FILE_NAME} or ${setting.variable}",
-            )
-        yield name, check(setting, _expand(value, environment, file, name), f"{file}")
+            raise ConfigError(f"{path} sets {name}, which is not a setting", suggest_name(name))
+        if not trusted and (refused := _find_danger(setting, value, path.parent)):
+            file.refused.append(refused)
+            continue
+        plain = _expand(value, environment, path, name)
+        file.values[name] = check(setting, plain, f"{path}", value)
+        if plain != value:
+            file.written[name] = tuple(value) if isinstance(value, list) else value
+    return file
+
+
+def _parse(path: Path) -> tuple[bytes, dict[str, Any]]:
+    import tomllib
+
+    try:
+        content = path.read_bytes()
+        return content, tomllib.loads(content.decode().replace("\r\n", "\n"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct that line") from error
+    except RecursionError:
+        raise ConfigError(
+            f"{path} is not valid TOML: it is nested too deeply", "Correct it"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}", remedy_for(error).capitalize()
+        ) from error
+
+
+def _find_danger(setting: Setting, value: Any, workspace: Path) -> str:
+    """Return the name of a setting that the workspace may not set to this value, else ""."""
+    if not setting.safe:
+        return setting.name
+    if references := _REFERENCE.findall(str(value)):
+        return f"{setting.name} (it refers to ${{{references[0]}}})"
+    if setting.name == "note.folder" and not _is_inside(workspace, str(value)):
+        return f"{setting.name} = {value!r} (it is outside of the folder)"
+    return ""
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _flatten(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -160,6 +240,7 @@ def _expand(value: Any, environment: Mapping[str, str], file: Path, name: str) -
                 f"{name} in {file} refers to ${{{match.group(1)}}}, which is not set",
                 f"Set {match.group(1)} in the environment, or write the value itself",
             )
+        hide_content(match.group(1), environment[match.group(1)])
         return environment[match.group(1)]
 
     return _REFERENCE.sub(replace, value)

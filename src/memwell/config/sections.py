@@ -32,7 +32,7 @@ class ScanSettings(Section):
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
-        limits=(0.001, inf),
+        limits=(0.001, 1_000_000),
     )
     date: str = setting(
         "note",
@@ -165,17 +165,17 @@ class SearchSettings(Section):
         False,
         "Let recall also search by an answer that a language model makes up. Off, because the"
         " message is sent to that model.",
-        user_level_only=True,
+        safe=False,
     )
     hyde_model: str = setting(
-        "", "The model, written as in llm.default. Empty: llm.default.", user_level_only=True
+        "", "The model, written as in llm.default. Empty: llm.default.", safe=False
     )
     hyde_mode: str = setting(
         "add",
         "add appends the hits of the made-up answer, so that no hit of the message is lost;"
         " replace uses the answer instead of the message in vector search.",
         one_of=("add", "replace"),
-        user_level_only=True,
+        safe=False,
     )
 
 

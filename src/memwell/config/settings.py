@@ -19,25 +19,29 @@ from memwell.errors import ConfigError
 class Settings(Section):
     """The value of every setting, and where each came from."""
 
-    store: sections.StoreSettings = section(sections.StoreSettings, user_level_only=True)
+    store: sections.StoreSettings = section(sections.StoreSettings)
     agent: str = setting(
         "main", "The agent whose index is used. Each agent has its own under the home folder."
     )
-    scan: sections.ScanSettings = section(sections.ScanSettings)
-    chunk: sections.ChunkingSettings = section(sections.ChunkingSettings)
-    embedding: EmbeddingSettings = section(EmbeddingSettings, user_level_only=True)
-    vectors: sections.VectorsSettings = section(sections.VectorsSettings, user_level_only=True)
-    search: sections.SearchSettings = section(sections.SearchSettings)
+    scan: sections.ScanSettings = section(sections.ScanSettings, safe=True)
+    chunk: sections.ChunkingSettings = section(sections.ChunkingSettings, safe=True)
+    embedding: EmbeddingSettings = section(EmbeddingSettings)
+    vectors: sections.VectorsSettings = section(sections.VectorsSettings)
+    search: sections.SearchSettings = section(sections.SearchSettings, safe=True)
     facts: sections.FactsSettings = section(sections.FactsSettings)
-    recall: sections.RecallSettings = section(sections.RecallSettings)
+    recall: sections.RecallSettings = section(sections.RecallSettings, safe=True)
     ingest: sections.IngestSettings = section(sections.IngestSettings)
-    llm: LlmSettings = section(LlmSettings, user_level_only=True)
-    remote: RemoteSettings = section(RemoteSettings, user_level_only=True)
-    sync: sections.SyncSettings = section(sections.SyncSettings)
-    note: sections.NoteSettings = section(sections.NoteSettings)
+    llm: LlmSettings = section(LlmSettings)
+    remote: RemoteSettings = section(RemoteSettings)
+    sync: sections.SyncSettings = section(sections.SyncSettings, safe=True)
+    note: sections.NoteSettings = section(sections.NoteSettings, safe=True)
     origins: Mapping[str, str] = MappingProxyType({})
     """The file, the environment variable or the call that set a value, by name of the setting.
     A setting that has its default is not listed."""
+    written: Mapping[str, Value] = MappingProxyType({})
+    """Values in which a file refers to environment variables, as they are written there."""
+    notices: tuple[str, ...] = ()
+    """Sentences about settings that were ignored."""
 
     def get(self, name: str) -> Value:
         """Return the value of the setting called `name`, such as ``search.k``."""
@@ -46,6 +50,11 @@ class Settings(Section):
     def origin(self, name: str) -> str:
         """Return where the value of a setting came from."""
         return self.origins.get(name, "default")
+
+    def get_masked(self, name: str) -> Value:
+        """Return the value of a setting as people may see it."""
+        value = self.written.get(name, self.get(name))
+        return "***" if SETTING_BY_NAME[name].secret and value else value
 
     @property
     def api_keys(self) -> list[str]:
@@ -73,8 +82,12 @@ class Settings(Section):
             name: check(setting_named(name), value, origin) for name, value in changes.items()
         }
         values = {setting.name: setting.get(self) for setting in SETTINGS}
-        origins = {**self.origins, **dict.fromkeys(checked, origin)}
-        return Settings.build({**values, **checked}, origins=origins)
+        return Settings.build(
+            {**values, **checked},
+            origins={**self.origins, **dict.fromkeys(checked, origin)},
+            written={name: text for name, text in self.written.items() if name not in checked},
+            notices=self.notices,
+        )
 
 
 SETTINGS = tuple(Settings.list_settings())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memwell.config.settings import Settings
+from memwell.errors import as_written
 from memwell.files import append_private
 from memwell.llm.budget import Budget, Exchange, Log
 from memwell.net.responses import ApiKey
@@ -37,7 +38,7 @@ def _log_to_file(name: str, api_keys: Iterable[str], warn: Callable[[str], objec
             append_private(path, line)
         except OSError as error:
             if not failed:
-                warn(f"llm.log = {name!r} cannot be written: {error.strerror}")
+                warn(f"llm.log = {as_written(name)!r} cannot be written: {error.strerror}")
             failed = True
 
     return write
@@ -54,7 +55,7 @@ def _describe(exchange: Exchange, keys: list[ApiKey]) -> dict[str, object]:
         "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "provider": exchange.provider,
         "model": exchange.model,
-        "address": exchange.address,
+        "address": as_written(exchange.address),
         "messages": [
             {"role": role, "content": mask(text)}
             for role, text in (("system", exchange.system), ("user", exchange.user))

@@ -86,6 +86,8 @@ class Memory:
             raise NotFoundError(
                 f"The workspace {self._folder} does not exist", "Name an existing folder"
             )
+        self.notices = close_to_others(self.home, own_names=("memory.db", "agents"))
+        """Sentences about what happened on the way, for the user."""
         self._overrides = settings or {}
         self._clock = clock
         opened_with = self._load(find_workspace(self._folder) if self._folder else None)
@@ -97,8 +99,6 @@ class Memory:
         self._embedders = embedders
         self._shared = _Shared()
         self.viewer = Viewer(user, self.agent, session)
-        self.notices = close_to_others(self.home, own_names=("memory.db", "agents"))
-        """Sentences about what happened on the way, for the user."""
 
     def __enter__(self) -> Self:
         return self
@@ -149,8 +149,7 @@ class Memory:
         resolved = [Path(path).expanduser().resolve() for path in paths]
 
         def run() -> tuple[IndexReport, ...]:
-            scope = self._scope()
-            sync = WorkspaceSync(self._index, scope.settings_for)
+            sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
             return tuple(sync.sync(workspace, progress) for workspace in workspaces)
 
@@ -181,13 +180,10 @@ class Memory:
         if not workspaces:
             raise NotFoundError("There is no workspace to watch", "Run `memwell index PATH` first")
 
-        def sync() -> WorkspaceSync:
-            return WorkspaceSync(self._index, self._scope().settings_for)
-
         watch_workspaces(
             workspaces,
-            lambda workspace: self._with_repair(lambda: sync().sync(workspace)),
-            lambda workspace: sync().folders(workspace),
+            lambda workspace: self._with_repair(lambda: self._sync().sync(workspace)),
+            lambda workspace: self._sync().folders(workspace),
             lambda: self._fill(no_progress, stop),
             report,
             stop,
@@ -381,8 +377,9 @@ class Memory:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
         from memwell.memory.note_files import read_excerpt
 
-        workspaces = self._target_scope().workspaces
-        return read_excerpt(reference, [workspace.path for workspace in workspaces])
+        scope = self._target_scope()
+        find_note = WorkspaceSync(self._index, scope.settings_for).find_note
+        return self._with_repair(lambda: read_excerpt(reference, scope.workspaces, find_note))
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
         """Append `text` to today's log of the workspace and index it."""
@@ -395,11 +392,10 @@ class Memory:
                 "Name one with --workspace, or run `memwell index .` to make this folder one",
             )
         workspace = scope.workspace
-        now = now or dt.datetime.now().astimezone()
-        excerpt = append_note(text, workspace.path, scope.settings.note.folder, now)
-        sync = WorkspaceSync(self._index, scope.settings_for)
+        excerpt = append_note(text, workspace.path, scope.settings.note.folder, now or scope.now)
         try:
-            self._with_repair(lambda: sync.sync(self._workspaces.ensure_registered(workspace)))
+            workspace = self._workspaces.ensure_registered(workspace)
+            self._with_repair(lambda: self._sync().sync(workspace))
         except MemwellError as error:
             self.notices.append(f"The note is written, but not indexed yet ({error.what})")
         return excerpt
@@ -600,7 +596,9 @@ class Memory:
     # -- how they do it ----------------------------------------------------------------------------
 
     def _load(self, workspace: Path | None) -> Settings:
-        return config.load(workspace).with_overrides(self._overrides)
+        settings = config.load(workspace, home=self.home)
+        self.notices += [notice for notice in settings.notices if notice not in self.notices]
+        return settings.with_overrides(self._overrides)
 
     def _scope(self) -> Scope:
         """Resolve what a call is about."""
@@ -627,8 +625,11 @@ class Memory:
             (workspace,) if workspace else tuple(registered),
             self.viewer,
             self._clock(),
-            self._overrides,
+            self._load,
         )
+
+    def _sync(self) -> WorkspaceSync:
+        return WorkspaceSync(self._index, self._scope().settings_for)
 
     @property
     def _agent_folder(self) -> Path:
@@ -699,8 +700,7 @@ class Memory:
             file = self._index.quarantine()
             where = f"; the damaged file is kept as {file}" if file else ""
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
-            sync = WorkspaceSync(self._index, self._scope().settings_for)
-            sync.sync_all(self._workspaces.registry.list_all())
+            self._sync().sync_all(self._workspaces.registry.list_all())
             return operation()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,18 +14,30 @@ from memwell.files import remedy_for
 from memwell.ingest.parse_note import decode
 from memwell.ingest.scan import SUFFIXES
 from memwell.model import Excerpt
+from memwell.store.contract.values import Workspace
 
 _REFERENCE = re.compile(r"(?P<path>.+?)(?:(?:#L|:)(?P<start>\d+)(?:-L?(?P<end>\d+))?)?\Z", re.S)
 
 
-def read_excerpt(reference: str, roots: Sequence[Path]) -> Excerpt:
+FindNote = Callable[[Workspace, Sequence[str]], tuple[str, int] | None]
+"""Returns the first of some paths that is a note of a workspace, and the most bytes it may have."""
+
+
+def read_excerpt(reference: str, workspaces: Sequence[Workspace], find_note: FindNote) -> Excerpt:
     """Read ``PATH``, ``PATH#L3``, ``PATH#L3-L9`` (or ``PATH:3-9``) from one of the workspaces."""
     match = _REFERENCE.match(reference.strip())
     if match is None:
         raise NotFoundError("No note was named", "Name one as a hit shows it: notes/a.md#L3-L9")
-    root, file = _find_file(match["path"], roots)
+    root, path, most_bytes = _find_file(match["path"], workspaces, find_note)
+    file = root / path
     try:
-        text, _ = decode(file.read_bytes())
+        with open(file, "rb") as handle:
+            if os.fstat(handle.fileno()).st_size > most_bytes:
+                raise MemwellError(
+                    f"{file} is over the limit of {most_bytes / 1e6:g} MB",
+                    "Raise scan.max_file_mb to read it",
+                )
+            text, _ = decode(handle.read())
     except BinaryFileError:
         raise MemwellError(f"{file} holds binary data", "memwell reads text only") from None
     except OSError as error:
@@ -41,25 +53,41 @@ def read_excerpt(reference: str, roots: Sequence[Path]) -> Excerpt:
             f"Ask for lines between 1 and {len(lines)}",
         )
     end = min(end, len(lines))
-    path = file.relative_to(root).as_posix()
     return Excerpt(path, str(root), start, end, "\n".join(lines[start - 1 : end]))
 
 
-def _find_file(name: str, roots: Sequence[Path]) -> tuple[Path, Path]:
-    """Return the workspace and file that a path means; never a file outside of them."""
-    for root in roots:
-        real_root = root.resolve()
-        try:
-            file = (real_root / Path(name).expanduser()).resolve()
-        except (OSError, ValueError, RuntimeError):
-            continue
-        inside = real_root in file.parents
-        if inside and file.suffix.lower() in SUFFIXES and os.path.isfile(file):
-            return real_root, file
-    where = ", ".join(map(str, roots)) or "no workspace (run `memwell index PATH` first)"
+def _find_file(
+    name: str, workspaces: Sequence[Workspace], find_note: FindNote
+) -> tuple[Path, str, int]:
+    """Return the folder, the path in it and the size limit of the note that a path means."""
+    for workspace in workspaces:
+        root = workspace.path.resolve()
+        paths = _paths_inside(root, name)
+        if paths and (note := find_note(workspace, paths)):
+            return root, *note
+    where = ", ".join(workspace.root for workspace in workspaces)
     raise NotFoundError(
-        f"There is no note {name!r} in {where}", "Use a path as `memwell search` shows it"
+        f"There is no note {name!r} in {where or 'no workspace (run `memwell index PATH` first)'}",
+        "Use a path as `memwell search` shows it; a new note may need `memwell index` first",
     )
+
+
+def _paths_inside(root: Path, name: str) -> list[str]:
+    """Return the paths in a folder by which an existing file may be indexed.
+
+    That is the path as it is named, which may be a link, and that of the file it leads to.
+    """
+    try:
+        named = root / Path(name).expanduser()
+        file = named.resolve()
+        short = Path(os.path.normpath(named))
+        if file.suffix.lower() not in SUFFIXES or not file.is_file():
+            return []
+        same = [path for path in (short, file) if path.resolve() == file]
+    except (OSError, ValueError, RuntimeError):
+        return []
+    inside = file.is_relative_to(root)
+    return [path.relative_to(root).as_posix() for path in same if inside and root in path.parents]
 
 
 def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt:
@@ -69,6 +97,12 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
         raise MemwellError("The note is empty", "Give it some text")
     day = f"{now:%Y-%m-%d}"
     file = root / folder / f"{day}.md"
+    # A cloned folder may contain a link that leads to a file of the user.
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise MemwellError(
+            f"{file} is outside of the workspace {root}",
+            "Set note.folder to a folder in the workspace that is not a link",
+        )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError), open(file, "xb", buffering=0) as handle:
@@ -85,4 +119,5 @@ def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt
         ) from error
     end = written.count(b"\n", 0, written.rindex(entry) + len(entry))
     start = end - text.count("\n") - 2
-    return Excerpt(file.relative_to(root).as_posix(), str(root), start, end, text)
+    path = Path(os.path.relpath(file, root)).as_posix()
+    return Excerpt(path, str(root), start, end, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
 from memwell.ingest.chunk_settings import ChunkSettings
-from memwell.ingest.scan import Selection
+from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
 from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
@@ -103,6 +103,24 @@ class WorkspaceSync:
         """Return the folders that hold notes of a workspace, or could."""
         return [workspace.path / folder for folder in self._job(workspace).plan().scan.folders]
 
+    def find_note(self, workspace: Workspace, names: Sequence[str]) -> tuple[str, int] | None:
+        """Return the first of these paths that is a note, and the most bytes that a note may have.
+
+        A note is a file that the rules select now. If a search would not look at the files, it is
+        a file that is indexed.
+        """
+        job = self._job(workspace)
+        paths: Container[str] = job.files
+        sync = job.settings.sync
+        if job.never_synced or (sync.on_search and len(job.files) <= sync.cheap_files):
+            found = scan(job.selection)
+            paths = found.files
+            for problem in found.problems:
+                if problem.path in names:
+                    raise MemwellError(f"{problem.path}: {problem.what}", problem.remedy)
+        name = next((name for name in names if name in paths), None)
+        return (name, job.selection.max_bytes) if name else None
+
     def _job(self, workspace: Workspace) -> SyncJob:
         with self._index.reading() as reader:
             return self._read_job(workspace, reader)
@@ -186,16 +204,20 @@ class SyncJob:
             file_dates=self.settings.scan.date == "file",
         )
 
-    def plan(self) -> Plan:
-        """Compare the files with the index."""
+    @property
+    def selection(self) -> Selection:
+        """Which files are notes."""
         extra = self.settings.scan.extra if self.workspace.conventional else ()
-        selection = Selection(
+        return Selection(
             self.workspace.path,
             conventional=self.workspace.conventional,
             include=(*self.workspace.include, *extra),
             max_bytes=int(self.settings.scan.max_file_mb * 1e6),
         )
-        return plan(selection, self.files, self.chunk_settings)
+
+    def plan(self) -> Plan:
+        """Compare the files with the index."""
+        return plan(self.selection, self.files, self.chunk_settings)
 
     def apply(self, todo: Plan, writing: Writing, progress: Progress) -> IndexReport:
         """Carry a plan out, and record that it was."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from memwell.config import load
-from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.model import Viewer
 from memwell.store.contract.values import Workspace
@@ -24,8 +23,8 @@ class Scope:
     """The workspaces that the call covers: that one, or all of them."""
     viewer: Viewer
     now: dt.datetime
-    overrides: Mapping[str, Value]
-    """Settings given to `Memory`. They override files and the environment."""
+    load: Callable[[Path], Settings]
+    """Reads the settings of a workspace."""
 
     @property
     def today(self) -> dt.date:
@@ -41,7 +40,7 @@ class Scope:
         """Return the settings of a workspace; only another one's are read from its file."""
         if workspace == self.workspace:
             return self.settings
-        return load(workspace.path).with_overrides(self.overrides)
+        return self.load(workspace.path)
 
 
 def utc_now() -> str:

@@ -72,7 +72,7 @@ def run_checks(
     """
     return _without_repeats(
         [
-            *_report_error("configuration", _check_settings(place)),
+            *_report_error("configuration", _check_settings(place, home)),
             *_report_error("home", _check_home(home)),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
@@ -109,9 +109,9 @@ def _report_error(name: str, checks: Iterator[Check]) -> Iterator[Check]:
         yield Check(name, False, what, remedy_for(error).capitalize())
 
 
-def _check_settings(place: Path | None) -> Iterator[Check]:
+def _check_settings(place: Path | None, home: Path) -> Iterator[Check]:
     files = config.config_files(place, os.environ)
-    config.load(place)
+    config.load(place, home=home)
     yield Check("configuration", True, ", ".join(map(str, files)) or "defaults")
 
 

@@ -9,13 +9,18 @@ Filters may stand anywhere: path:glob  tag:x  after:2026-01-01  before:2026-02, 
 Operators are in upper case. They count only if another word has a lower-case letter and the
 parentheses balance: a title in capitals and a pasted sentence are text. Parentheses group only in a
 query that has operators. Text that is not valid syntax is searched as words.
+
+Limits keep a pasted file from taking seconds. What exceeds one is ignored, and a notice says so; an
+expression with too many operators or parentheses is searched as words.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from memwell.store.contract.query import And, Filters, Node, Or, Phrase, Word, WordQuery
 
@@ -32,9 +37,22 @@ _TOKEN = re.compile(
     re.X,
 )
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
+_MAX_BYTES = 40_000
+"""People paste whole files. Bytes, since a character of a script without spaces costs as much as a
+word."""
+_MAX_FILTERS = 32
+_MAX_FILTER_LENGTH = 500
+"""SQLite refuses a longer pattern than 50,000 bytes, and no path is that long."""
+_MAX_TERMS = 64
+"""Phrases, prefixes, excluded words and operators: each of them may have so many."""
 _MAX_DEPTH = 20
-_MAX_CHARACTERS = 100_000
-"""The rest of a longer query is ignored: people paste whole files."""
+"""Parentheses in parentheses."""
+_TOO_COMPLEX = (
+    f"The query has more than {_MAX_TERMS} operators, or more than {_MAX_DEPTH} parentheses in each"
+    " other; searched for the single words"
+)
+_PHRASES_SHOWN = 5
+"""Phrases that a notice names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +81,16 @@ class _Token:
 
 def parse(text: str) -> Parsed:
     """Parse the text of a query."""
-    readable = text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
-    filters, tokens, notices = _tokenize(readable)
-    if not _is_expression(tokens):
+    encoded = text[: _MAX_BYTES + 1].replace("\0", " ").encode("utf-8", "replace")
+    filters, tokens, notices = _tokenize(encoded[:_MAX_BYTES].decode(errors="ignore"))
+    if len(encoded) > _MAX_BYTES:
+        notices.append(_too_many(_MAX_BYTES, "bytes"))
+    tokens = _limit_terms(tokens, notices)
+    expression = _is_expression(tokens)
+    if expression and _is_too_complex(tokens):
+        notices.append(_TOO_COMPLEX)
+        tokens, expression = _without_operators(tokens), False
+    if not expression:
         tokens = [
             replace(token, kind="word") if token.kind == "operator" else token
             for token in tokens
@@ -94,7 +119,7 @@ def loosen(parsed: Parsed) -> Parsed | None:
     without = tuple(part for node in query.all_of for part in _excluded(node))
     phrases = [f'"{node.text}"' for node in query.all_of if isinstance(node, Phrase)]
     problem = (
-        f"contains {', '.join(phrases)} word for word" if phrases else "matches the expression"
+        f"contains {_list_some(phrases)} word for word" if phrases else "matches the expression"
     )
     return replace(
         parsed,
@@ -106,6 +131,11 @@ def loosen(parsed: Parsed) -> Parsed | None:
         ),
         notices=(*parsed.notices, f"No passage {problem}; searched for the single words"),
     )
+
+
+def _list_some(phrases: list[str]) -> str:
+    more = len(phrases) - _PHRASES_SHOWN
+    return ", ".join(phrases[:_PHRASES_SHOWN]) + (f" and {more} more phrases" if more > 0 else "")
 
 
 def _words(node: Node) -> list[str]:
@@ -121,17 +151,66 @@ def _excluded(node: Node) -> tuple[Node, ...]:
     return node.without if isinstance(node, And) else ()
 
 
+def _too_many(limit: int, kind: str) -> str:
+    return f"The query has more than {limit} {kind}; memwell ignores the rest"
+
+
+def _limit_terms(tokens: list[_Token], notices: list[str]) -> list[_Token]:
+    """Return the tokens without the phrases, prefixes and excluded words over the limit."""
+    counts: Counter[str] = Counter()
+    kept: list[_Token] = []
+    negated = False
+    for token in tokens:
+        kind = _limited_kind(token, negated)
+        counts[kind] += 1
+        if not kind or counts[kind] <= _MAX_TERMS:
+            kept.append(token)
+        negated = token.kind == "operator" and token.text == "NOT"
+    del counts[""]
+    notices += [_too_many(_MAX_TERMS, kind) for kind in counts if counts[kind] > _MAX_TERMS]
+    return kept
+
+
+def _limited_kind(token: _Token, negated: bool) -> str:
+    """Return which limit applies to a token; "" if none does, as to plain words."""
+    if token.kind not in ("word", "phrase"):
+        return ""
+    if token.minus or negated:
+        return "excluded words"
+    if token.kind == "phrase":
+        return "phrases"
+    return "words with *" if token.text.endswith("*") else ""
+
+
 def _is_expression(tokens: list[_Token]) -> bool:
     """Whether operators are meant as such."""
     if not any(token.kind == "operator" for token in tokens):
         return False
     words = [token.text for token in tokens if token.kind in ("word", "phrase")]
-    depth = 0
-    for token in tokens:
-        depth += {"(": 1, ")": -1}.get(token.text, 0) if token.kind == "paren" else 0
-        if depth < 0:
-            return False
-    return depth == 0 and not all(word.isupper() for word in words)
+    depths = _depths(tokens)
+    balanced = depths[-1] == 0 and min(depths) >= 0
+    return balanced and not all(word.isupper() for word in words)
+
+
+def _is_too_complex(tokens: list[_Token]) -> bool:
+    operators = sum(token.kind == "operator" for token in tokens)
+    return operators > _MAX_TERMS or max(_depths(tokens)) > _MAX_DEPTH
+
+
+def _depths(tokens: list[_Token]) -> list[int]:
+    """Return in how many parentheses each token is; an opening one is in itself."""
+    steps = ({"(": 1, ")": -1}.get(one.text, 0) if one.kind == "paren" else 0 for one in tokens)
+    return [*accumulate(steps)]
+
+
+def _without_operators(tokens: list[_Token]) -> list[_Token]:
+    """Return the words of an expression; those after NOT stay excluded."""
+    previous = [_Token("", ""), *tokens]
+    return [
+        replace(token, minus=token.minus or last.text == "NOT")
+        for last, token in zip(previous, tokens, strict=False)
+        if token.kind != "operator"
+    ]
 
 
 def _plain_text(tokens: list[_Token]) -> str:
@@ -147,10 +226,20 @@ def _plain_text(tokens: list[_Token]) -> str:
 
 def _tokenize(text: str) -> tuple[Filters, list[_Token], list[str]]:
     filters, tokens, notices = Filters(), [], []
+    count = 0
     for match in _TOKEN.finditer(text):
         minus = match["minus"] is not None
         if match["filter"]:
             value = match["quoted_value"] if match["value"] is None else match["value"]
+            count += 1
+            if count > _MAX_FILTERS:
+                continue
+            if len(value) > _MAX_FILTER_LENGTH:
+                notices.append(
+                    f"{match['filter']}:{value[:20]}... has more than {_MAX_FILTER_LENGTH}"
+                    " characters; memwell ignores this filter"
+                )
+                continue
             updated = _add_filter(filters, match["filter"], value, minus)
             if updated is None:
                 notices.append(
@@ -166,6 +255,8 @@ def _tokenize(text: str) -> tuple[Filters, list[_Token], list[str]]:
         elif match["word"]:
             kind = "operator" if match["word"] in _OPERATORS and not minus else "word"
             tokens.append(_Token(kind, match["word"], minus))
+    if count > _MAX_FILTERS:
+        notices.append(_too_many(_MAX_FILTERS, "filters"))
     return filters, tokens, notices
 
 
@@ -255,7 +346,7 @@ class _Parser:
         if token.kind == "operator":
             if token.text != "NOT":
                 return None
-            part = self._parse_one()
+            part = self._parse_one()  # at most _MAX_TERMS operators are here
             return _Not(part) if part is not None and not isinstance(part, _Not) else part
         node = (
             self._parse_group() if token.text == "(" and token.kind == "paren" else _to_node(token)
@@ -263,8 +354,6 @@ class _Parser:
         return _Not(node) if token.minus and node is not None else node
 
     def _parse_group(self) -> Node | None:
-        if self.depth >= _MAX_DEPTH:
-            return None
         self.depth += 1
         inside = self.parse_clauses()
         self.depth -= 1

@@ -217,7 +217,7 @@ def test_what_a_recalled_block_cites_can_be_read(annas: Memory) -> None:
 
 
 def test_a_note_whose_name_begins_like_a_fact_is_a_note(annas: Memory, write: Write) -> None:
-    write("fact sheet.md", "It is a note.\n")
+    annas.index(write("fact sheet.md", "It is a note.\n"), embed=False)
     assert answer_of(annas, "memory_get", path="fact sheet.md")["text"] == "It is a note."
 
 

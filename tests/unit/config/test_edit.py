@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memwell import config
 from memwell.config.edit import edit, write_settings
+from memwell.config.trust import trust
 from memwell.errors import ConfigError
 
 WEIGHT = {"search.words_weight": 0.6}
@@ -120,3 +121,14 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where the folder should be")
     with pytest.raises(ConfigError, match=r"memwell\.toml cannot be changed .*Set search\.words_"):
         write_settings(None, WEIGHT)
+
+
+def test_a_trusted_file_stays_trusted(workspace: Path, home: Path) -> None:
+    file = workspace / "memwell.toml"
+    file.write_text('agent = "wren"\n')
+    trust(home, file)
+    write_settings(workspace, WEIGHT)
+    assert config.load(workspace).agent == "wren"
+    file.write_text('agent = "robin"\n')
+    write_settings(workspace, WEIGHT)
+    assert config.load(workspace).agent == "main"

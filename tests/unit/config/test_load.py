@@ -15,6 +15,13 @@ def load(tmp_path: Path, text: str = "", **environment: str) -> config.Settings:
     return config.load(tmp_path, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
 
 
+def load_user(tmp_path: Path, text: str, **environment: str) -> config.Settings:
+    """Load the settings with a file of the user and none of a workspace."""
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "memwell.toml").write_text(text)
+    return config.load(None, {"MEMWELL_CONFIG": str(tmp_path / "user"), **environment})
+
+
 def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "memwell.toml").write_text(
@@ -28,11 +35,20 @@ def test_the_environment_wins_over_the_workspace_and_that_over_the_user(tmp_path
 
 
 def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
-    loaded = load(
+    loaded = load_user(
         tmp_path, 'agent = "a-${WHO}"\n[scan]\nextra = ["${DIR}/*.md"]\n', WHO="wren", DIR="docs"
     )
     assert loaded.agent == "a-wren"
     assert loaded.scan.extra == ("docs/*.md",)
+    assert loaded.get_masked("agent") == "a-${WHO}"
+    assert loaded.get_masked("scan.extra") == ("${DIR}/*.md",)
+    assert loaded.with_overrides({"agent": "b"}).get_masked("agent") == "b"
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    message = r"refers to \$\{NOBODY\}, which is not set\. Set NOBODY"
+    with pytest.raises(ConfigError, match=message):
+        load_user(tmp_path, 'agent = "${NOBODY}"\n')
 
 
 @pytest.mark.parametrize(
@@ -47,6 +63,7 @@ def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
             "[search]\nk = 'six'\n",
             r"search\.k = 'six' .* should be a whole number\. The default is 6",
         ),
+        ("[scan]\nmax_file_mb = inf\n", r"should be between 0\.001 and 1e\+06"),
         ("[search]\nk = true\n", r"should be a whole number"),
         ("[search]\nk = 0\n", r"search\.k = 0 .* should be between 1 and 100000"),
         ("[search]\nmin_score = 1.5\n", r"should be between 0 and 1"),
@@ -57,7 +74,7 @@ def test_a_value_may_refer_to_environment_variables(tmp_path: Path) -> None:
             "[chunk]\nsize = 100\noverlap = 80\n",
             r"chunk\.overlap = 80 is more than half of chunk\.size",
         ),
-        ('agent = "${NOBODY}"\n', r"refers to \$\{NOBODY\}, which is not set\. Set NOBODY"),
+        (f"a = {'[' * 50_000}\n", r"is not valid TOML"),
         ("[search\n", r"is not valid TOML"),
     ],
 )

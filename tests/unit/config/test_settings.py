@@ -60,10 +60,10 @@ def test_names_and_variables_of_nested_sections() -> None:
     assert changed.embedding.provider("another") == {}
 
 
-def test_a_workspace_may_not_set_what_sends_notes_away() -> None:
-    sections = {one.name.split(".")[0] for one in SETTINGS if one.user_level_only}
-    assert sections == {"store", "embedding", "vectors", "llm", "remote", "search"}
-    assert [one.name for one in SETTINGS if one.user_level_only and one.path[0] == "search"] == [
+def test_a_workspace_may_set_only_what_is_safe() -> None:
+    safe = {one.name.split(".")[0] for one in SETTINGS if one.safe}
+    assert safe == {"scan", "chunk", "search", "recall", "sync", "note"}
+    assert [one.name for one in SETTINGS if not one.safe and one.path[0] in safe] == [
         "search.hyde_enabled",
         "search.hyde_model",
         "search.hyde_mode",
@@ -74,5 +74,5 @@ def test_keys_are_listed_and_masked_but_never_printed() -> None:
     keys = {"llm.openai.key": "sk-1", "remote.key": "sk-2", "store.url": "postgresql://u:p@h/d"}
     settings = DEFAULTS.with_overrides(keys)
     assert settings.api_keys == ["sk-1", "sk-2"]
-    assert {setting_named(name).get_masked(settings) for name in keys} == {"***"}
+    assert {settings.get_masked(name) for name in keys} == {"***"}
     assert "sk-" not in repr(settings) + repr(settings.llm.openai)

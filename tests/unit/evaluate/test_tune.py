@@ -188,6 +188,7 @@ def plants(workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> Pa
 def test_tune_believes_the_words_where_they_find_more(plants: Path) -> None:
     file = plants / "memwell.toml"
     file.write_text(BELIEVES_MEANING)
+    assert run("trust", cwd=plants).returncode == 0  # it names its agent
     done = run("tune", "cases.jsonl", cwd=plants)
     assert (done.returncode, done.stderr) == (0, "")
     assert "cases.jsonl: 20 queries, 10 notes; 10 queries to fit, 10 held back\n" in done.stdout

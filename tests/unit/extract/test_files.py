@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from memwell.errors import ConfigError, MemwellError
+from memwell.errors import MemwellError
 from memwell.extract.files import IngestReport
 from memwell.extract.source_files import split_text
 from memwell.model import Fact
@@ -531,5 +531,7 @@ def test_a_workspace_cannot_have_notes_sent_away(workspace: Path, write: Write) 
         "search.hyde_enabled = true",
     ):
         write("memwell.toml", line + "\n")
-        with pytest.raises(ConfigError, match="applies to all workspaces"):
-            ingest(workspace)
+        with Memory(workspace=workspace) as memory:
+            assert not memory.settings.llm.default
+            assert not memory.settings.search.hyde_enabled
+            assert line.split()[0] in memory.notices[0]

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memwell import Memory
+from memwell.config.trust import trust
 from memwell.errors import NotFoundError
 from tests.conftest import Write, paths
 from tests.support.states import contents, fresh_contents, index_file
@@ -211,8 +212,10 @@ def test_a_configured_path_outside_the_workspace_is_named(
     assert "is outside the workspace" in str(report.problems[0])
 
 
-def test_a_workspace_can_name_its_agent(workspace: Path, write: Write) -> None:
-    write("memwell.toml", 'agent = "wren"\n')
+def test_a_trusted_workspace_can_name_its_agent(workspace: Path, write: Write, home: Path) -> None:
+    file = write("memwell.toml", 'agent = "wren"\n')
+    assert Memory(workspace=workspace).agent == "main"
+    trust(home, file)
     assert Memory(workspace=workspace).agent == "wren"
     assert Memory(workspace=workspace, agent="other").agent == "other"
     assert Memory().agent == "main"

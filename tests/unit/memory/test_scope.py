@@ -19,16 +19,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     load = config.load
 
-    def counting_load(workspace: Path | None) -> config.Settings:
+    def counting_load(workspace: Path | None, home: Path) -> config.Settings:
         counted["load"] += 1
-        return load(workspace)
+        return load(workspace, home=home)
 
     def counting_find(folder: Path) -> Path | None:
         counted["find"] += 1
         return find_workspace(folder)
 
     monkeypatch.setattr(config, "load", counting_load)
-    monkeypatch.setattr("memwell.memory.scope.load", counting_load)
     monkeypatch.setattr("memwell.memory.workspaces.find_workspace", counting_find)
     return counted
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "reset": "status",
     "spaces": "spaces",
     "config": "config",
+    "trust": "trust",
     "watch": "watch",
     "eval": "eval",
     "tune": "tune",
@@ -109,7 +110,9 @@ def run(arguments: Sequence[str]) -> int:
         click.echo("Stopped.", err=True)
         return INTERRUPTED
     except MemwellError as error:
-        click.echo(f"Error: {error}", err=True)
+        from memwell.surfaces.cli.terminal import visible
+
+        click.echo(visible(f"Error: {error}"), err=True)
         return FAILURE
     except BrokenPipeError:
         # The reader of the output is gone (`| head`): leave the interpreter nothing to flush.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.surfaces.cli import options
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.config.fields import Value
@@ -52,7 +53,7 @@ def open_memory(*arguments: Any, **values: Any) -> Iterator[Memory]:
             yield memory
         finally:
             for notice in memory.notices:
-                click.echo(notice, err=True)
+                click.echo(visible(notice), err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def prints_answer(command: Callable[..., Answer]) -> Callable[..., None]:
         elif callable(answer.text):
             answer.text()
         elif answer.text:
-            click.echo(answer.text)
+            click.echo(visible(answer.text))
         click.get_current_context().exit(answer.status)
 
     return options.as_json(run)
@@ -104,8 +105,11 @@ def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     import json
+    import re
 
     from memwell.surfaces.serialise import to_jsonable
 
     text = json.dumps(to_jsonable(value), ensure_ascii=False, indent=2, default=str)
+    # JSON escapes the other control characters itself.
+    text = re.sub(r"[\x7f-\x9f]", lambda match: f"\\u{ord(match.group()):04x}", text)
     click.echo(text.encode("utf-8", "replace"))

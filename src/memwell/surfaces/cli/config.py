@@ -23,7 +23,7 @@ def config_command(memory: Memory, name: str | None) -> Answer:
     settings = memory.settings
     rows = {
         setting.name: {
-            "value": setting.get_masked(settings),
+            "value": settings.get_masked(setting.name),
             "origin": settings.origin(setting.name),
             "default": setting.default,
             "variable": setting.variable,

@@ -11,6 +11,7 @@ import click
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.search import NO_HITS
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.facts.erase import EraseReport
@@ -164,7 +165,7 @@ def show_command(memory: Memory, fact_id: str) -> Answer:
 def _print_fields(fact: Fact) -> None:
     from dataclasses import asdict
 
-    for name, value in asdict(fact).items():
+    for name, value in asdict(visible(fact)).items():
         if value not in (None, "", ()):
             click.echo(f"{name + ':':<14} {', '.join(value) if name == 'tags' else value}")
 
@@ -222,7 +223,7 @@ def _remember_answer(result: RememberResult) -> Answer:
 
 
 def _print(*facts: Fact, err: bool = False) -> None:
-    for fact in facts:
+    for fact in visible(facts):
         scope = f"{fact.scope} {fact.target}".strip()
         tags = "".join(f" #{tag}" for tag in fact.tags)
         ended = f"  superseded by {fact.superseded_by}" if fact.superseded_by else ""

@@ -9,6 +9,7 @@ import click
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import open_memory, print_json
 from memwell.surfaces.cli.progress import progress_bar
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -45,7 +46,7 @@ def index_command(paths: tuple[str, ...], no_embed: bool, as_json: bool, **targe
 
 
 def _print(reports: tuple[IndexReport, ...]) -> None:
-    for report in reports:
+    for report in visible(reports):
         click.echo(summary(report))
         for problem in report.problems[:_MOST_PROBLEMS]:
             click.echo(f"  {problem}", err=True)
@@ -55,7 +56,7 @@ def _print(reports: tuple[IndexReport, ...]) -> None:
 
 def _print_filled(filled: FillReport) -> None:
     for line in (*filled.notes, *filled.refused[:_MOST_PROBLEMS]):
-        click.echo(line, err=True)
+        click.echo(visible(line), err=True)
     if line := filled_summary(filled):
         click.echo(line)
 

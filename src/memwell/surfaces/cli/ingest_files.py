@@ -12,6 +12,7 @@ from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, open_memory, prints_answer
 from memwell.surfaces.cli.progress import progress_bar
 from memwell.surfaces.cli.search import NO_HITS
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.extract.files import IngestReport
@@ -43,7 +44,7 @@ def ingest_files_command(
             report = memory.ingest_files(root, paths=named, dry_run=dry_run, progress=progress)
         wanted = ", ".join(named or memory.settings.ingest.paths)
     status = 0 if report.files or report.gone else NO_HITS
-    return Answer(report, lambda: _print(report, wanted), status)
+    return Answer(report, lambda: _print(visible(report), wanted), status)
 
 
 def _root(workspace: str | None) -> Path:

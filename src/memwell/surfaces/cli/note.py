@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memwell.surfaces.cli.common import Answer, with_memory
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def get_command(memory: Memory, reference: str) -> Answer:
     """Print a note or some of its lines, as the file is now."""
     passage = memory.get(reference)
-    return Answer(passage, lambda: click.echo(passage.text.encode("utf-8", "replace")))
+    return Answer(passage, lambda: click.echo(visible(passage.text).encode("utf-8", "replace")))
 
 
 @click.command("note")

@@ -12,6 +12,7 @@ import click
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.progress import progress_bar
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -63,7 +64,7 @@ def search_command(
     with progress_bar("indexing") as progress:
         result = memory.search(" ".join(query), today=today, progress=progress, **values)
     show = _print_paths if files_only else _print
-    return Answer(result, lambda: show(result), 0 if result.hits else NO_HITS)
+    return Answer(result, lambda: show(visible(result)), 0 if result.hits else NO_HITS)
 
 
 def _print_paths(result: SearchResult) -> None:

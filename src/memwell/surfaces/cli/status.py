@@ -9,6 +9,7 @@ import click
 
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, open_memory, with_memory
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -23,7 +24,7 @@ PROBLEMS_FOUND = 1
 def status_command(memory: Memory, deep: bool) -> Answer:
     """Show the contents and the state of the index."""
     status = memory.status(deep=deep)
-    return Answer(status, lambda: _print_status(status))
+    return Answer(status, lambda: _print_status(visible(status)))
 
 
 def _print_status(status: Status) -> None:
@@ -54,7 +55,7 @@ def doctor_command(memory: Memory) -> Answer:
     """Check everything, and print a remedy for each problem; exit status 1 if there is one."""
     checks = memory.doctor()
     status = 0 if all(check.ok for check in checks) else PROBLEMS_FOUND
-    return Answer({"checks": checks}, lambda: _print_checks(checks), status)
+    return Answer({"checks": checks}, lambda: _print_checks(visible(checks)), status)
 
 
 def _print_checks(checks: Sequence[Check]) -> None:

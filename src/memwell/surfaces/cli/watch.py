@@ -10,6 +10,7 @@ import click
 
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import open_memory
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -39,4 +40,4 @@ def _print(event: IndexReport | str, as_json: bool) -> None:
         line = {"message": event} if isinstance(event, str) else {"report": asdict(event)}
         click.echo(json.dumps(line, ensure_ascii=False))
     else:
-        click.echo(event if isinstance(event, str) else summary(event))
+        click.echo(visible(event if isinstance(event, str) else summary(event)))

@@ -10,6 +10,7 @@ import click
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, with_memory
 from memwell.surfaces.cli.search import NO_HITS, print_trace
+from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -30,7 +31,7 @@ def why_command(memory: Memory, now: dt.datetime | None, **values: Any) -> Answe
     Exit status: 0 it is a hit, 1 it is not.
     """
     why = memory.why(**values, today=now.date() if now else None)
-    return Answer(why, lambda: _print(why), 0 if why.found else NO_HITS)
+    return Answer(why, lambda: _print(visible(why)), 0 if why.found else NO_HITS)
 
 
 def _print(why: Why) -> None:
