@@ -183,7 +183,7 @@ class SqliteFacts(Facts):
             INSERT INTO fact_rows ({FACT_COLUMNS}, folded, revision)
             VALUES ({", ".join("?" * 18)})
             """,
-            (*fact_values(fact), folded, self._next_revision()),
+            (*fact_values(fact), digest_of(folded), self._next_revision()),
         )
         self._tag(fact)
 
@@ -191,7 +191,7 @@ class SqliteFacts(Facts):
         assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
-            (*fact_values(fact), folded, self._next_revision(), fact.id),
+            (*fact_values(fact), digest_of(folded), self._next_revision(), fact.id),
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
@@ -255,7 +255,7 @@ def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
     if which.ids is not None:
         conditions.append(f"f.id IN ({', '.join(map(mark, which.ids))})")
     if which.normalised is not None:
-        conditions.append(f"f.folded = {mark(which.normalised)}")
+        conditions.append(f"f.folded = {mark(digest_of(which.normalised))}")
     if which.tag is not None:
         tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag"
         conditions.append(f"EXISTS ({tagged} = {mark(which.tag)})")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -36,16 +36,26 @@ def ensure(connection: apsw.Connection) -> None:
     Raises `KeywordSearchUnavailable` if this SQLite has no FTS5.
     """
     if _built_version(connection) == str(WORDS_VERSION):
+        _overwrite_deleted(connection)
         return
     try:
         connection.execute(DROP_KEYWORD_TABLES)
         connection.execute(KEYWORD_TABLES)
+        _overwrite_deleted(connection)
         connection.execute("DELETE FROM meta WHERE key = 'counted_chunks'")
         rows = connection.execute(_WORD_ROWS)
         add(connection, (WordRow(*row) for row in rows))
     except (apsw.SQLError, apsw.AuthError) as error:
         raise KeywordSearchUnavailable(str(error)) from error
     _set_version(connection, str(WORDS_VERSION))
+
+
+def _overwrite_deleted(connection: apsw.Connection) -> None:
+    """Let FTS5 remove deleted words from its pages; by default it only marks them as deleted."""
+    with suppress(apsw.SQLError, apsw.AuthError):  # SQLite before 3.42 does not know the option
+        known = "SELECT 1 FROM words_config WHERE k = 'secure-delete' AND v"
+        if not connection.execute(known).get:
+            connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
 def find_problem(connection: apsw.Connection) -> str:

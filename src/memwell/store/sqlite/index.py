@@ -122,7 +122,6 @@ class SqliteIndex(Index):
 
     def scrub(self) -> bool:
         with self.database.writing() as connection:
-            connection.pragma("secure_delete", True)
             connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         for space in self.backends.external():
             self.compact(space.fingerprint, even_if_little_changed=True)
