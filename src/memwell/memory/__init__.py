@@ -152,7 +152,9 @@ class Memory:
             scope = self._scope()
             sync = WorkspaceSync(self._index, scope.settings_for)
             workspaces = self._workspaces.register_all(resolved, self._folder)
-            return tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            reports = tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            self._index.erase_deleted()
+            return reports
 
         reports = self._with_repair(run)
         if embed:

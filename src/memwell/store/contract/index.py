@@ -312,6 +312,10 @@ class Index(Protocol):
         """Overwrite all deleted texts and vectors; False while a reader still sees them."""
         return True
 
+    def erase_deleted(self) -> None:
+        """Remove what is left of deleted notes, if the index is small enough to do it at once."""
+        return
+
     def quarantine(self) -> Path | None:
         """Rename a damaged file; return its new name, or None if another process did it."""
         return None

@@ -58,6 +58,23 @@ def _overwrite_deleted(connection: apsw.Connection) -> None:
             connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
+def rewrite(connection: apsw.Connection) -> None:
+    """Write the keyword index anew: its upper pages keep words of deleted chunks.
+
+    FTS5 merges only two or more segments, so a row that is removed again makes another one.
+    """
+    row = WordRow(0, "memwell", "", "", "")
+    add(connection, [row])
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    remove(connection, [row])
+    connection.execute("DELETE FROM meta WHERE key = 'words_removed'")
+
+
+def has_removed_words(connection: apsw.Connection) -> bool:
+    """Whether words were removed since the keyword index was last written anew."""
+    return bool(connection.execute("SELECT 1 FROM meta WHERE key = 'words_removed'").get)
+
+
 def find_problem(connection: apsw.Connection) -> str:
     """Return why keyword search is not possible, or "" if it is."""
     if _built_version(connection) != str(WORDS_VERSION):
@@ -96,8 +113,11 @@ def add(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
     )
 
 
-def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
+def remove(connection: apsw.Connection, rows: Sequence[WordRow]) -> None:
     """Remove chunks from the keyword index; FTS5 needs the exact text it was given for each."""
+    if not rows:
+        return
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('words_removed', '1')")
     connection.executemany(
         "INSERT INTO words (words, rowid, content, heading, name, parts)"
         " VALUES ('delete', ?, ?, ?, ?, ?)",
