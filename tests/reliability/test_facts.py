@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+import shutil
 from pathlib import Path
 
+import apsw
+import pytest
+
 from memwell import Memory
+from memwell.store.contract.values import FactFilter
+from memwell.store.sqlite.schema import FACT_MIGRATIONS
 from tests.conftest import Write
+from tests.support.cli import run, run_json
 
 
 def _files_with(folder: Path, texts: list[str]) -> list[tuple[str, str]]:
@@ -47,7 +55,7 @@ def test_reliability_d04_forgotten_facts_leave_no_byte_in_the_home(home: Path) -
         texts = [piece for mark in gone for piece in (mark, mark.lower())]
         assert _files_with(home, texts) == []
         kept = set(marks) - {*gone}
-        assert len(memory.facts.find(_all_facts())) == len(kept)
+        assert len(memory.facts.find(FactFilter())) == len(kept)
     assert _files_with(home, texts) == []
 
 
@@ -77,7 +85,187 @@ def test_reliability_d17_deleted_notes_leave_no_byte_in_the_index(
     assert _files_with(home, gone) == []
 
 
-def _all_facts() -> object:
-    from memwell.store.contract.values import FactFilter
+def test_reliability_d04_leftovers_of_a_killed_restore_are_removed(
+    home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    fact = _remember(workspace, "Zqlamp stands in the north room")
+    backup = tmp_path / "backup.db"
+    assert run("backup", str(backup), cwd=workspace).returncode == 0
+    copy = backup.read_bytes()
+    leftovers = [
+        home / ".restore.abc123.part",
+        home / ".memory.db.before-20261116-030100.abc123.part",
+        tmp_path / ".backup.db.abc123.part",
+    ]
+    for file in leftovers:
+        file.write_bytes(copy)
+    run("facts", "list", cwd=workspace)
+    assert not [file for file in leftovers if file.exists()]
+    for file in leftovers:
+        file.write_bytes(copy)
+    backup.unlink()
+    assert run("forget", fact, cwd=workspace).returncode == 0
+    assert _files_with(home.parent, ["Zqlamp"]) == []
 
-    return FactFilter()
+
+def test_reliability_d04_texts_of_an_old_home_are_not_left_in_its_index(
+    home: Path, workspace: Path
+) -> None:
+    home.mkdir(mode=0o700)
+    old = apsw.Connection(str(home / "memory.db"))
+    old.pragma("journal_mode", "WAL")
+    for _, statements in FACT_MIGRATIONS[:2]:
+        old.execute(statements)
+    old.pragma("user_version", 2)
+    for number in range(200):
+        text = f"Zq{number:03}lamp stands in the room"
+        at = "2026-01-01T00:00:00.000+00:00"
+        row = (f"{number:020}", text, text.casefold(), at, at, number + 1)
+        old.execute(
+            "INSERT INTO fact_rows VALUES (?1, ?2, ?3, 'fact', 'cli', '', 0.5, 1, 'permanent', ?4,"
+            " ?5, NULL, NULL, NULL, NULL, 'agent', 'main', ?6)",
+            row,
+        )
+    old.execute("UPDATE revisions SET last = 200")
+    old.close()
+    assert run("search", "room lamp", cwd=workspace).stderr == ""
+    assert run("verify", cwd=workspace).returncode == 0
+    same = run("remember", "zq007LAMP stands, in the room", cwd=workspace)
+    assert same.stdout == f"reinforced: {7:020}\n"
+    assert run("forget", *(f"{number:020}" for number in range(100)), cwd=workspace).returncode == 0
+    gone = [f"q{number:03}lamp" for number in range(100)]
+    assert _files_with(home, gone) == []
+
+
+def test_reliability_d17_pruned_facts_leave_no_byte_in_the_home(home: Path) -> None:
+    now = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
+    with Memory(clock=lambda: now) as memory:
+        memory.remember("Zqlamp stands in the north room", decay_class="session")
+        memory.remember("Anna reads in the library")
+        assert memory.search("zqlamp").hits
+    later = now + dt.timedelta(days=400)
+    with Memory(clock=lambda: later) as memory:
+        assert memory.prune() == 1
+        assert not memory.search("zqlamp").hits
+    assert _files_with(home, ["Zqlamp", "zqlamp"]) == []
+
+
+# -- D1, D19: a lost memory.db ---------------------------------------------------------------------
+
+LAMPS = [f"The lamp with the number {number} stands in a room" for number in range(5)]
+QUIET = "Anna likes quiet places in the north wing"
+ZEBRAS = "Zebras graze behind the new barn"
+
+
+def _remember(cwd: Path, text: str) -> str:
+    return str(run_json("remember", text, cwd=cwd)["fact"]["id"])
+
+
+def _texts(cwd: Path) -> set[str]:
+    return {fact["text"] for fact in run_json("facts", "list", cwd=cwd)["facts"]}
+
+
+def _lose(how: str, home: Path, older: Path) -> None:
+    file = home / "memory.db"
+    match how:
+        case "missing":
+            file.unlink()
+        case "empty":
+            file.write_bytes(b"")
+        case "older":
+            shutil.copy(older, file)
+        case "foreign":
+            with Memory(home.with_name("foreign")) as memory:
+                for number in range(20):
+                    memory.remember(f"Somebody else has the fact {number}")
+            shutil.copy(home.with_name("foreign") / "memory.db", file)
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "older", "foreign"])
+def test_reliability_d01_a_lost_memory_is_noticed_and_rescued(
+    how: str, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    for text in LAMPS:
+        _remember(workspace, text)
+    shutil.copy(home / "memory.db", older := tmp_path / "older.db")
+    _remember(workspace, QUIET)
+    assert run("search", "quiet", cwd=workspace).returncode == 0
+    _lose(how, home, older)
+
+    for command in (["search", "lamp"], ["recall", "Which lamp is it?"], ["facts", "list"]):
+        assert "memwell facts rescue" in run(*command, cwd=workspace).stderr
+    assert run("verify", cwd=workspace).returncode == 1
+    assert run("doctor", cwd=workspace).returncode == 1
+    for number in range(12):  # as many changes as the index followed do not hide the loss
+        told = run("remember", f"{ZEBRAS}: {number}", cwd=workspace)
+        assert told.stdout.startswith("added")
+        assert "memwell facts rescue" in told.stderr
+    assert ZEBRAS in run("search", "zebras", cwd=workspace).stdout.replace("«", "").replace("»", "")
+    assert "quiet" in run("search", "quiet", cwd=workspace).stdout  # the index overwrote nothing
+
+    assert run("facts", "rescue", cwd=workspace).returncode == 2  # it asks first
+    assert QUIET not in _texts(workspace)
+    rescued = run("facts", "rescue", "--yes", cwd=workspace)
+    assert (rescued.returncode, rescued.stderr) == (0, "")
+    assert {*LAMPS, QUIET, *(f"{ZEBRAS}: {number}" for number in range(12))} <= _texts(workspace)
+    assert run("verify", cwd=workspace).returncode == 0
+    assert run("doctor", cwd=workspace).returncode == 0
+    for words in ("quiet", "zebras", "lamp"):
+        found = run("search", words, cwd=workspace)
+        assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_reliability_d01_a_restored_backup_is_followed(
+    home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    _remember(workspace, QUIET)
+    run("search", "quiet", cwd=workspace)
+    run("backup", str(tmp_path / "backup.db"), cwd=workspace)
+    (home / "memory.db").unlink()
+    run("remember", ZEBRAS, cwd=workspace)
+    restored = run("restore", str(tmp_path / "backup.db"), cwd=workspace)
+    assert (restored.returncode, restored.stderr) == (0, "")
+    found = run("search", "quiet", cwd=workspace)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert run("verify", cwd=workspace).returncode == 0
+    assert run("search", "zebras", cwd=workspace).returncode == 1
+
+
+def test_reliability_d01_rescue_keeps_details_scopes_and_superseded_facts(
+    home: Path, workspace: Path
+) -> None:
+    with Memory(user="anna") as memory:
+        old = memory.remember(QUIET, category="preference", tags=["wing"], importance=0.9).fact
+        new = memory.supersede(old.id, "Anna likes loud places now", importance=0.7).fact
+        memory.search("places")
+        before = {fact.id: fact for fact in memory.facts.find(FactFilter(superseded=True))}
+    (home / "memory.db").unlink()
+    with Memory(user="anna") as memory:
+        assert memory.rescue().rescued == 2
+        after = {fact.id: fact for fact in memory.facts.find(FactFilter(superseded=True))}
+    assert after == before
+    assert after[old.id].superseded_by == new.id
+
+
+def test_reliability_d01_a_damaged_memory_without_a_backup_is_rescued(
+    home: Path, workspace: Path
+) -> None:
+    _remember(workspace, QUIET)
+    run("search", "quiet", cwd=workspace)
+    (home / "memory.db").write_bytes(random.Random(1).randbytes(20_000))
+    assert run("facts", "rescue", "--yes", cwd=workspace).returncode == 0
+    assert _texts(workspace) == {QUIET}
+    assert list(home.glob("memory.db.before-*"))
+
+
+@pytest.mark.parametrize("how", ["damaged", "unreadable"])
+def test_reliability_d19_doctor_looks_at_memory(how: str, home: Path, workspace: Path) -> None:
+    _remember(workspace, QUIET)
+    assert run("doctor", cwd=workspace).returncode == 0
+    if how == "damaged":
+        (home / "memory.db").write_bytes(random.Random(1).randbytes(20_000))
+    else:
+        (home / "memory.db").chmod(0)
+    checked = run("doctor", cwd=workspace)
+    assert checked.returncode == 1
+    assert f"FAIL facts: {home / 'memory.db'}" in checked.stdout

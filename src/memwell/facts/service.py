@@ -216,6 +216,7 @@ class FactService:
         """Remove expired facts; return how many."""
         with self.store.change(self.viewer) as facts:
             gone = facts.find(FactFilter(expired_before=self._timestamp(), superseded=True))
+            facts.record_pending_erasure(gone)
             return facts.delete(fact.id for fact in gone)
 
     @_retried
@@ -274,6 +275,7 @@ class FactService:
         for fact in facts.find(FactFilter(normalised=normalised(text), scope=scope)):
             expires = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
             if expires and is_expired(expires, self.now):
+                facts.record_pending_erasure([fact])
                 facts.delete([fact.id])
             else:
                 return fact

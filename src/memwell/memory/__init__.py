@@ -23,7 +23,7 @@ from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
 from memwell.memory.workspaces import Workspaces, find_around
-from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
+from memwell.model import Excerpt, Fact, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 from memwell.store.factory import Stores, open_postgres, open_sqlite
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memwell.facts.erase import EraseReport
     from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
+    from memwell.facts.rescue import RescueReport
     from memwell.facts.service import FactService, NewFact, RememberResult
     from memwell.llm.budget import Budget
     from memwell.memory.vectors import VectorIndex
@@ -414,6 +415,7 @@ class Memory:
         from memwell.facts.lifetimes import parse_lifetimes
         from memwell.facts.service import FactService
 
+        self._finish_pending_erasure()
         lifetimes = parse_lifetimes(self.settings.facts.lifetimes)
         return FactService(self._fact_store, self.viewer, self._clock(), lifetimes)
 
@@ -509,6 +511,34 @@ class Memory:
 
         return forget(ids, self.facts)
 
+    def prune(self) -> int:
+        """Remove expired facts, and their texts from every file of the home; return how many."""
+        from memwell.facts.erase import prune
+
+        return prune(self.facts)
+
+    def find_rescuable(self) -> list[Fact]:
+        """Return the facts of every viewer that the indexes of the home have."""
+        from memwell.facts.rescue import find_rescuable
+
+        return find_rescuable(self._fact_store)
+
+    def rescue(self) -> RescueReport:
+        """Write the facts that the indexes have, but memory.db lacks, into memory.db."""
+        from memwell.facts.rescue import rescue
+
+        return rescue(self._fact_store, self._clock())
+
+    def find_lost_facts(self) -> str:
+        """Return a sentence if memory.db is not the file that the index followed, else ""."""
+        from memwell.store.fact_lineage import REMEDY, find_mismatch
+
+        try:
+            mismatch = find_mismatch(self._index, self._fact_store)
+        except MemwellError:  # the command itself says why it cannot be read
+            return ""
+        return f"{mismatch}. {REMEDY}" if mismatch else ""
+
     def ingest_files(
         self,
         root: str | Path,
@@ -560,12 +590,17 @@ class Memory:
     def verify(self, file: str | Path | None = None) -> list[Finding]:
         """Return the problems in the stored facts, or in a backup; nothing is changed."""
         from memwell.facts.comparison import normalised
-        from memwell.store.sqlite.verify import verify
+        from memwell.store.fact_lineage import REMEDY, find_mismatches
+        from memwell.store.sqlite.verify import Finding, verify
 
         checked = Path(file).absolute() if file else self._fact_store.require_file().path
         if file and not checked.is_file():
             raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
-        return verify(checked, normalised) if checked.exists() else []
+        if file:
+            return verify(checked, normalised)
+        problems = verify(checked, normalised) if self._fact_store.exists else []
+        mismatches = [] if problems else find_mismatches(self._fact_store)
+        return [*problems, *(Finding(mismatch, REMEDY) for mismatch in mismatches)]
 
     # -- vector spaces, status ---------------------------------------------------------------------
 
@@ -596,7 +631,12 @@ class Memory:
 
         registry = self._workspaces.registry
         return run_checks(
-            self.home, self._index, registry, lambda: self._vectors(self.settings), self._folder
+            self.home,
+            self._index,
+            self._fact_store,
+            registry,
+            lambda: self._vectors(self.settings),
+            self._folder,
         )
 
     # -- how they do it ----------------------------------------------------------------------------
@@ -658,12 +698,15 @@ class Memory:
         )
 
     def _finish_pending_erasure(self) -> None:
-        """Finish erasures that an open reader blocked earlier; looked for once."""
+        """Finish erasures that an open reader or a killed command left; looked for once."""
         if not self._shared.erasures_checked:
             if self._fact_store.pending_erasures():
                 from memwell.facts.erase import finish_erasures
 
                 finish_erasures(self._fact_store)
+            elif self._fact_store.file:
+                with suppress(OSError):  # a home that cannot be written
+                    self._fact_store.file.remove_leftovers()
             self._shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:

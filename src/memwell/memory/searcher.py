@@ -22,6 +22,7 @@ from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import Workspace
+from memwell.store.fact_lineage import REMEDY, find_mismatch
 from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
 
 if TYPE_CHECKING:
@@ -190,10 +191,14 @@ class Searcher:
             vectors = self.vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
+            suspicious = bool(self.facts.file) and facts.is_suspicious(reader.notes)
             cheap = unembedded <= self.scope.settings.embedding.on_search
-            if facts_synced and not refresh.is_needed and not (unembedded and cheap):
+            current = facts_synced and not suspicious and not refresh.is_needed
+            if current and not (unembedded and cheap):
                 return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
+        if suspicious and (mismatch := find_mismatch(self.index, self.facts)):
+            problem = "; ".join(filter(None, [f"{mismatch}. {REMEDY}", problem]))
         refresh = self.workspace_sync.refresh(refresh, progress)
         self.index.ensure_keyword_index()
         if vectors and vectors.chain:

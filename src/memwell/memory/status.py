@@ -10,8 +10,10 @@ from memwell import __version__, config
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.memory.vectors import VectorIndex
 from memwell.reports import Check, Status, WorkspaceStatus
-from memwell.store.contract.facts import WorkspaceList
+from memwell.store.contract.facts import FactStore, WorkspaceList
 from memwell.store.contract.index import Index
+from memwell.store.fact_lineage import REMEDY, find_mismatch
+from memwell.store.sqlite.verify import find_problem
 
 
 def read_status(
@@ -56,6 +58,7 @@ def read_status(
 def run_checks(
     home: Path,
     index: Index,
+    facts: FactStore,
     registry: WorkspaceList,
     vectors: Callable[[], VectorIndex],
     place: Path | None,
@@ -68,6 +71,7 @@ def run_checks(
         [
             *_report_error("configuration", _check_settings(place)),
             *_check_home(home),
+            *_report_error("facts", _check_facts(index, facts)),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
             *_report_error("vectors", _check_vectors(vectors)),
@@ -116,6 +120,25 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("home", False, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
     else:
         yield Check("home", True, str(home))
+
+
+def _check_facts(index: Index, facts: FactStore) -> Iterator[Check]:
+    if facts.file is None:  # a server has checks of its own
+        return
+    file = facts.file.path
+    if facts.exists:
+        mode = file.stat().st_mode & 0o777
+        if mode & 0o400 == 0 or not os.access(file, os.R_OK):
+            yield Check("facts", False, f"{file} cannot be read ({mode:03o})", f"chmod 600 {file}")
+            return
+        if problems := find_problem(file):
+            remedy = f"{problems[0].remedy}, or write back what the index has: memwell facts rescue"
+            yield Check("facts", False, f"{file}: {problems[0].what}", remedy)
+            return
+    if mismatch := find_mismatch(index, facts):
+        yield Check("facts", False, mismatch, REMEDY)
+    else:
+        yield Check("facts", True, f"{file} is sound" if facts.exists else "none yet")
 
 
 def _check_index(index: Index) -> Iterator[Check]:

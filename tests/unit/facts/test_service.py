@@ -294,6 +294,7 @@ def test_every_statement_that_reads_facts_is_built_by_one_function() -> None:
         "chain",
         "unfinished",
         "copies",
+        "identity",
     }
 
 

@@ -87,6 +87,14 @@ class Notes(Protocol):
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         """Record the fact revision that workspaces of facts are synced to."""
 
+    def get_mark(self, key: str) -> str:
+        """Return what `set_mark` recorded; "" if nothing was."""
+        return ""
+
+    def set_mark(self, key: str, value: str) -> None:
+        """Record a value about the index as a whole; only an index in files keeps it."""
+        return
+
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of each note that stands for one of the facts."""
 

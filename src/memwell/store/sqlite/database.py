@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -212,7 +213,7 @@ class Database:
         with _transaction(connection):
             # Another process may have migrated the file while this one waited.
             version = connection.pragma("user_version")
-            connection.create_scalar_function("digest_of", digest_of, 1, deterministic=True)
+            connection.create_scalar_function("digest_of", _digest, 1, deterministic=True)
             for _, statements in self.migrations[version:]:
                 connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)
@@ -234,6 +235,10 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _digest(*texts: Any) -> Any:
+    return digest_of(texts[0])
 
 
 def _rewrite(connection: apsw.Connection) -> bool:

@@ -81,6 +81,13 @@ class SqliteNotes(Notes):
         rows = [(str(revision), root) for root in roots]
         self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
 
+    def get_mark(self, key: str) -> str:
+        found = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+        return str(found or "")
+
+    def set_mark(self, key: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         rows: Any = self.connection.execute(
             """

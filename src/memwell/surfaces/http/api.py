@@ -247,7 +247,7 @@ def promote(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
 @router.post("/facts/prune", response_model=PruneResponse)
 def prune(memory: ViewerMemory) -> Any:
     """Delete expired facts."""
-    return {"pruned": memory.facts.prune()}
+    return {"pruned": memory.prune()}
 
 
 @router.get("/export", responses={200: {"content": {"text/plain": {}}}})
