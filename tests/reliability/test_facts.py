@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
 import pytest
 
 from memwell import Memory
+from memwell.facts.erase import prune
+from memwell.facts.rescue import rescue
 from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite.schema import FACT_MIGRATIONS
 from tests.conftest import Write
@@ -145,7 +150,7 @@ def test_reliability_d17_pruned_facts_leave_no_byte_in_the_home(home: Path) -> N
         assert memory.search("zqlamp").hits
     later = now + dt.timedelta(days=400)
     with Memory(clock=lambda: later) as memory:
-        assert memory.prune() == 1
+        assert prune(memory.facts) == 1
         assert not memory.search("zqlamp").hits
     assert _files_with(home, ["Zqlamp", "zqlamp"]) == []
 
@@ -241,7 +246,7 @@ def test_reliability_d01_rescue_keeps_details_scopes_and_superseded_facts(
         before = {fact.id: fact for fact in memory.facts.find(FactFilter(superseded=True))}
     (home / "memory.db").unlink()
     with Memory(user="anna") as memory:
-        assert memory.rescue().rescued == 2
+        assert rescue(memory.facts.store, memory.facts.now).rescued == 2
         after = {fact.id: fact for fact in memory.facts.find(FactFilter(superseded=True))}
     assert after == before
     assert after[old.id].superseded_by == new.id
@@ -269,3 +274,71 @@ def test_reliability_d19_doctor_looks_at_memory(how: str, home: Path, workspace:
     checked = run("doctor", cwd=workspace)
     assert checked.returncode == 1
     assert f"FAIL facts: {home / 'memory.db'}" in checked.stdout
+
+
+# -- D18: remember keeps what differs --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ("Deploys go out on Monday", "Deploys go out on Tuesday"),
+        (
+            "The left valve must be opened before the pump is started",
+            "The right valve must be opened before the pump is started",
+        ),
+        ("Anna Williams leads the platform team", "Anna William leads the platform team"),
+        ("The tank holds forty litres of water", "The tank holds forty gallons of water"),
+    ],
+)
+def test_reliability_d18_another_word_makes_another_fact(
+    known: str, told: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    first = _remember(workspace, known)
+    answer = run_json("remember", told, cwd=workspace)
+    assert answer["outcome"] == "added"
+    assert answer["similar_to"] is None or answer["similar_to"]["id"] == first
+    assert _texts(workspace) == {known, told}
+
+
+def test_reliability_d18_a_similar_fact_is_named_and_an_inflection_reinforces(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monday = _remember(workspace, "Deploys go out on Monday")
+    tuesday = run("remember", "Deploys go out on Tuesday", cwd=workspace).stdout.splitlines()
+    assert tuesday[1:] == [f"similar to {monday}: Deploys go out on Monday"]
+    first = _remember(workspace, "The staging database listens on port 5433.")
+    again = run_json("remember", "the staging database listened on port 5433", cwd=workspace)
+    assert (again["outcome"], again["fact"]["id"]) == ("reinforced", first)
+
+
+# -- D24: a read-only home -------------------------------------------------------------------------
+
+
+def test_reliability_d24_a_home_that_cannot_be_written_is_backed_up(
+    home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    _remember(workspace, QUIET)
+    backup = tmp_path / "backup.db"
+    home.chmod(0o500)
+    for file in home.glob("memory.db*"):
+        file.chmod(0o400)
+    done = _run_without_root("backup", str(backup), cwd=workspace)
+    home.chmod(0o700)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run("verify", str(backup), cwd=workspace).returncode == 0
+
+
+def _run_without_root(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that has to respect the permissions of files."""
+    command = [sys.executable, "-m", "memwell", *arguments]
+    if os.geteuid() == 0:
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("root may write everywhere, and setpriv is missing")
+        # Root without this capability is an ordinary owner of its files.
+        dropped = "-dac_override,-dac_read_search"
+        command = [setpriv, f"--bounding-set={dropped}", f"--inh-caps={dropped}", *command]
+    return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)

@@ -23,7 +23,7 @@ from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
 from memwell.memory.workspaces import Workspaces, find_around
-from memwell.model import Excerpt, Fact, IndexReport, SearchResult, Viewer
+from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 from memwell.store.factory import Stores, open_postgres, open_sqlite
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from memwell.facts.erase import EraseReport
     from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
-    from memwell.facts.rescue import RescueReport
     from memwell.facts.service import FactService, NewFact, RememberResult
     from memwell.llm.budget import Budget
     from memwell.memory.vectors import VectorIndex
@@ -415,7 +414,8 @@ class Memory:
         from memwell.facts.lifetimes import parse_lifetimes
         from memwell.facts.service import FactService
 
-        self._finish_pending_erasure()
+        with suppress(MemwellError):  # a damaged file is reported by the operation that reads it
+            self._finish_pending_erasure()
         lifetimes = parse_lifetimes(self.settings.facts.lifetimes)
         return FactService(self._fact_store, self.viewer, self._clock(), lifetimes)
 
@@ -452,21 +452,8 @@ class Memory:
         """
         from memwell.facts.service import NewFact
 
-        return self._remember(
-            NewFact(
-                text,
-                category,
-                tuple(tags),
-                source,
-                origin,
-                importance,
-                confidence,
-                decay_class,
-                scope,
-                valid_from,
-                secrets,
-            )
-        )
+        values = (importance, confidence, decay_class, scope, valid_from, secrets)
+        return self._remember(NewFact(text, category, tuple(tags), source, origin, *values))
 
     def supersede(
         self,
@@ -490,19 +477,8 @@ class Memory:
         """
         from memwell.facts.service import NewFact
 
-        fact = NewFact(
-            text,
-            category,
-            tuple(tags),
-            source,
-            origin,
-            importance,
-            confidence,
-            decay_class,
-            scope,
-            valid_from,
-            secrets,
-        )
+        values = (importance, confidence, decay_class, scope, valid_from, secrets)
+        fact = NewFact(text, category, tuple(tags), source, origin, *values)
         return self._publish_fact(self.facts.supersede(old, fact))
 
     def forget(self, *ids: str) -> EraseReport:
@@ -511,33 +487,11 @@ class Memory:
 
         return forget(ids, self.facts)
 
-    def prune(self) -> int:
-        """Remove expired facts, and their texts from every file of the home; return how many."""
-        from memwell.facts.erase import prune
-
-        return prune(self.facts)
-
-    def find_rescuable(self) -> list[Fact]:
-        """Return the facts of every viewer that the indexes of the home have."""
-        from memwell.facts.rescue import find_rescuable
-
-        return find_rescuable(self._fact_store)
-
-    def rescue(self) -> RescueReport:
-        """Write the facts that the indexes have, but memory.db lacks, into memory.db."""
-        from memwell.facts.rescue import rescue
-
-        return rescue(self._fact_store, self._clock())
-
     def find_lost_facts(self) -> str:
         """Return a sentence if memory.db is not the file that the index followed, else ""."""
-        from memwell.store.fact_lineage import REMEDY, find_mismatch
+        from memwell.store.sqlite.lineage import describe_mismatch
 
-        try:
-            mismatch = find_mismatch(self._index, self._fact_store)
-        except MemwellError:  # the command itself says why it cannot be read
-            return ""
-        return f"{mismatch}. {REMEDY}" if mismatch else ""
+        return describe_mismatch(self._index, self._fact_store)
 
     def ingest_files(
         self,
@@ -589,18 +543,9 @@ class Memory:
 
     def verify(self, file: str | Path | None = None) -> list[Finding]:
         """Return the problems in the stored facts, or in a backup; nothing is changed."""
-        from memwell.facts.comparison import normalised
-        from memwell.store.fact_lineage import REMEDY, find_mismatches
-        from memwell.store.sqlite.verify import Finding, verify
+        from memwell.memory.status import verify_facts
 
-        checked = Path(file).absolute() if file else self._fact_store.require_file().path
-        if file and not checked.is_file():
-            raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
-        if file:
-            return verify(checked, normalised)
-        problems = verify(checked, normalised) if self._fact_store.exists else []
-        mismatches = [] if problems else find_mismatches(self._fact_store)
-        return [*problems, *(Finding(mismatch, REMEDY) for mismatch in mismatches)]
+        return verify_facts(self._fact_store, Path(file).absolute() if file else None)
 
     # -- vector spaces, status ---------------------------------------------------------------------
 
@@ -711,9 +656,8 @@ class Memory:
 
     def _remember(self, fact: NewFact) -> RememberResult:
         searcher = self._searcher(self._scope())
-        if near := self._with_repair(lambda: searcher.find_near_fact(fact)):
-            return self.facts.reinforce(near)
-        return self._publish_fact(self.facts.remember(fact))
+        near = self._with_repair(lambda: searcher.find_near_fact(fact))
+        return self._publish_fact(self.facts.remember(fact, near))
 
     def _publish_fact(self, result: RememberResult) -> RememberResult:
         """On a shared store, index the fact now: a read replica cannot do it when it searches."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from memwell import __version__, config
-from memwell.errors import CorruptIndexError, MemwellError
+from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.facts.comparison import normalised
 from memwell.memory.vectors import VectorIndex
 from memwell.reports import Check, Status, WorkspaceStatus
 from memwell.store.contract.facts import FactStore, WorkspaceList
 from memwell.store.contract.index import Index
-from memwell.store.fact_lineage import REMEDY, find_mismatch
-from memwell.store.sqlite.verify import find_problem
+from memwell.store.sqlite.lineage import REMEDY, find_mismatch, find_mismatches
+from memwell.store.sqlite.verify import Finding, find_problem, verify
 
 
 def read_status(
@@ -177,3 +178,14 @@ def _check_workspaces(registry: WorkspaceList) -> Iterator[Check]:
         else:
             remedy = f"memwell reset --workspace {root}"
             yield Check("workspace", False, f"The folder {root} is missing", remedy)
+
+
+def verify_facts(store: FactStore, file: Path | None) -> list[Finding]:
+    """Return the problems in the stored facts, or in a backup."""
+    if file and not file.is_file():
+        raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
+    if file:
+        return verify(file, normalised)
+    problems = verify(store.require_file().path, normalised) if store.exists else []
+    mismatches = [] if problems else find_mismatches(store)
+    return [*problems, *(Finding(mismatch, REMEDY) for mismatch in mismatches)]

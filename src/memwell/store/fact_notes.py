@@ -23,7 +23,7 @@ from memwell.store.contract.values import (
     FactFilter,
     SourceFile,
 )
-from memwell.store.fact_lineage import (
+from memwell.store.sqlite.lineage import (
     find_mismatch,
     read_lineage,
     record_lineage,

@@ -20,7 +20,6 @@ import apsw
 from memwell.errors import UNWRITABLE, CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import atomic_write, hold_lock, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
-from memwell.store.fact_lineage import forget_lineage
 from memwell.store.sqlite.database import (
     Database,
     connect,
@@ -30,6 +29,7 @@ from memwell.store.sqlite.database import (
 )
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.lineage import forget_lineage
 from memwell.store.sqlite.schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 

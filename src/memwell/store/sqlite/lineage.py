@@ -128,3 +128,12 @@ def find_mismatches(store: FactStore) -> list[str]:
         with suppress(MemwellError):  # a damaged index is rebuilt at the next search
             found.add(find_mismatch(index, store))
     return sorted(found - {""})
+
+
+def describe_mismatch(index: Index, store: FactStore) -> str:
+    """Return the mismatch of an index with its remedy; "" if there is none or it cannot be read."""
+    try:
+        mismatch = find_mismatch(index, store)
+    except MemwellError:  # the command itself says why a file cannot be read
+        return ""
+    return f"{mismatch}. {REMEDY}" if mismatch else ""
