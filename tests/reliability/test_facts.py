@@ -345,3 +345,25 @@ def _run_without_root(*arguments: str, cwd: Path) -> subprocess.CompletedProcess
         dropped = "-dac_override,-dac_read_search"
         command = [setpriv, f"--bounding-set={dropped}", f"--inh-caps={dropped}", *command]
     return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)
+
+
+# -- D28: a lost log -------------------------------------------------------------------------------
+
+
+def test_reliability_d28_facts_that_were_only_in_a_lost_log_are_noticed(
+    home: Path, workspace: Path
+) -> None:
+    _remember(workspace, QUIET)
+    script = (
+        "import os, memwell; memory = memwell.Memory();"
+        f" memory.remember({ZEBRAS!r}); memory.search('zebras'); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    for suffix in ("-wal", "-shm"):
+        (home / f"memory.db{suffix}").unlink()
+    assert _texts(workspace) == {QUIET}
+    checked = run("verify", cwd=workspace)
+    assert checked.returncode == 1
+    assert "memwell facts rescue" in checked.stdout
+    assert run("facts", "rescue", "--yes", cwd=workspace).returncode == 0
+    assert _texts(workspace) == {QUIET, ZEBRAS}
