@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from memwell.errors import MemwellError
+import apsw
+
+from memwell.errors import UNWRITABLE, MemwellError
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
 
@@ -117,7 +119,8 @@ def find_mismatch(index: Index, store: FactStore) -> str:
         lineage = read_lineage(reader.notes)
     mismatch = lineage.find_mismatch(store)
     if mismatch and store.exists and store.identity() == lineage.identity:
-        store.renew_identity()
+        with suppress(*UNWRITABLE):  # a home that cannot be written does not grow either
+            store.renew_identity()
     return mismatch
 
 
@@ -134,6 +137,6 @@ def describe_mismatch(index: Index, store: FactStore) -> str:
     """Return the mismatch of an index with its remedy; "" if there is none or it cannot be read."""
     try:
         mismatch = find_mismatch(index, store)
-    except MemwellError:  # the command itself says why a file cannot be read
+    except (MemwellError, apsw.Error, OSError):  # the command itself says why it cannot be read
         return ""
     return f"{mismatch}. {REMEDY}" if mismatch else ""
