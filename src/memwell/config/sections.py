@@ -184,8 +184,9 @@ class FactsSettings(Section):
 
     duplicate_similarity: float = setting(
         0.95,
-        "A new fact with at least this cosine to a known one is a duplicate of it, if numbers and"
-        " negations agree. Above 1 only the words decide.",
+        "A new fact with at least this cosine to a known one is compared with it word by word: if"
+        " they differ only in inflection, it is a duplicate; else it is stored, and the answer"
+        " names the known one. Above 1 no vectors are compared.",
         limits=(0, 2),
     )
     lifetimes: tuple[str, ...] = setting(

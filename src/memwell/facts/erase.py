@@ -44,6 +44,14 @@ def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     return EraseReport(len(forgotten), not finished, tuple(map(str, backups)))
 
 
+def prune(service: FactService) -> int:
+    """Remove expired facts and every trace of their texts; return how many there were."""
+    count = service.prune()
+    if count:
+        finish_erasures(service.store)
+    return count
+
+
 def finish_erasures(store: FactStore) -> bool:
     """Remove every trace of forgotten facts; return False while a process still reads them."""
     traces = store.pending_erasures()
@@ -51,7 +59,8 @@ def finish_erasures(store: FactStore) -> bool:
         for file in store.home.glob(f"agents/*/{pattern}"):
             file.unlink(missing_ok=True)
     finished = [_erase_traces(index, traces) for index in store.indexes()]
-    finished.append(store.file is None or store.file.scrub())
+    if store.file:
+        finished += [store.file.remove_leftovers(), store.file.scrub()]
     if traces and all(finished):
         store.clear_pending(traces)
     return all(finished)

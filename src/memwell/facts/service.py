@@ -66,6 +66,8 @@ class RememberResult:
     outcome: str
     fact: Fact
     instead_of: Fact | None = None
+    similar_to: Fact | None = None
+    """A fact of the scope that says nearly the same; both are stored."""
 
 
 def _retried(operation: Operation) -> Operation:
@@ -90,15 +92,28 @@ class FactService:
     # -- operations --------------------------------------------------------------------------------
 
     @_retried
-    def remember(self, new_fact: NewFact) -> RememberResult:
-        """Store a text as a fact, or reinforce the fact that has the same text."""
+    def remember(self, new_fact: NewFact, near: tuple[str, bool] | None = None) -> RememberResult:
+        """Store a text as a fact, or reinforce the fact that says the same.
+
+        `near` is the id of a fact with nearly the same vector, and whether it says the same.
+        """
         _check_details(new_fact)
         text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
             scope, target = self._resolve_scope(new_fact.scope)
-            if known := self._find_duplicate(facts, text, scope):
+            similar = self._find_similar(facts, near)
+            known = self._find_duplicate(facts, text, scope)
+            if near and near[1]:
+                known = known or similar
+            if known:
                 return self._confirm(facts, known)
-            return RememberResult(ADDED, self._add(facts, new_fact, text, scope, target))
+            fact = self._add(facts, new_fact, text, scope, target)
+            return RememberResult(ADDED, fact, similar_to=similar)
+
+    def _find_similar(self, facts: Facts, near: tuple[str, bool] | None) -> Fact | None:
+        """Return a fact by its id; an index may still show one that is gone."""
+        ids = (near[0],) if near else ()
+        return next(iter(facts.find(FactFilter(ids=ids))), None) if ids else None
 
     @_retried
     def supersede(self, old_id: str, new_fact: NewFact) -> RememberResult:
@@ -216,6 +231,7 @@ class FactService:
         """Remove expired facts; return how many."""
         with self.store.change(self.viewer) as facts:
             gone = facts.find(FactFilter(expired_before=self._timestamp(), superseded=True))
+            facts.record_pending_erasure(gone)
             return facts.delete(fact.id for fact in gone)
 
     @_retried
@@ -274,6 +290,7 @@ class FactService:
         for fact in facts.find(FactFilter(normalised=normalised(text), scope=scope)):
             expires = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
             if expires and is_expired(expires, self.now):
+                facts.record_pending_erasure([fact])
                 facts.delete([fact.id])
             else:
                 return fact

@@ -151,7 +151,9 @@ class Memory:
         def run() -> tuple[IndexReport, ...]:
             sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
-            return tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            reports = tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            self._index.erase_deleted()
+            return reports
 
         reports = self._with_repair(run)
         if embed:
@@ -408,6 +410,8 @@ class Memory:
         from memwell.facts.lifetimes import parse_lifetimes
         from memwell.facts.service import FactService
 
+        with suppress(MemwellError):  # a damaged file is reported by the operation that reads it
+            self._finish_pending_erasure()
         lifetimes = parse_lifetimes(self.settings.facts.lifetimes)
         return FactService(self._fact_store, self.viewer, self._clock(), lifetimes)
 
@@ -444,21 +448,8 @@ class Memory:
         """
         from memwell.facts.service import NewFact
 
-        return self._remember(
-            NewFact(
-                text,
-                category,
-                tuple(tags),
-                source,
-                origin,
-                importance,
-                confidence,
-                decay_class,
-                scope,
-                valid_from,
-                secrets,
-            )
-        )
+        values = (importance, confidence, decay_class, scope, valid_from, secrets)
+        return self._remember(NewFact(text, category, tuple(tags), source, origin, *values))
 
     def supersede(
         self,
@@ -482,19 +473,8 @@ class Memory:
         """
         from memwell.facts.service import NewFact
 
-        fact = NewFact(
-            text,
-            category,
-            tuple(tags),
-            source,
-            origin,
-            importance,
-            confidence,
-            decay_class,
-            scope,
-            valid_from,
-            secrets,
-        )
+        values = (importance, confidence, decay_class, scope, valid_from, secrets)
+        fact = NewFact(text, category, tuple(tags), source, origin, *values)
         return self._publish_fact(self.facts.supersede(old, fact))
 
     def forget(self, *ids: str) -> EraseReport:
@@ -502,6 +482,12 @@ class Memory:
         from memwell.facts.erase import forget
 
         return forget(ids, self.facts)
+
+    def find_lost_facts(self) -> str:
+        """Return a sentence if memory.db is not the file that the index followed, else ""."""
+        from memwell.store.sqlite.lineage import describe_mismatch
+
+        return describe_mismatch(self._index, self._fact_store)
 
     def ingest_files(
         self,
@@ -553,13 +539,9 @@ class Memory:
 
     def verify(self, file: str | Path | None = None) -> list[Finding]:
         """Return the problems in the stored facts, or in a backup; nothing is changed."""
-        from memwell.facts.comparison import normalised
-        from memwell.store.sqlite.verify import verify
+        from memwell.memory.status import verify_facts
 
-        checked = Path(file).absolute() if file else self._fact_store.require_file().path
-        if file and not checked.is_file():
-            raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
-        return verify(checked, normalised) if checked.exists() else []
+        return verify_facts(self._fact_store, Path(file).absolute() if file else None)
 
     # -- vector spaces, status ---------------------------------------------------------------------
 
@@ -590,7 +572,12 @@ class Memory:
 
         registry = self._workspaces.registry
         return run_checks(
-            self.home, self._index, registry, lambda: self._vectors(self.settings), self._folder
+            self.home,
+            self._index,
+            self._fact_store,
+            registry,
+            lambda: self._vectors(self.settings),
+            self._folder,
         )
 
     # -- how they do it ----------------------------------------------------------------------------
@@ -657,19 +644,21 @@ class Memory:
         )
 
     def _finish_pending_erasure(self) -> None:
-        """Finish erasures that an open reader blocked earlier; looked for once."""
+        """Finish erasures that an open reader or a killed command left; looked for once."""
         if not self._shared.erasures_checked:
             if self._fact_store.pending_erasures():
                 from memwell.facts.erase import finish_erasures
 
                 finish_erasures(self._fact_store)
+            elif self._fact_store.file:
+                with suppress(OSError):  # a home that cannot be written
+                    self._fact_store.file.remove_leftovers()
             self._shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:
         searcher = self._searcher(self._scope())
-        if near := self._with_repair(lambda: searcher.find_near_fact(fact)):
-            return self.facts.reinforce(near)
-        return self._publish_fact(self.facts.remember(fact))
+        near = self._with_repair(lambda: searcher.find_near_fact(fact))
+        return self._publish_fact(self.facts.remember(fact, near))
 
     def _publish_fact(self, result: RememberResult) -> RememberResult:
         """On a shared store, index the fact now: a read replica cannot do it when it searches."""

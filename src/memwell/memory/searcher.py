@@ -23,6 +23,7 @@ from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import Workspace
 from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
+from memwell.store.sqlite.lineage import describe_mismatch
 
 if TYPE_CHECKING:
     from memwell.facts.service import NewFact
@@ -145,8 +146,11 @@ class Searcher:
         if self.facts.exists:
             sync_facts(self.index, self.facts, self.scope.viewer, self.scope.timestamp)
 
-    def find_near_fact(self, fact: NewFact) -> str | None:
-        """Return the id of a fact of the same scope that says nearly the same, by its vector."""
+    def find_near_fact(self, fact: NewFact) -> tuple[str, bool] | None:
+        """Return the id of the nearest fact of the same scope, if its vector is nearly equal.
+
+        The second value says whether it is the same fact. A fact that says the same comes first.
+        """
         from memwell.facts.comparison import says_the_same
 
         least = self.scope.settings.facts.duplicate_similarity
@@ -164,14 +168,17 @@ class Searcher:
                 return None
             in_scope = Filters(workspaces=(workspace,))
             anything = WordQuery(filters=self._filters(reader, None, SearchTarget(kind=FACT)))
+            nearest: tuple[str, bool] | None = None
             for match in reader.vectors.nearest(
                 embedded.space, embedded.vector, anything, _NEAREST_FACTS
             ):
                 (hit,) = reader.chunks.hits([(match.chunk_id, 0.0)])
-                same = match.score >= least and says_the_same(fact.text, hit.text)
-                if same and reader.chunks.has_allowed(in_scope, [match.chunk_id]):
-                    return hit.path
-        return None
+                near = match.score >= least
+                if near and reader.chunks.has_allowed(in_scope, [match.chunk_id]):
+                    if says_the_same(fact.text, hit.text):
+                        return hit.path, True
+                    nearest = nearest or (hit.path, False)
+        return nearest
 
     # -- before the search -------------------------------------------------------------------------
 
@@ -190,10 +197,15 @@ class Searcher:
             vectors = self.vectors() if options.mode != WORDS else None
             unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             facts_synced = facts.is_synced(reader.notes, viewer)
+            suspicious = bool(self.facts.file) and facts.is_suspicious(reader.notes)
             cheap = unembedded <= self.scope.settings.embedding.on_search
-            if facts_synced and not refresh.is_needed and not (unembedded and cheap):
+            current = facts_synced and not suspicious and not refresh.is_needed
+            if current and not (unembedded and cheap):
                 return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
+        if suspicious:
+            mismatch = describe_mismatch(self.index, self.facts)
+            problem = "; ".join(filter(None, [mismatch, problem]))
         refresh = self.workspace_sync.refresh(refresh, progress)
         self.index.ensure_keyword_index()
         if vectors and vectors.chain:

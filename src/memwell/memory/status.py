@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from memwell import __version__, config
-from memwell.errors import CorruptIndexError, MemwellError
+from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.facts.comparison import normalised
 from memwell.files import printable_path, remedy_for
 from memwell.ingest.scan import Selection, scan
 from memwell.memory.vectors import VectorIndex
 from memwell.reports import Check, Status, WorkspaceStatus
-from memwell.store.contract.facts import WorkspaceList
+from memwell.store.contract.facts import FactStore, WorkspaceList
 from memwell.store.contract.index import Index
 from memwell.store.contract.values import Workspace
+from memwell.store.sqlite.lineage import REMEDY, find_mismatch, find_mismatches
+from memwell.store.sqlite.verify import Finding, find_problem, verify
 
 _MOST_NAMES = 5
 """Names in one finding."""
@@ -62,6 +65,7 @@ def read_status(
 def run_checks(
     home: Path,
     index: Index,
+    facts: FactStore,
     registry: WorkspaceList,
     vectors: Callable[[], VectorIndex],
     place: Path | None,
@@ -74,6 +78,7 @@ def run_checks(
         [
             *_report_error("configuration", _check_settings(place, home)),
             *_report_error("home", _check_home(home)),
+            *_report_error("facts", _check_facts(index, facts)),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
             *_report_error("vectors", _check_vectors(vectors)),
@@ -126,6 +131,25 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("home", False, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
     else:
         yield Check("home", True, str(home))
+
+
+def _check_facts(index: Index, facts: FactStore) -> Iterator[Check]:
+    if facts.file is None:  # a server has checks of its own
+        return
+    file = facts.file.path
+    if facts.exists:
+        mode = file.stat().st_mode & 0o777
+        if mode & 0o400 == 0 or not os.access(file, os.R_OK):
+            yield Check("facts", False, f"{file} cannot be read ({mode:03o})", f"chmod 600 {file}")
+            return
+        if problems := find_problem(file):
+            remedy = f"{problems[0].remedy}, or write back what the index has: memwell facts rescue"
+            yield Check("facts", False, f"{file}: {problems[0].what}", remedy)
+            return
+    if mismatch := find_mismatch(index, facts):
+        yield Check("facts", False, mismatch, REMEDY)
+    else:
+        yield Check("facts", True, f"{file} is sound" if facts.exists else "none yet")
 
 
 def _check_index(index: Index) -> Iterator[Check]:
@@ -193,3 +217,14 @@ def _is_out_of_reach(root: str) -> bool:
     except OSError:
         return True
     return False
+
+
+def verify_facts(store: FactStore, file: Path | None) -> list[Finding]:
+    """Return the problems in the stored facts, or in a backup."""
+    if file and not file.is_file():
+        raise NotFoundError(f"There is no file {file}", "Name a file that `backup` wrote")
+    if file:
+        return verify(file, normalised)
+    problems = verify(store.require_file().path, normalised) if store.exists else []
+    mismatches = [] if problems else find_mismatches(store)
+    return [*problems, *(Finding(mismatch, REMEDY) for mismatch in mismatches)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memwell.model import Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
@@ -18,9 +19,23 @@ from memwell.store.contract.values import (
     FACT_RECIPE,
     FACT_WORKSPACE,
     SUPERSEDED_PREFIX,
+    ExportedNote,
     FactFilter,
     SourceFile,
 )
+from memwell.store.sqlite.lineage import (
+    find_mismatch,
+    read_lineage,
+    record_lineage,
+    record_unfamiliar,
+)
+
+DETAILS = (
+    *("category", "source", "origin", "importance", "confidence", "decay_class", "created_at"),
+    *("confirmed_at", "expires_at", "valid_from", "valid_until", "superseded_by"),
+)
+"""The fields of a fact that only its metadata in the index has."""
+_UNKNOWN_ID = "unknown"
 
 
 def scope_workspace(scope: str, target: str, *, superseded: bool = False) -> str:
@@ -34,10 +49,20 @@ class FactState:
 
     revision: int = 0
     has_expired: bool = False
+    identity: str = ""
 
     def is_synced(self, notes: Notes, viewer: Viewer) -> bool:
         """Whether an index shows exactly these facts."""
-        return not self.has_expired and self.revision <= _synced_revision(notes, viewer)
+        if self.has_expired:
+            return False
+        if self.identity and self.is_suspicious(notes):
+            lineage, roots = read_lineage(notes), _roots(viewer)
+            return self.revision <= lineage.synced_revision(self.identity, roots)
+        return self.revision <= _synced_revision(notes, viewer)
+
+    def is_suspicious(self, notes: Notes) -> bool:
+        """Whether these may not be the facts that an index followed."""
+        return read_lineage(notes).may_differ(self.identity, self.revision)
 
 
 def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
@@ -47,34 +72,76 @@ def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
         return FactState()
     with store.for_viewer(viewer) as facts:
         expired = facts.find(FactFilter(expired_before=now, superseded=True), 1)
-    return FactState(revision, bool(expired))
+    return FactState(revision, bool(expired), store.identity())
 
 
 def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in an index."""
+    # The index is read first: its revision must not come from a change after that of the store.
+    with index.reading() as reader:
+        lineage = read_lineage(reader.notes) if store.file else None
+        behind = _synced_revision(reader.notes, viewer)
     last = store.revision()
     if not last:
         return
-    with index.reading() as reader:
-        behind = _synced_revision(reader.notes, viewer)
+    if lineage and find_mismatch(index, store):
+        return _sync_unfamiliar(index, store, viewer, now)
+    identity = store.identity()
     with store.for_viewer(viewer) as facts:
         changed, gone = facts.changed_since(behind) if behind < last else ([], [])
         expired = facts.find(FactFilter(expired_before=now, superseded=True))
-    if behind == last and not expired:
+    is_recorded = lineage is None or lineage.identity == identity
+    if behind == last and not expired and is_recorded:
         return
     with index.writing() as notes:
-        for scope in viewer.scopes:
-            notes.workspace(scope_workspace(*scope))
-        visible = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
-        _remove(notes, [*gone, *(fact.id for fact in (*changed, *expired))], visible)
-        for fact in visible:
-            _put(notes, fact)
-        notes.set_facts_revision([scope_workspace(*scope) for scope in viewer.scopes], last)
+        _apply(notes, viewer, changed, [*gone, *(fact.id for fact in expired)], now)
+        notes.set_facts_revision(_roots(viewer), last)
+        if not is_recorded:
+            record_lineage(notes, identity)
+
+
+def _sync_unfamiliar(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
+    """Show the facts of another memory.db beside those that the index has.
+
+    At first only unknown facts are added: the index may have a newer version of the others.
+    """
+    roots = _roots(viewer)
+    with index.reading() as reader:
+        lineage = read_lineage(reader.notes)
+    identity, last = store.identity(), store.revision()
+    behind = lineage.synced_revision(identity, roots)
+    if behind == last:
+        return
+    with store.for_viewer(viewer) as facts:
+        changed, gone = facts.changed_since(behind)
+    with index.writing() as notes:
+        if not behind:
+            known = {path for _, path, _ in notes.find_facts(fact.id for fact in changed)}
+            changed, gone = [fact for fact in changed if fact.id not in known], []
+        _apply(notes, viewer, changed, gone, now)
+        record_unfamiliar(notes, lineage, identity, roots, last)
+
+
+def _apply(
+    notes: Notes, viewer: Viewer, changed: Sequence[Fact], gone: Sequence[str], now: str
+) -> None:
+    """Write the changed facts that have not expired, and remove those that are gone."""
+    for root in _roots(viewer):
+        notes.workspace(root)
+    visible = [fact for fact in changed if fact.expires_at is None or fact.expires_at > now]
+    _remove(notes, [*gone, *(fact.id for fact in changed)], visible)
+    for fact in visible:
+        _put(notes, fact)
+
+
+def _roots(viewer: Viewer) -> list[str]:
+    """Return the workspaces of the facts that a viewer sees."""
+    return [scope_workspace(*scope) for scope in viewer.scopes]
 
 
 def _synced_revision(notes: Notes, viewer: Viewer) -> int:
     """Return the fact revision that the facts of a viewer were last synced to."""
-    return min(notes.facts_revision(scope_workspace(*scope)) for scope in viewer.scopes)
+    return min(map(notes.facts_revision, _roots(viewer)))
 
 
 def remove_facts(index: Index, ids: Sequence[str]) -> None:
@@ -88,9 +155,42 @@ def _put(notes: Notes, fact: Fact) -> None:
     chunk = Chunk(fact.text, 1, lines)
     validity = {"from": fact.valid_from or fact.created_at}
     validity |= {"until": fact.valid_until} if fact.valid_until else {}
-    note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), validity, (chunk,))
+    # The details are for `memwell facts rescue`, if memory.db is lost.
+    details = {name: getattr(fact, name) for name in DETAILS}
+    meta = {**validity, "fact": details}
+    note = Note("", fact.confirmed_at[:10], fact.tags, (fact.category,), (), meta, (chunk,))
     file = SourceFile(fact.id, len(fact.text), 0, 0, "", FACT_RECIPE)
     notes.put(notes.workspace(_workspace(fact)), file, note)
+
+
+def fact_from_note(exported: ExportedNote) -> Fact:
+    """Return the fact that a note of an index stands for.
+
+    Notes of an older memwell have no details; they get the defaults.
+    """
+    note, place = exported.note, exported.workspace.removeprefix(FACT_WORKSPACE)
+    is_superseded = place.startswith(SUPERSEDED_PREFIX)
+    scope, _, target = place.removeprefix(SUPERSEDED_PREFIX).partition(":")
+    since = str(note.meta["from"])
+    details: dict[str, Any] = {
+        "category": next((name for name in note.names if name not in note.tags), "fact"),
+        "source": "rescue",
+        "origin": "",
+        "importance": 0.5,
+        "confidence": 1.0,
+        "decay_class": "permanent",
+        "created_at": since,
+        "confirmed_at": since,
+        "expires_at": None,
+        "valid_from": None,
+        "valid_until": note.meta.get("until"),
+        "superseded_by": _UNKNOWN_ID if is_superseded else None,
+        **note.meta.get("fact", {}),
+    }
+    text = "".join(chunk.text for chunk in note.chunks)
+    return Fact(
+        id=exported.file.path, text=text, scope=scope, target=target, tags=note.tags, **details
+    )
 
 
 def _workspace(fact: Fact) -> str:

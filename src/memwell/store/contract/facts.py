@@ -114,11 +114,17 @@ class FactFile(Protocol):
     def copies(self) -> list[Path]:
         """Return the backups and the replaced versions of the file that still exist."""
 
+    def remove_leftovers(self) -> bool:
+        """Remove unfinished copies that killed commands left; False while one is being written."""
+
     def backup(self, target: Path, *, force: bool = False) -> BackupReport:
         """Copy the file as it is at one moment, while others write; check the copy."""
 
     def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
         """Replace all facts by those of a backup, in one transaction; keep the old ones beside."""
+
+    def set_aside_if_damaged(self, now: dt.datetime) -> Path | None:
+        """Rename the file if it is damaged, and return its new name."""
 
 
 class FactStore(Protocol):
@@ -156,6 +162,14 @@ class FactStore(Protocol):
 
     def revision(self) -> int:
         """Return a number that grows with every change."""
+
+    def identity(self) -> str:
+        """Return what tells this file apart from any other; "" on a server."""
+        return ""
+
+    def renew_identity(self) -> None:
+        """Give the file another identity."""
+        return
 
     def pending_erasures(self) -> dict[str, bytes]:
         """Return the deleted facts that may still have traces: the digest of each text, by id."""

@@ -87,6 +87,14 @@ class Notes(Protocol):
     def set_facts_revision(self, roots: Iterable[str], revision: int) -> None:
         """Record the fact revision that workspaces of facts are synced to."""
 
+    def get_mark(self, key: str) -> str:
+        """Return what `set_mark` recorded; "" if nothing was."""
+        return ""
+
+    def set_mark(self, key: str, value: str) -> None:
+        """Record a value about the index as a whole; only an index in files keeps it."""
+        return
+
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         """Return note id, fact id and workspace of each note that stands for one of the facts."""
 
@@ -311,6 +319,10 @@ class Index(Protocol):
     def scrub(self) -> bool:
         """Overwrite all deleted texts and vectors; False while a reader still sees them."""
         return True
+
+    def erase_deleted(self) -> None:
+        """Remove what is left of deleted notes, if the index is small enough to do it at once."""
+        return
 
     def quarantine(self) -> Path | None:
         """Rename a damaged file; return its new name, or None if another process did it."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import glob
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
-from memwell.files import atomic_write, make_private_folder
+from memwell.errors import UNWRITABLE, CorruptIndexError, HomeError, MemwellError, NotFoundError
+from memwell.files import atomic_write, hold_lock, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
 from memwell.store.sqlite.database import (
     Database,
@@ -28,6 +29,7 @@ from memwell.store.sqlite.database import (
 )
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.lineage import forget_lineage
 from memwell.store.sqlite.schema import FACT_MIGRATIONS, NOT_OF_A_COPY
 from memwell.store.sqlite.verify import find_damage, find_problem, open_for_verify
 
@@ -49,12 +51,22 @@ def create_backup(database: Database, target: Path, *, force: bool = False) -> B
         raise HomeError(f"{target} is the memory itself", "Name another file")
     if target.exists() and not force:
         raise HomeError(f"{target} exists already", "Name another file, or add --force")
-    with fact_errors(database.path), database.reading() as connection:
-        facts = _copy(connection, target)
-    with fact_errors(database.path), database.writing() as connection:
-        row = (str(target.absolute()),)
-        connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
+    with _copying(database.path):
+        _record_copy(database, target)
+        with fact_errors(database.path), database.reading() as connection:
+            facts = _copy(connection, target)
     return BackupReport(str(target), facts, target.stat().st_size)
+
+
+def _record_copy(database: Database, target: Path) -> None:
+    """Record where a copy will be, before it is written: a killed backup may leave a part of it."""
+    row = (str(target.absolute()),)
+    with (
+        contextlib.suppress(*UNWRITABLE),  # of a home that cannot be written, a copy is still made
+        fact_errors(database.path),
+        database.writing() as connection,
+    ):
+        connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
 
 
 def _copy(source: apsw.Connection, target: Path) -> int:
@@ -106,13 +118,14 @@ def restore(database: Database, file: Path, now: dt.datetime) -> RestoreReport:
     """
     _refuse_unsound(database, file)
     kept = _free_name(database.path, now)
-    with fact_errors(database.path), _stage_copy(file, database.path) as staged:
-        known = database.path.exists() and database.path.stat().st_size > 0
-        if known and not _is_sound(database):
-            _quarantine(database, kept)
-            known = False
+    with (
+        _copying(database.path),
+        fact_errors(database.path),
+        _stage_copy(file, database.path) as staged,
+    ):
+        known = _has_content(database) and not set_aside_if_damaged(database, now)
         facts, revision = _exchange(database, staged, kept if known else None, now)
-    _clear_indexes(database.path.parent)
+    clear_indexes(database.path.parent)
     return RestoreReport(str(file), facts, str(kept) if kept.exists() else None, revision)
 
 
@@ -139,6 +152,19 @@ def _stage_copy(file: Path, beside: Path) -> Iterator[Database]:
     finally:
         staged.close()
         _remove(staged.path)
+
+
+def set_aside_if_damaged(database: Database, now: dt.datetime) -> Path | None:
+    """Rename memory.db if it is damaged, and return its new name."""
+    if not _has_content(database) or _is_sound(database):
+        return None
+    kept = _free_name(database.path, now)
+    _quarantine(database, kept)
+    return kept
+
+
+def _has_content(database: Database) -> bool:
+    return database.path.exists() and database.path.stat().st_size > 0
 
 
 def _is_sound(database: Database) -> bool:
@@ -225,7 +251,7 @@ def _last(connection: apsw.Connection) -> int:
     return int(found or 0)
 
 
-def _clear_indexes(home: Path) -> None:
+def clear_indexes(home: Path) -> None:
     """Remove the facts from every index; the next search syncs them again.
 
     A sync by revision is not enough if a fact is back in a narrower scope: a viewer of only the
@@ -237,8 +263,41 @@ def _clear_indexes(home: Path) -> None:
             contextlib.suppress(MemwellError),
             index.writing() as notes,
         ):
-            for workspace in notes.fact_workspaces().values():
-                notes.remove_workspace(workspace)
+            forget_lineage(notes)
+
+
+# -- leftovers of killed commands ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _copying(memory: Path) -> Iterator[None]:
+    """Hold the lock that keeps others from removing the files that a copy is written to."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # of a home that cannot be written, a copy is still made
+            stack.enter_context(hold_lock(_lock(memory), wait=True))
+        yield
+
+
+def find_leftovers(memory: Path, copies: Iterable[Path]) -> list[Path]:
+    """Return the unfinished copies of memory.db that killed commands left behind."""
+    patterns = [(memory.parent, ".restore.*.part*"), (memory.parent, f".{memory.name}.*.part*")]
+    patterns += [(copy.parent, f".{glob.escape(copy.name)}.*.part*") for copy in copies]
+    return sorted({file for folder, pattern in patterns for file in folder.glob(pattern)})
+
+
+def remove_leftovers(memory: Path, copies: Iterable[Path]) -> bool:
+    """Remove unfinished copies of memory.db; return False while a command is writing one."""
+    leftovers = find_leftovers(memory, copies)
+    if not leftovers:
+        return True
+    with hold_lock(_lock(memory), wait=False) as is_alone:
+        for file in leftovers if is_alone else ():
+            file.unlink(missing_ok=True)
+        return is_alone
+
+
+def _lock(memory: Path) -> Path:
+    return memory.with_name("copying.lock")
 
 
 # -- files -----------------------------------------------------------------------------------------

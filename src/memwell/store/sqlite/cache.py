@@ -65,7 +65,7 @@ class SqliteVectorCache(VectorCache):
                 connection.executemany(
                     "DELETE FROM cached WHERE digest = ?", ((digest,) for digest in digests)
                 )
-            return self.database.scrub()
+            return self.database.scrub(rewrite=False)
         return not self.database.path.exists()  # a damaged file was deleted
 
     def trim(self) -> None:

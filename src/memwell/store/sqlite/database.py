@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -22,7 +23,7 @@ from memwell.errors import (
     IndexDatabaseError,
     NewerIndexError,
 )
-from memwell.files import make_private_folder
+from memwell.files import digest_of, make_private_folder
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
@@ -46,7 +47,7 @@ class Database:
         *,
         durable: bool = False,
     ) -> None:
-        """A `durable` file keeps every commit through a power cut and overwrites deleted rows."""
+        """A `durable` file keeps every commit through a power cut."""
         self.durable = durable
         self.path = path
         self.migrations = migrations
@@ -96,10 +97,16 @@ class Database:
             self._writer = None
             self._inode = None
 
-    def scrub(self) -> bool:
-        """Empty the log, so that it keeps nothing of deleted rows; False while a reader uses it."""
+    def scrub(self, *, rewrite: bool = True) -> bool:
+        """Remove what is left of deleted rows; return False while another process delays it.
+
+        `secure_delete` overwrites deleted rows, but not the copies that SQLite leaves in the unused
+        part of a page when it moves rows to another one. Only a file that is written anew has none.
+        """
         with self._writing, translated_errors(self.path):
             writer = self._open_writer()
+            if rewrite and not _rewrite(writer):
+                return False
             writer.set_busy_timeout(_LOG_TIMEOUT_MS)
             (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return state[0] == 0
@@ -184,9 +191,9 @@ class Database:
         connection = connect(self.path)
         try:
             _tune(connection)
+            connection.pragma("secure_delete", True)  # nothing that was deleted stays readable
             if self.durable:
                 connection.pragma("synchronous", "FULL")
-                connection.pragma("secure_delete", True)
         except BaseException:
             connection.close()
             raise
@@ -200,6 +207,8 @@ class Database:
                 reserve_checksums(connection)
             _set_journal_mode(connection, self.path)
             self._migrate(connection)
+            if version and self.durable:
+                _rewrite(connection)  # a step may have removed texts
 
     def _refuse_newer(self, version: int) -> None:
         if version > len(self.migrations):
@@ -213,6 +222,7 @@ class Database:
         with _transaction(connection):
             # Another process may have migrated the file while this one waited.
             version = connection.pragma("user_version")
+            connection.create_scalar_function("digest_of", _digest, 1, deterministic=True)
             for _, statements in self.migrations[version:]:
                 connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)
@@ -234,6 +244,21 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _digest(*texts: Any) -> Any:
+    return digest_of(texts[0])
+
+
+def _rewrite(connection: apsw.Connection) -> bool:
+    """Write a file anew; return False if another process is writing or the disk is full."""
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.pragma("temp_store", "MEMORY")  # else the texts would be in a temporary file
+    try:
+        connection.execute("VACUUM")
+    except (apsw.BusyError, apsw.FullError):
+        return False
+    return True
 
 
 def _tune(connection: apsw.Connection) -> apsw.Connection:

@@ -38,11 +38,24 @@ class MemoryFile(Database, FactFile):
         super().__init__(path, FACT_MIGRATIONS, durable=True)
 
     def copies(self) -> list[Path]:
+        from memwell.store.sqlite.backup import find_leftovers
+
+        recorded = self._recorded_copies()
+        beside = self.path.parent.glob(f"{self.path.name}.*")
+        files = {*beside, *recorded, *find_leftovers(self.path, recorded)}
+        return sorted(file for file in files if file.is_file())
+
+    def _recorded_copies(self) -> list[Path]:
         with fact_errors(self.path), self.reading() as connection:
             rows: Any = connection.execute("SELECT file FROM copies").fetchall()
-        beside = self.path.parent.glob(f"{self.path.name}.*")
-        files = {*beside, *(Path(file) for (file,) in rows)}
-        return sorted(file for file in files if file.is_file())
+        return [Path(file) for (file,) in rows]
+
+    def remove_leftovers(self) -> bool:
+        if not self.path.exists():
+            return True
+        from memwell.store.sqlite.backup import remove_leftovers
+
+        return remove_leftovers(self.path, self._recorded_copies())
 
     def backup(self, target: Path, *, force: bool = False) -> BackupReport:
         from memwell.store.sqlite.backup import create_backup
@@ -53,6 +66,11 @@ class MemoryFile(Database, FactFile):
         from memwell.store.sqlite.backup import restore
 
         return restore(self, backup, now)
+
+    def set_aside_if_damaged(self, now: dt.datetime) -> Path | None:
+        from memwell.store.sqlite.backup import set_aside_if_damaged
+
+        return set_aside_if_damaged(self, now)
 
 
 class SqliteFactStore(FactStore):
@@ -67,7 +85,10 @@ class SqliteFactStore(FactStore):
 
     @property
     def exists(self) -> bool:
-        return self.file.path.exists()
+        try:
+            return self.file.path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
 
     def indexes(self) -> Iterator[SqliteIndex]:
         for folder in sorted(self.home.glob("agents/*/")):
@@ -93,6 +114,19 @@ class SqliteFactStore(FactStore):
         with fact_errors(self.file.path), self.file.reading() as connection:
             return int(connection.execute("SELECT last FROM revisions").get)
 
+    def identity(self) -> str:
+        if not self.exists:
+            return ""
+        with fact_errors(self.file.path), self.file.reading() as connection:
+            try:
+                return str(connection.execute("SELECT id FROM identity").get)
+            except apsw.SQLError:  # an older file that cannot be written has none
+                return ""
+
+    def renew_identity(self) -> None:
+        with fact_errors(self.file.path), self.file.writing() as connection:
+            connection.execute("UPDATE identity SET id = lower(hex(randomblob(16)))")
+
     def pending_erasures(self) -> dict[str, bytes]:
         if not self.exists:
             return {}
@@ -114,7 +148,8 @@ def fact_errors(path: Path) -> Iterator[None]:
     except CorruptIndexError as error:
         raise HomeError(
             f"{path}, which contains all facts, is damaged",
-            "Restore a backup: `memwell restore FILE`",
+            "Restore a backup: `memwell restore FILE`. Without one, `memwell facts rescue` writes"
+            " the facts that the index still has into a new file",
         ) from error
     except NewerIndexError as error:
         raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error
@@ -183,7 +218,7 @@ class SqliteFacts(Facts):
             INSERT INTO fact_rows ({FACT_COLUMNS}, folded, revision)
             VALUES ({", ".join("?" * 18)})
             """,
-            (*fact_values(fact), folded, self._next_revision()),
+            (*fact_values(fact), digest_of(folded), self._next_revision()),
         )
         self._tag(fact)
 
@@ -191,7 +226,7 @@ class SqliteFacts(Facts):
         assignments = ", ".join(f"{name} = ?" for name in FACT_COLUMNS.split(", "))
         self._connection.execute(
             f"UPDATE fact_rows SET {assignments}, folded = ?, revision = ? WHERE id = ?",
-            (*fact_values(fact), folded, self._next_revision(), fact.id),
+            (*fact_values(fact), digest_of(folded), self._next_revision(), fact.id),
         )
         self._connection.execute("DELETE FROM fact_tags WHERE fact_id = ?", (fact.id,))
         self._tag(fact)
@@ -255,7 +290,7 @@ def _conditions(which: FactFilter) -> tuple[str, list[Any]]:
     if which.ids is not None:
         conditions.append(f"f.id IN ({', '.join(map(mark, which.ids))})")
     if which.normalised is not None:
-        conditions.append(f"f.folded = {mark(which.normalised)}")
+        conditions.append(f"f.folded = {mark(digest_of(which.normalised))}")
     if which.tag is not None:
         tagged = "SELECT 1 FROM fact_tags t WHERE t.fact_id = f.id AND t.tag"
         conditions.append(f"EXISTS ({tagged} = {mark(which.tag)})")

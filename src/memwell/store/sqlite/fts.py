@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -36,16 +36,43 @@ def ensure(connection: apsw.Connection) -> None:
     Raises `KeywordSearchUnavailable` if this SQLite has no FTS5.
     """
     if _built_version(connection) == str(WORDS_VERSION):
+        _overwrite_deleted(connection)
         return
     try:
         connection.execute(DROP_KEYWORD_TABLES)
         connection.execute(KEYWORD_TABLES)
+        _overwrite_deleted(connection)
         connection.execute("DELETE FROM meta WHERE key = 'counted_chunks'")
         rows = connection.execute(_WORD_ROWS)
         add(connection, (WordRow(*row) for row in rows))
     except (apsw.SQLError, apsw.AuthError) as error:
         raise KeywordSearchUnavailable(str(error)) from error
     _set_version(connection, str(WORDS_VERSION))
+
+
+def _overwrite_deleted(connection: apsw.Connection) -> None:
+    """Let FTS5 remove deleted words from its pages; by default it only marks them as deleted."""
+    with suppress(apsw.SQLError, apsw.AuthError):  # SQLite before 3.42 does not know the option
+        known = "SELECT 1 FROM words_config WHERE k = 'secure-delete' AND v"
+        if not connection.execute(known).get:
+            connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
+
+
+def rewrite(connection: apsw.Connection) -> None:
+    """Write the keyword index anew: its upper pages keep words of deleted chunks.
+
+    FTS5 merges only two or more segments, so a row that is removed again makes another one.
+    """
+    row = WordRow(0, "memwell", "", "", "")
+    add(connection, [row])
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    remove(connection, [row])
+    connection.execute("DELETE FROM meta WHERE key = 'words_removed'")
+
+
+def has_removed_words(connection: apsw.Connection) -> bool:
+    """Whether words were removed since the keyword index was last written anew."""
+    return bool(connection.execute("SELECT 1 FROM meta WHERE key = 'words_removed'").get)
 
 
 def find_problem(connection: apsw.Connection) -> str:
@@ -86,8 +113,11 @@ def add(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
     )
 
 
-def remove(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
+def remove(connection: apsw.Connection, rows: Sequence[WordRow]) -> None:
     """Remove chunks from the keyword index; FTS5 needs the exact text it was given for each."""
+    if not rows:
+        return
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('words_removed', '1')")
     connection.executemany(
         "INSERT INTO words (words, rowid, content, heading, name, parts)"
         " VALUES ('delete', ?, ?, ?, ?, ?)",

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.cache import SqliteVectorCache
 
 
+_QUICKLY_REWRITTEN = 64_000_000
+"""Bytes of an index that is written anew within about a second."""
+
+
 class SqliteIndex(Index):
     """The index of one agent, open for reading and writing. Whoever can read the file sees all."""
 
@@ -136,11 +140,18 @@ class SqliteIndex(Index):
 
     def scrub(self) -> bool:
         with self.database.writing() as connection:
-            connection.pragma("secure_delete", True)
-            connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            if _ensure_words(connection):
+                fts.rewrite(connection)
         for space in self.backends.external():
             self.compact(space.fingerprint, even_if_little_changed=True)
         return self.database.scrub()
+
+    def erase_deleted(self) -> None:
+        if self.exists and self.bytes <= _QUICKLY_REWRITTEN:
+            with self.database.reading() as connection:
+                due = fts.has_removed_words(connection)
+            if due:
+                self.scrub()
 
     # -- the keyword index -------------------------------------------------------------------------
 

@@ -59,3 +59,17 @@ CREATE TABLE unfinished (
 ) WITHOUT ROWID;
 -- Where copies were written.
 CREATE TABLE copies (file TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- step: compare texts by digests, and give the file an identity
+
+-- An index of texts leaves parts of deleted texts in its pages. From here on `folded` is the digest
+-- of the text without case, punctuation and spacing.
+DROP INDEX one_of_a_kind;
+DROP INDEX facts_by_folded;
+UPDATE fact_rows SET folded = digest_of(folded);
+CREATE UNIQUE INDEX one_of_a_kind ON fact_rows (scope, target, folded)
+    WHERE superseded_by IS NULL;
+CREATE INDEX facts_by_folded ON fact_rows (folded);
+-- Random. An index remembers it, and so notices when another file has the place of this one.
+CREATE TABLE identity (id TEXT NOT NULL);
+INSERT INTO identity VALUES (lower(hex(randomblob(16))));

@@ -12,7 +12,7 @@ import apsw
 from memwell.model import Chunk, Context, Hit, Note
 from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours, Place
-from memwell.store.contract.values import FACT_RECIPE, FACT_WORKSPACE, IndexedFile, SourceFile
+from memwell.store.contract.values import FACT_WORKSPACE, IndexedFile, SourceFile
 from memwell.store.rows import changed_words, group_neighbours, join_chunks, match_chunks, to_hit
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
@@ -81,6 +81,13 @@ class SqliteNotes(Notes):
         rows = [(str(revision), root) for root in roots]
         self.connection.executemany("UPDATE workspaces SET synced_at = ? WHERE root = ?", rows)
 
+    def get_mark(self, key: str) -> str:
+        found = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+        return str(found or "")
+
+    def set_mark(self, key: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def find_facts(self, ids: Iterable[str]) -> list[tuple[int, str, str]]:
         rows: Any = self.connection.execute(
             """
@@ -119,7 +126,6 @@ class SqliteNotes(Notes):
     def put(
         self, workspace_id: int, file: SourceFile, note: Note, *, moved_from: int | None = None
     ) -> tuple[int, int]:
-        self._overwrite_if_fact(file.recipe)
         old_id = self.note_id(workspace_id, file.path)
         if old_id is None:
             old_id = moved_from
@@ -134,15 +140,8 @@ class SqliteNotes(Notes):
 
     def delete(self, note_ids: Sequence[int]) -> None:
         for note_id in note_ids:
-            recipe = self.connection.execute("SELECT recipe FROM notes WHERE id = ?", (note_id,))
-            self._overwrite_if_fact(recipe.get)
             self._index_words(fts.word_rows(self.connection, note_id), [])
             self.connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
-
-    def _overwrite_if_fact(self, recipe: str | None) -> None:
-        """From the first fact on, let SQLite overwrite what this connection deletes."""
-        if recipe == FACT_RECIPE:
-            self.connection.pragma("secure_delete", True)
 
     def _hash(self, note_id: int | None) -> str | None:
         found = self.connection.execute("SELECT hash FROM notes WHERE id = ?", (note_id,)).get

@@ -13,7 +13,7 @@ from memwell.store.words.normalise import TOKENIZER
 
 MIGRATIONS = read_migrations(Path(__file__).with_name("index.sql"))
 FACT_MIGRATIONS = read_migrations(Path(__file__).with_name("memory.sql"))
-NOT_OF_A_COPY = ("unfinished", "copies")
+NOT_OF_A_COPY = ("unfinished", "copies", "identity")
 """Tables of memory.db that describe this file, not the facts."""
 
 KEYWORD_TABLES = f"""

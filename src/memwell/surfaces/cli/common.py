@@ -49,9 +49,12 @@ def new_memory(
 def open_memory(*arguments: Any, **values: Any) -> Iterator[Memory]:
     """Open a memory as `new_memory` returns it, and print its notices in the end."""
     with new_memory(*arguments, **values) as memory:
+        memory.find_lost_facts()  # before a change could hide that memory.db is an older copy
         try:
             yield memory
         finally:
+            if lost := memory.find_lost_facts():
+                memory.notices.append(lost)
             for notice in memory.notices:
                 click.echo(visible(notice), err=True)
 

@@ -211,14 +211,43 @@ def promote_command(memory: Memory, fact_id: str, scope: str) -> Answer:
 @_with_memory
 def prune_command(memory: Memory) -> Answer:
     """Delete expired facts."""
-    count = memory.facts.prune()
+    from memwell.facts.erase import prune
+
+    count = prune(memory.facts)
     return Answer({"pruned": count}, f"{count} pruned")
+
+
+@facts_command.command("rescue")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_with_memory
+def rescue_command(memory: Memory, yes: bool) -> Answer:
+    """Write the facts that the indexes still have back into a lost or older memory.db.
+
+    For the owner of the home: it rescues the facts of every user, agent and session. Facts that
+    memory.db has stay as they are.
+
+    Exit status: 0 there is something to rescue from, 1 the indexes have no facts.
+    """
+    from memwell.facts.rescue import find_rescuable, rescue
+
+    service = memory.facts
+    found = len(find_rescuable(service.store))
+    if found and not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"The indexes have {found} facts: add --yes to write them back")
+        click.confirm(f"Write {found} facts of the indexes to memory.db?", abort=True, err=True)
+    report = rescue(service.store, service.now)
+    kept = f"\nThe damaged file is kept as {report.kept}" if report.kept else ""
+    text = f"{report.rescued} of {report.found} facts rescued; the others were there{kept}"
+    return Answer(report, text, 0 if report.found else NO_HITS)
 
 
 def _remember_answer(result: RememberResult) -> Answer:
     text = f"{result.outcome}: {result.fact.id}"
     if result.instead_of:
         text += f"\ninstead of {result.instead_of.id}: {result.instead_of.text}"
+    if result.similar_to:
+        text += f"\nsimilar to {result.similar_to.id}: {result.similar_to.text}"
     return Answer(result, text)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Sequence
+from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -63,16 +65,17 @@ def search_command(
     today = now.date() if now else None
     with progress_bar("indexing") as progress:
         result = memory.search(" ".join(query), today=today, progress=progress, **values)
-    show = _print_paths if files_only else _print
-    return Answer(result, lambda: show(visible(result)), 0 if result.hits else NO_HITS)
+    show = partial(_print_paths if files_only else _print, visible(result), memory.notices)
+    return Answer(result, show, 0 if result.hits else NO_HITS)
 
 
-def _print_paths(result: SearchResult) -> None:
+def _print_paths(result: SearchResult, _: Sequence[str]) -> None:
     for path in dict.fromkeys(_display_path(hit, result) for hit in result.hits):
         click.echo(path)
 
 
-def _print(result: SearchResult) -> None:
+def _print(result: SearchResult, printed: Sequence[str]) -> None:
+    """Print hits and caveats, except sentences that were printed already."""
     from memwell.search.snippet import group_adjacent
 
     for number, hits in enumerate(group_adjacent(result.hits)):
@@ -84,7 +87,8 @@ def _print(result: SearchResult) -> None:
     if result.suggestions:
         click.echo(f"Did you mean: {', '.join(result.suggestions)}?", err=True)
     for line in (*result.notices, *_caveats(result)):
-        click.secho(line, err=True, dim=True)
+        if line not in printed:
+            click.secho(line, err=True, dim=True)
 
 
 def _print_hits(hits: list[Hit], result: SearchResult) -> None:

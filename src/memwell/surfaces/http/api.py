@@ -14,6 +14,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from memwell.facts.erase import EraseReport
+from memwell.facts.erase import prune as prune_facts
 from memwell.facts.recall import Recall
 from memwell.facts.service import NewFact, RememberResult
 from memwell.memory import Memory
@@ -247,7 +248,7 @@ def promote(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
 @router.post("/facts/prune", response_model=PruneResponse)
 def prune(memory: ViewerMemory) -> Any:
     """Delete expired facts."""
-    return {"pruned": memory.facts.prune()}
+    return {"pruned": prune_facts(memory.facts)}
 
 
 @router.get("/export", responses={200: {"content": {"text/plain": {}}}})

@@ -67,6 +67,7 @@ class StoreAnswer(BaseModel):
     citation: str
     text: str
     instead_of: str = Field(default="", description="The text of the fact that this one replaced.")
+    similar_to: str = Field(default="", description="The id of a fact that says nearly the same.")
 
 
 class ForgetAnswer(BaseModel):
@@ -171,4 +172,5 @@ def store_result(result: RememberResult) -> StoreAnswer:
         citation=FACT_PREFIX + result.fact.id,
         text=result.fact.text,
         instead_of=result.instead_of.text if result.instead_of else "",
+        similar_to=result.similar_to.id if result.similar_to else "",
     )
