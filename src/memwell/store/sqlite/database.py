@@ -32,6 +32,8 @@ BUSY_TIMEOUT_MS = WAIT_MS
 _LOG_TIMEOUT_MS = 1_000
 """How long emptying the log waits for its readers; it can be done later."""
 
+_IN_MEMORY = 500_000_000
+"""Bytes of a file that is copied in memory while it is written anew."""
 _CHECKSUM_BYTES = 8
 _HEADER_BYTES = 100
 _checksums = threading.Lock()
@@ -253,7 +255,9 @@ def _digest(*texts: Any) -> Any:
 def _rewrite(connection: apsw.Connection) -> bool:
     """Write a file anew; return False if another process is writing or the disk is full."""
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.pragma("temp_store", "MEMORY")  # else the texts would be in a temporary file
+    # In memory, as texts would stay in the blocks of a temporary file; too large a copy is in one.
+    size = connection.pragma("page_count") * connection.pragma("page_size")
+    connection.pragma("temp_store", "MEMORY" if size <= _IN_MEMORY else "FILE")
     try:
         connection.execute("VACUUM")
     except (apsw.BusyError, apsw.FullError):
