@@ -163,6 +163,23 @@ def test_reliability_d14_a_damaged_list_of_workspaces_is_restored(
     assert file.with_name("workspaces.json.corrupt").read_text() == damage
 
 
+@pytest.mark.parametrize("damage", [b"no database" * 1000, None])
+def test_reliability_d14_notes_are_found_beside_a_damaged_memory_db(
+    filled: Path, home: Path, damage: bytes | None
+) -> None:
+    file = home / "memory.db"
+    data = file.read_bytes()
+    file.write_bytes(data[:100] + bytes(len(data) - 100) if damage is None else damage)
+    for kind in ((), ("--kind", "note")):
+        searched = run("search", "heron", *kind, cwd=filled)
+        assert (searched.returncode, "a.md" in searched.stdout) == (0, True)
+        assert "memory.db" in searched.stderr
+        assert "damaged" in searched.stderr
+    assert "Miso" in run("search", "Miso", cwd=filled).stdout  # the index still has it
+    assert run("facts", "list", cwd=filled).returncode == 3
+    assert run("verify", cwd=filled).returncode != 0
+
+
 def test_reliability_d30_an_open_home_becomes_private(
     workspace: Path, home: Path, write: Write
 ) -> None:

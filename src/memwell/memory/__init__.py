@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell import config
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
-from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import close_to_others
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
@@ -645,15 +645,16 @@ class Memory:
 
     def _finish_pending_erasure(self) -> None:
         """Finish erasures that an open reader or a killed command left; looked for once."""
-        if not self._shared.erasures_checked:
+        if self._shared.erasures_checked:
+            return
+        with suppress(OSError, HomeError):  # a home that cannot be written, or is damaged
             if self._fact_store.pending_erasures():
                 from memwell.facts.erase import finish_erasures
 
                 finish_erasures(self._fact_store)
             elif self._fact_store.file:
-                with suppress(OSError):  # a home that cannot be written
-                    self._fact_store.file.remove_leftovers()
-            self._shared.erasures_checked = True
+                self._fact_store.file.remove_leftovers()
+        self._shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:
         searcher = self._searcher(self._scope())

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from memwell.errors import UNWRITABLE, MemwellError
+from memwell.errors import UNWRITABLE, HomeError, MemwellError
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
 from memwell.model import SearchResult
@@ -22,7 +22,7 @@ from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import Workspace
-from memwell.store.fact_notes import read_fact_state, scope_workspace, sync_facts
+from memwell.store.fact_notes import FactState, read_fact_state, scope_workspace, sync_facts
 from memwell.store.sqlite.lineage import describe_mismatch
 
 if TYPE_CHECKING:
@@ -191,7 +191,10 @@ class Searcher:
         """
         self.index.ensure_keyword_index()
         viewer, now = self.scope.viewer, self.scope.timestamp
-        facts = read_fact_state(self.facts, viewer, now)
+        try:
+            facts, damage = read_fact_state(self.facts, viewer, now), ""
+        except HomeError as error:  # notes, and the facts that the index has, can still be found
+            facts, damage = FactState(), str(error)
         with self.index.reading() as reader:
             refresh = self.workspace_sync.plan_refresh(self.scope.workspaces, reader)
             vectors = self.vectors() if options.mode != WORDS else None
@@ -199,13 +202,13 @@ class Searcher:
             facts_synced = facts.is_synced(reader.notes, viewer)
             suspicious = bool(self.facts.file) and facts.is_suspicious(reader.notes)
             cheap = unembedded <= self.scope.settings.embedding.on_search
-            current = facts_synced and not suspicious and not refresh.is_needed
+            current = not (damage or suspicious or refresh.is_needed) and facts_synced
             if current and not (unembedded and cheap):
                 return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
         if suspicious:
             mismatch = describe_mismatch(self.index, self.facts)
-            problem = "; ".join(filter(None, [mismatch, problem]))
+            problem = "; ".join(filter(None, [damage, mismatch, problem]))
         refresh = self.workspace_sync.refresh(refresh, progress)
         self.index.ensure_keyword_index()
         if vectors and vectors.chain:
