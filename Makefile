@@ -6,7 +6,7 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test coverage lint docs torch soak bench clean
+.PHONY: help demo check test coverage lint docs torch soak bench lock sbom clean
 
 help:
 	@echo "make demo      install, index examples/notes and search it four times"
@@ -16,21 +16,29 @@ help:
 	@echo "make docs      regenerate the generated parts of the documentation"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
 	@echo "make soak      the long tests: 200 kills, many processes, 10,000 random queries"
+	@echo "make lock      write requirements/*.lock again, with the newest versions"
+	@echo "make sbom      list every package of an installation, in dist/ (CycloneDX)"
 	@echo "make bench     speed and quality, as tables and JSON (see bench/README.md)"
 
-$(PLAIN): pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+
+# As users install it: the newest versions that pyproject.toml allows.
+$(PLAIN): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $(PLAIN)
 
-$(LIGHT): $(PLAIN)
-	$(BIN)/python -m pip install --quiet --editable . --group light
+# As developers install it: the versions of the lock file, each by its hash.
+$(LIGHT): requirements/light.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/light.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(LIGHT)
 
-$(STAMP): $(LIGHT)
-	$(BIN)/python -m pip install --quiet --editable . --group dev
-	@touch $(STAMP)
+$(STAMP): requirements/dev.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $(LIGHT) $(STAMP)
 
 demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
@@ -64,6 +72,21 @@ soak: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
+
+lock: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet uv
+	for group in light dev; do $(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --group $$group \
+		--output-file requirements/$$group.lock; done
+
+sbom:
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet .
+	$(PYTHON) -m venv build/sbom-tool
+	build/sbom-tool/bin/python -m pip install --quiet cyclonedx-bom
+	mkdir -p dist
+	build/sbom-tool/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+		--output-file dist/memwell.cdx.json build/sbom
 
 clean:
 	rm -rf $(VENV) build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
