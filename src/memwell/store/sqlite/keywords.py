@@ -44,23 +44,25 @@ class SqliteKeywords(RankedKeywords):
         self._frequencies: dict[str, int] = {}
 
     @cached_property
-    def _hidden(self) -> str:
-        """The ids of the chunks that the viewer may not see, as JSON; "" if there are none."""
+    def hidden_workspaces(self) -> str:
+        """The ids of the workspaces that the viewer may not see, as JSON; "" if there are none."""
         if self._visible is None:
             return ""
-        workspaces = [
-            workspace
-            for workspace, root in self._connection.execute(
-                "SELECT id, root FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
-            )
-            if root not in self._visible
-        ]
-        if not workspaces:
+        rows = self._connection.execute(
+            "SELECT id, root FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
+        )
+        hidden = [workspace for workspace, root in rows if root not in self._visible]
+        return json.dumps(hidden) if hidden else ""
+
+    @cached_property
+    def _hidden(self) -> str:
+        """The ids of the chunks that the viewer may not see, as JSON; "" if there are none."""
+        if not self.hidden_workspaces:
             return ""
         chunks = self._connection.execute(
             "SELECT json_group_array(c.id) FROM chunks c JOIN notes n ON n.id = c.note_id"
             " WHERE n.workspace_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(workspaces),),
+            (self.hidden_workspaces,),
         ).get
         return "" if chunks == "[]" else str(chunks)
 
@@ -152,12 +154,11 @@ class SqliteKeywords(RankedKeywords):
         return bool(matching - {*excluded})
 
     @fts.fts_errors()
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
         rows: Any = self._connection.execute(
-            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
-            (shortest, longest),
+            "SELECT term FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
         ).fetchall()
-        return iter(rows)
+        return (term for (term,) in rows)
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         condition, values = filter_sql(filters)
