@@ -16,6 +16,7 @@ from memwell.surfaces.http.tokens import Tokens
 from tests.support.cli import run
 from tests.support.http_servers import in_a_thread
 
+GLOBAL = {"text": "The house has a garden.", "scope": "global"}
 SLOW = (
     b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     b"Content-Length: 1000\r\n\r\n{"
@@ -68,7 +69,18 @@ def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None
             for token in (names["read"], names["write"], usual):
                 assert status(token, "POST", "/api/facts/prune") == 403
                 assert status(token, "DELETE", "/api/spaces/7") == 403
-            assert status(names["write"], "POST", "/api/forget", forget) == 200
+                edit = f"/api/facts/{told.fact.id}"
+                assert status(token, "POST", "/api/forget", forget) == 403
+                assert status(token, "PATCH", edit, {"text": "The cat is Ben's."}) == 403
+                assert status(token, "POST", "/api/remember", GLOBAL) == 403
+                supersede = {"text": "The cat has gone away.", "old": told.fact.id}
+                assert status(token, "POST", "/api/supersede", supersede) == 403
+            shared = replace(server, token=usual).post("/api/remember", {"text": "The dog barks."})
+            promote = f"/api/facts/{shared['fact']['id']}/promote"
+            assert status(usual, "POST", promote, {"scope": "global"}) == 403
+            assert status(usual, "POST", "/api/forget", {"ids": [shared["fact"]["id"]]}) == 200
+            assert status(names["admin"], "POST", "/api/remember", GLOBAL) == 200
+            assert status(names["admin"], "POST", "/api/forget", forget) == 200
             assert status(names["admin"], "POST", "/api/facts/prune") == 200
             assert status(names["admin"], "DELETE", "/api/spaces/7") == 404
     file = home / "tokens.json"

@@ -66,3 +66,20 @@ def test_reliability_d06_a_command_counts_for_its_viewer(
     assert (run_json("status", cwd=workspace), run_json("spaces", cwd=workspace)) == before
     (space,) = run_json("spaces", "--user", "anna", cwd=workspace)["spaces"]
     assert space["chunks"] == 4
+
+
+def test_reliability_d07_a_session_belongs_to_its_user(
+    workspace: Path, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("notes.md", "The heron eats fish.\n")
+    run_json("index", str(workspace), cwd=workspace)
+    anna, ben = (("--user", name, "--session", "default") for name in ("anna", "ben"))
+    fact = run_json("remember", "Anna hides the kryptonite.", *anna, cwd=workspace)["fact"]
+    assert (fact["scope"], fact["target"]) == ("session", "default@anna")
+    for viewer in (ben, ("--session", "default"), ("--session", "default@anna")):
+        assert run_json("facts", "list", *viewer, cwd=workspace)["facts"] == []
+        assert run_json("search", "kryptonite", *viewer, cwd=workspace)["hits"] == []
+    assert run_json("search", "kryptonite", *anna, cwd=workspace)["hits"]
+    for viewer in (anna, ben):  # nobody is left without a note because another has recalled it
+        block = run_json("recall", "what does the heron eat?", *viewer, cwd=workspace)["block"]
+        assert "The heron eats fish." in block

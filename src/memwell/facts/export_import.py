@@ -145,6 +145,7 @@ def _parse_lines(
                 scope = f"{fact.scope} {fact.target}".strip()
                 report.left_out[scope] = report.left_out.get(scope, 0) + 1
                 continue
+            service.require_right_to(fact.scope)
             if not trust:
                 _refuse_unsafe(fact.text)
             yield number, fact, events

@@ -124,10 +124,13 @@ class Memory:
         """The settings in force."""
         return self._scope().settings
 
-    def as_viewer(self, user: str = "", session: str = "") -> Self:
+    def as_viewer(
+        self, user: str = "", session: str = "", *, may_change_global: bool = True
+    ) -> Self:
         """Return the same memory for another viewer; it shares the connections."""
         other = copy(self)
-        other.viewer, other.notices = Viewer(user, self.agent, session), []
+        other.viewer = Viewer(user, self.agent, session, may_change_global)
+        other.notices = []
         return other
 
     def folders(self) -> tuple[Path, ...]:
@@ -306,7 +309,7 @@ class Memory:
         settings = self.settings
         limit = settings.recall.budget if budget is None else budget
         history = RecallHistory(
-            self._agent_folder, self.viewer.session, settings.recall.again_after
+            self._agent_folder, self.viewer.session_key, settings.recall.again_after
         )
         result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
         recalled = recall_block(history.unseen(stop_at_gap(result.hits)), limit)
@@ -361,7 +364,7 @@ class Memory:
         from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings.recall.again_after
-        RecallHistory(self._agent_folder, self.viewer.session, minutes).clear()
+        RecallHistory(self._agent_folder, self.viewer.session_key, minutes).clear()
 
     # -- notes -------------------------------------------------------------------------------------
 

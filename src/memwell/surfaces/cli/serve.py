@@ -87,7 +87,8 @@ def token_group() -> None:
     type=click.Choice(["read", "write", "admin"]),
     default="write",
     show_default=True,
-    help="read: search only. write: also tell, change and forget. admin: also vectors and pruning.",
+    help="read: search only. write: also tell, change and forget own facts."
+    " admin: also global facts, vectors and pruning.",
 )
 @prints_answer
 def add_command(name: str, user: str, session: str, rights: str) -> Answer:

@@ -109,7 +109,8 @@ class GuardMiddleware:
                     f" {needed}. `memwell serve token add NAME --rights {needed}` creates one"
                 )
                 return error_response(403, message, code="rights")
-            request.scope["viewer"] = Viewer(token.user, "", token.session)
+            is_admin = token.allows(ADMIN)
+            request.scope["viewer"] = Viewer(token.user, "", token.session, is_admin)
             return None
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)

@@ -14,7 +14,7 @@ from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.files import hold_lock, private_file
 
 RIGHTS = (READ, WRITE, ADMIN) = ("read", "write", "admin")
-"""To search and read; to tell, change and forget, too; to administer vectors and facts, too."""
+"""To search and read; to tell, change and forget, too; to change what all share, too."""
 
 
 @dataclass(frozen=True, slots=True)
