@@ -16,6 +16,7 @@ from memwell.surfaces.http.tokens import Tokens
 from tests.support.cli import run
 from tests.support.http_servers import in_a_thread
 
+LENGTH, CHUNKED = b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"
 GLOBAL = {"text": "The house has a garden.", "scope": "global"}
 SLOW = (
     b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -90,3 +91,40 @@ def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None
     file.write_text(json.dumps(rows), encoding="utf-8")
     assert all(token.allows("admin") for token in tokens.list_all())
     assert "before there were rights" in run("serve", "token", "list", cwd=workspace).stdout
+
+
+def test_a_request_with_two_lengths_closes_the_connection(home: Path) -> None:
+    second = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    body = b"0\r\n\r\n"
+    with (
+        Memory(home, settings=SERVER_SETTINGS) as memory,
+        in_a_thread(create_app(memory)) as server,
+    ):
+        for first, other in ((LENGTH, CHUNKED), (CHUNKED, LENGTH)):
+            received = server.send(
+                b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                + first
+                + other
+                + b"\r\n"
+                + body
+                + second
+            )
+            assert received.startswith(b"HTTP/1.1 400 ")
+            assert received.count(b"HTTP/1.1") == 1
+
+
+def test_a_host_with_user_information_is_refused(home: Path) -> None:
+    with (
+        Memory(home, settings=SERVER_SETTINGS) as memory,
+        in_a_thread(create_app(memory)) as server,
+    ):
+        for host in (
+            "evil.com:80@127.0.0.1",
+            "anna@127.0.0.1",
+            "127.0.0.1/x",
+            "127.0.0.1#evil.com",
+        ):
+            answer = server.ask("GET", "/health", headers={"host": host})
+            assert (answer.status, answer.json["error"]["code"]) == (403, "host"), host
+        for host in ("127.0.0.1", "127.0.0.1:8765", "localhost", "[::1]:8765"):
+            assert server.ask("GET", "/health", headers={"host": host}).status == 200, host

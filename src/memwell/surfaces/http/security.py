@@ -34,6 +34,9 @@ PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", 
 _ADMINISTERS = re.compile(r"(POST|DELETE|PUT|PATCH) /api/(spaces/|facts/prune\b)")
 _SEARCHES = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search")
 
+_NOT_IN_HOST = re.compile(r"[@/\\?#\s]")
+"""Separators of an address: a Host header has neither user information nor a path."""
+
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
     " img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self';"
@@ -80,6 +83,10 @@ class GuardMiddleware:
 
     def _rejection(self, request: Request) -> Response | None:
         """Return the response to a request that is rejected; set the viewer of one that is not."""
+        if {"content-length", "transfer-encoding"} <= {*request.headers}:
+            # A proxy in front may see two requests where this server sees one, or the reverse.
+            message = "Content-Length and Transfer-Encoding exclude each other. Send one of them"
+            return error_response(400, message, headers={"connection": "close"})
         host = request.headers.get("host", "").lower()
         if _host_name(host) not in self.names:
             return error_response(
@@ -130,7 +137,9 @@ def needed_right(method: str, path: str) -> str:
 
 
 def _host_name(host: str) -> str | None:
-    """Return the name in a Host header, without the port."""
+    """Return the name in a Host header, without the port; None if it has more than these."""
+    if _NOT_IN_HOST.search(host):
+        return None
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:
