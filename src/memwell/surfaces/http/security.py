@@ -3,8 +3,8 @@
 1. The Host header must be a name of this server. Otherwise a foreign name that resolves to this
    machine (DNS rebinding) could reach it.
 2. The Origin header, if a browser sends one, must be this server: other sites get no answer.
-3. If there are tokens, or other machines can reach the server, a token is required. It decides
-   whose facts are seen.
+3. A token is required, unless the server was told to go without and there are none, and only this
+   machine can reach it. It decides whose facts are seen.
 
 Every response, also an error, has the headers that protect browsers.
 """
@@ -122,8 +122,8 @@ class GuardMiddleware:
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)
         message = (
-            "A token is required: send `Authorization: Bearer TOKEN`."
-            " `memwell serve token add NAME` creates one"
+            "A token is required: send `Authorization: Bearer TOKEN`. `memwell serve token local`"
+            " prints that of the server's owner, `memwell serve token add NAME` creates others"
         )
         headers = {"www-authenticate": "Bearer"}
         return error_response(401, message, code="invalid_api_key", headers=headers)
