@@ -90,7 +90,8 @@ def _server(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with Memory(workspace=notes) as memory:
         memory.index(notes)
     process = subprocess.Popen(
-        [sys.executable, "-m", "memwell", "serve", "--port", "0", "--workspace", str(notes)],
+        [sys.executable, "-m", "memwell", "serve", "--no-token", "--port", "0"]
+        + ["--workspace", str(notes)],
         stderr=subprocess.PIPE,
         text=True,
     )
