@@ -246,8 +246,8 @@ class Viewer:
     user: str = ""
     agent: str = ""
     session: str = ""
-    may_change_global: bool = True
-    """Whether the viewer may add, change and forget global facts, which everybody sees."""
+    is_admin: bool = True
+    """Whether the viewer may change what everybody sees, such as global facts."""
 
     @property
     def session_key(self) -> str:

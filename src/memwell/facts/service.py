@@ -275,7 +275,7 @@ class FactService:
 
     def require_right_to(self, *scopes: str) -> None:
         """Raise an error unless the viewer may change the facts of scopes."""
-        if GLOBAL in scopes and not self.viewer.may_change_global:
+        if GLOBAL in scopes and not self.viewer.is_admin:
             raise NotAllowedError(
                 "Everybody sees global facts, and only the right admin allows to change them",
                 "Use a token of `memwell serve token add NAME --rights admin`, or another scope",

@@ -124,12 +124,10 @@ class Memory:
         """The settings in force."""
         return self._scope().settings
 
-    def as_viewer(
-        self, user: str = "", session: str = "", *, may_change_global: bool = True
-    ) -> Self:
+    def as_viewer(self, user: str = "", session: str = "", *, is_admin: bool = True) -> Self:
         """Return the same memory for another viewer; it shares the connections."""
         other = copy(self)
-        other.viewer = Viewer(user, self.agent, session, may_change_global)
+        other.viewer = Viewer(user, self.agent, session, is_admin)
         other.notices = []
         return other
 

@@ -18,7 +18,7 @@ from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.http import api, login, metrics
 from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
-from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
+from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.openai import files as files_routes
@@ -65,7 +65,7 @@ def create_app(
     app = FastAPI(
         title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
+    app.state.memory, app.state.background, app.state.metrics = memory, background, ViewerMetrics()
     app.state.reachable = reachable
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
