@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memwell import Memory
-from tests.support.cli import run_json
+from memwell.surfaces.background import SERVER_SETTINGS
+from memwell.surfaces.http.app import create_app
+from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.mcp.tools import Tools
+from tests.support.cli import run, run_json
+from tests.support.http_servers import in_a_thread
 from tests.support.postgres import app_url, new_tenant
 
 SECRETS = [
@@ -83,3 +94,197 @@ def test_reliability_d07_a_session_belongs_to_its_user(
     for viewer in (anna, ben):  # nobody is left without a note because another has recalled it
         block = run_json("recall", "what does the heron eat?", *viewer, cwd=workspace)["block"]
         assert "The heron eats fish." in block
+
+
+# -- everything that one viewer can observe ----------------------------------------------------------
+
+_FACT_ID = re.compile(r"\b[0-9a-hjkmnp-tv-z]{20}\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(?:\+00:00|Z)?")
+_DURATION = re.compile(r'"seconds": [\d.e-]+|memwell_request_seconds_(?:bucket|sum).*')
+_FORM_TOKEN = re.compile(r'name="token" value="[^"]*"')
+
+
+def make_words(count: int) -> list[str]:
+    """Words that nobody says, each similar to another one."""
+    chance = random.Random(7)
+    words: list[str] = []
+    while len(words) < count:
+        word = "".join(chance.choice("bdfgklmnprstvz") + chance.choice("aeiou") for _ in range(4))
+        words += [word, word[:-1] + ("y" if len(words) % 4 else "ys")]
+    return words[:count]
+
+
+@dataclass
+class World:
+    """A home with the notes and facts of Ben, and with or without those of Anna."""
+
+    folder: Path
+    words: list[str]
+    settings: dict[str, Any]
+
+    def build(self, *, with_anna: bool) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        notes = self.folder / "workspace"
+        notes.mkdir(parents=True)
+        for number, word in enumerate(self.words[::3]):
+            text = f"# Note {number}\n\nThe {word} stands beside the well.\n"
+            (notes / f"note{number}.md").write_text(text, encoding="utf-8")
+        with self.open("ben") as ben:
+            ben.index(notes)
+            if with_anna:
+                self._tell_as_anna(ben)
+            for word in self.words[::2]:
+                ben.remember(f"Ben probes {word} today.", scope="user")
+            ben.remember("Ben's session is about wells.", scope="session")
+            ben.search("wells")
+            ben.fill()
+
+    def open(self, user: str) -> Memory:
+        session = "default"
+        return Memory(self.folder / "home", user=user, session=session, settings=self.settings)
+
+    def _tell_as_anna(self, memory: Memory) -> None:
+        anna = memory.as_viewer("anna", "default")
+        for number, word in enumerate(self.words):
+            for copy in range(1 + number % 3):
+                told = anna.remember(f"Anna hides {word} number {copy} in the cellar.")
+                if number % 5 == 0:
+                    anna.supersede(told.fact.id, f"Anna sold {word} number {copy} in spring.")
+                if number % 7 == 0:
+                    anna.remember(f"Anna's {word} is blue, says {copy}.", scope="user")
+        anna.search("cellar")
+        anna.recall(f"where is {self.words[0]}?")
+        anna.fill()
+
+    def observe(self) -> Iterator[tuple[str, str]]:
+        """Yield each question of Ben with its answer."""
+        ids: dict[str, str] = {}
+        for question, answer in [*self._ask_http(), *self._ask_commands(), *self._ask_mcp()]:
+            for pattern, name in ((_TIME, "TIME"), (_DURATION, ""), (_FORM_TOKEN, "")):
+                answer = pattern.sub(name, answer)
+            for found in _FACT_ID.findall(answer):
+                ids.setdefault(found, f"fact{len(ids)}")
+            yield question, _FACT_ID.sub(lambda match: ids[match.group()], answer)
+
+    def _ask_http(self) -> Iterator[tuple[str, str]]:
+        tokens = Tokens(self.folder / "home")
+        ben, anna = (tokens.add(name, name, "default") for name in ("ben", "anna"))
+        settings = {**self.settings, **SERVER_SETTINGS}
+        with (
+            Memory(self.folder / "home", user="owner", settings=settings) as memory,
+            in_a_thread(create_app(memory)) as server,
+        ):
+            replace(server, token=anna).get("/api/facts")
+            asker = replace(server, token=ben)
+            for method, path, body in self._requests():
+                answer = asker.ask(method, path, body)
+                yield f"{method} {path} {body}", f"{answer.status} {answer.body.decode()}"
+
+    def _requests(self) -> Iterator[tuple[str, str, Any]]:
+        for number, word in enumerate(self.words):
+            typo = word[:2] + word[3] + word[2] + word[4:]
+            for mode in ("words", "meaning", "hybrid"):
+                yield "POST", "/api/search", {"query": word, "mode": mode, "explain": True, "k": 50}
+            history = {"include_superseded": True, "kind": "fact", "group": "passages"}
+            yield "POST", "/api/search", {"query": f"{word} cellar", "explain": True, **history}
+            for query in (typo, f'"{word} number"', f"{word[:4]}*", f"{word} -cellar"):
+                yield "POST", "/api/search", {"query": query, "explain": True}
+            yield "POST", "/api/why", {"query": word, "path": f"note{number // 3}.md"}
+            yield "POST", "/api/recall", {"message": f"where does {word} stand?"}
+            yield "GET", f"/hits?q={typo}", None
+        for path in (
+            *("status", "status?deep=true", "spaces", "doctor", "facts", "export", "verify"),
+            *("facts?include_superseded=true", "facts?scope=session", "export?format=markdown"),
+            *("get?reference=note0.md", "facts/01kh0000000000000000000000"),
+        ):
+            yield "GET", f"/api/{path}", None
+        for path in (
+            "facts",
+            "timeline",
+            "spaces",
+            "map/regions",
+            "map/points",
+            "note?path=note0.md",
+        ):
+            yield "GET", f"/{path}", None
+        told = {"text": f"Anna hides {self.words[0]} number 0 in the cellar.", "scope": "session"}
+        yield "POST", "/api/remember", told
+        yield "POST", "/api/index", None
+        yield "GET", "/metrics", None
+        yield "GET", "/v1/files", None
+        yield "GET", "/v1/vector_stores", None
+
+    def _ask_commands(self) -> Iterator[tuple[str, str]]:
+        notes, viewer = self.folder / "workspace", ("--user", "ben", "--session", "default")
+        environment = {
+            **os.environ,
+            "MEMWELL_HOME": str(self.folder / "home"),
+            "MEMWELL_EMBEDDING_CHAIN": "test",
+            **({"MEMWELL_STORE_URL": url} if (url := self.settings.get("store.url")) else {}),
+            "MEMWELL_STORE_TENANT": self.settings.get("store.tenant", "default"),
+        }
+        commands: list[tuple[str, ...]] = [
+            *(("search", word, "--explain", *viewer) for word in self.words[::5]),
+            *(("search", f"{word[:-2]}x", "--mode", "words") for word in self.words[::5]),
+            *(("recall", f"what about {word}?", *viewer) for word in self.words[::5]),
+            *(("why", word, "note0.md") for word in self.words[::10]),
+            *(("facts", "list", *viewer), ("facts", "list", "--session", "default")),
+            *(("status",), ("status", *viewer), ("spaces",), ("spaces", *viewer)),
+            *(("doctor",), ("doctor", *viewer), ("get", "note0.md")),
+        ]
+        for command in commands:
+            done = run(*command, "--json", cwd=notes, env=environment)
+            yield " ".join(command), f"{done.returncode} {done.stdout} {done.stderr}"
+        done = run("export", *viewer, cwd=notes, env=environment)
+        yield "export", f"{done.returncode} {done.stdout} {done.stderr}"
+
+    def _ask_mcp(self) -> Iterator[tuple[str, str]]:
+        with self.open("ben") as memory:
+            tools = Tools(memory, lambda: None)
+            for word in self.words[::5]:
+                for answer in (tools.memory_search(word), tools.memory_recall(f"{word} well")):
+                    yield f"mcp {word}", answer.model_dump_json()
+            yield "mcp status", tools.memory_status().model_dump_json()
+
+
+def compare_worlds(store: str, folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMWELL_NOW", "2026-03-01T10:00")
+    observed = []
+    tenant = new_tenant() if store == "postgres" else ""
+    for number, with_anna in enumerate((False, True)):
+        settings: dict[str, Any] = {"embedding.chain": ("test",)}
+        if store == "postgres":
+            settings |= {"store.url": app_url(), "store.tenant": f"{tenant}{number}"}
+        world = World(folder / "world", make_words(count), settings)
+        world.build(with_anna=with_anna)
+        observed.append([*world.observe()])
+    alone, beside = observed
+    assert len(alone) > 10 * count
+    different = [
+        f"{question}\n{_first_difference(before, after)}"
+        for (question, before), (_, after) in zip(alone, beside, strict=True)
+        if before != after
+    ]
+    summary = f"{len(different)} of {len(alone)} answers differ"
+    assert not different, "\n".join([summary, *different[:20]])
+
+
+def _first_difference(before: str, after: str) -> str:
+    same = next((at for at, (x, y) in enumerate(zip(before, after, strict=False)) if x != y), 0)
+    start = max(0, same - 60)
+    return f"{before[start : start + 160]!r}\n{after[start : start + 160]!r}"
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_nothing_that_a_viewer_observes_depends_on_others(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_worlds(store, tmp_path, 20, monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_nothing_that_a_viewer_observes_depends_on_others_for_200_words(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_worlds(store, tmp_path, 200, monkeypatch)
