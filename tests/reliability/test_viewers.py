@@ -96,6 +96,16 @@ def test_reliability_d07_a_session_belongs_to_its_user(
         assert "The heron eats fish." in block
 
 
+def test_reliability_d07_an_export_without_users_of_sessions_is_imported(tmp_path: Path) -> None:
+    with Memory(tmp_path / "old", session="s1") as old:
+        told = old.remember("The heron eats fish.", scope="session").fact
+        exported = old.export().encode()
+    assert told.target == "s1"
+    with Memory(tmp_path / "new", user="anna", session="s1") as anna:
+        assert anna.import_facts(exported).added == 1
+        assert anna.facts.get(told.id).target == "s1@anna"
+
+
 # -- everything that one viewer can observe ----------------------------------------------------------
 
 _FACT_ID = re.compile(r"\b[0-9a-hjkmnp-tv-z]{20}\b")
