@@ -118,12 +118,12 @@ _RANDOM = ((_TIME, "TIME"), (_DURATION, ""), (_FORM_TOKEN, ""), (_ON_SERVER, "")
 
 
 def make_words(count: int) -> list[str]:
-    """Words that nobody says, each similar to another one."""
+    """Words that nobody says, each similar to four others."""
     chance = random.Random(7)
     words: list[str] = []
     while len(words) < count:
         word = "".join(chance.choice("bdfgklmnprstvz") + chance.choice("aeiou") for _ in range(4))
-        words += [word, word[:-1] + ("y" if len(words) % 4 else "ys")]
+        words += [word[:-1] + end for end in ("a", "e", "o", "u", "y")]
     return words[:count]
 
 
@@ -134,10 +134,11 @@ class World:
     folder: Path
     words: list[str]
     settings: dict[str, Any]
+    has_anna: bool
     is_new: bool = False
     """Whether Ben has no notes and facts yet."""
 
-    def build(self, *, with_anna: bool) -> None:
+    def build(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         notes = self.folder / "workspace"
         notes.mkdir(parents=True)
@@ -146,7 +147,7 @@ class World:
             (notes / f"note{number}.md").write_text(text, encoding="utf-8")
         with self.open("ben") as ben:
             ben.index(notes)
-            if with_anna:
+            if self.has_anna:
                 self._tell_as_anna(ben)
             if not self.is_new:
                 for word in self.words[::2]:
@@ -190,7 +191,9 @@ class World:
             Memory(self.folder / "home", user="owner", settings=settings) as memory,
             in_a_thread(create_app(memory)) as server,
         ):
-            replace(server, token=anna).get("/api/facts")
+            if self.has_anna:
+                replace(server, token=anna).get("/api/facts")
+                replace(server, token=anna).post("/api/recall", {"message": self.words[0]})
             asker = replace(server, token=ben)
             for method, path, body in self._requests():
                 answer = asker.ask(method, path, body)
@@ -207,6 +210,7 @@ class World:
                 yield "POST", "/api/search", {"query": query, "explain": True}
             yield "POST", "/api/why", {"query": word, "path": f"note{number // 3}.md"}
             yield "POST", "/api/recall", {"message": f"where does {word} stand?"}
+            yield "POST", "/api/search", {"query": typo, "mode": "words"}
             yield "GET", f"/hits?q={typo}", None
         for path in (
             *("status", "status?deep=true", "spaces", "doctor", "facts", "export", "verify"),
@@ -274,12 +278,12 @@ def compare_worlds(
     monkeypatch.setenv("MEMWELL_NOW", "2026-03-01T10:00")
     observed = []
     tenant = new_tenant() if store == "postgres" else ""
-    for number, with_anna in enumerate((False, True)):
+    for number, has_anna in enumerate((False, True)):
         settings: dict[str, Any] = {"embedding.chain": ("test",)}
         if store == "postgres":
             settings |= {"store.url": app_url(), "store.tenant": f"{tenant}{number}"}
-        world = World(folder / "world", make_words(count), settings, ben_is_new)
-        world.build(with_anna=with_anna)
+        world = World(folder / "world", make_words(count), settings, has_anna, ben_is_new)
+        world.build()
         observed.append([*world.observe()])
     alone, beside = observed
     assert len(alone) > 10 * count
