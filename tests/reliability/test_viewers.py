@@ -64,6 +64,28 @@ def test_reliability_d06_counts_are_of_what_the_viewer_sees(ben: Memory) -> None
     assert space.chunks == space.embedded == ben.spaces()[0].chunks + 2
 
 
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_reliability_d06_a_map_shows_the_same_points_beside_others(
+    store: str, tmp_path: Path, workspace: Path, write: Any
+) -> None:
+    for number in range(9):
+        write(f"{number}.md", f"The heron {number} eats fish.\n")
+    samples = []
+    for secrets in ([], SECRETS[:1]):
+        settings: dict[str, Any] = {"embedding.chain": ("test",)}
+        if store == "postgres":
+            settings |= {"store.url": app_url(), "store.tenant": new_tenant()}
+        with Memory(tmp_path / f"home{len(samples)}", user="ben", settings=settings) as ben:
+            for secret in secrets:
+                ben.as_viewer("anna").remember(secret)
+                ben.as_viewer("anna").search("kryptonite")
+            ben.index(workspace)
+            points, _ = ben.contents.sample_with_vectors(4)
+            samples.append([point.path for point in points])
+    assert samples[0] == samples[1]
+    assert len(samples[0]) == 3
+
+
 def test_reliability_d06_a_command_counts_for_its_viewer(
     workspace: Path, write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

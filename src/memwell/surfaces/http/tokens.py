@@ -127,15 +127,24 @@ class LocalTokens(Tokens):
 def read_local_token(home: Path) -> str:
     """Return the local token of a home; make one if there is none that only the owner can read."""
     file = home / LOCAL_TOKEN_FILE
+    if token := _read_private(file):
+        return token
     with write_errors(file), hold_lock(home / "tokens.lock", wait=True):
-        with suppress(OSError, UnicodeDecodeError):
-            token, mode = file.read_text(encoding="ascii").strip(), file.stat().st_mode
-            if len(token) >= _SHORTEST and (os.name != "posix" or mode & 0o077 == 0):
-                return token
+        if token := _read_private(file):  # another process was faster
+            return token
         token = secrets.token_urlsafe(32)
         with private_file(file) as part:
             part.write_text(f"{token}\n", encoding="ascii")
         return token
+
+
+def _read_private(file: Path) -> str:
+    """Return the token in a file; "" if it is missing, damaged or open to other users."""
+    with suppress(OSError, UnicodeDecodeError):
+        token, mode = file.read_text(encoding="ascii").strip(), file.stat().st_mode
+        if len(token) >= _SHORTEST and (os.name != "posix" or mode & 0o077 == 0):
+            return token
+    return ""
 
 
 def _digest(token: str) -> str:
