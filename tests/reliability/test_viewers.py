@@ -70,7 +70,7 @@ def test_reliability_d06_a_map_shows_the_same_points_beside_others(
 ) -> None:
     for number in range(9):
         write(f"{number}.md", f"The heron {number} eats fish.\n")
-    samples = []
+    samples: list[list[str]] = []
     for secrets in ([], SECRETS[:1]):
         settings: dict[str, Any] = {"embedding.chain": ("test",)}
         if store == "postgres":
@@ -228,7 +228,8 @@ class World:
                 yield "POST", "/api/search", {"query": word, "mode": mode, "explain": True, "k": 50}
             history = {"include_superseded": True, "kind": "fact", "group": "passages"}
             yield "POST", "/api/search", {"query": f"{word} cellar", "explain": True, **history}
-            for query in (typo, f'"{word} number"', f"{word[:4]}*", f"{word} -cellar"):
+            common = f"Ben probes {word} beside the well today"
+            for query in (typo, f'"{word} number"', f"{word[:4]}*", f"{word} -cellar", common):
                 yield "POST", "/api/search", {"query": query, "explain": True}
             yield "POST", "/api/why", {"query": word, "path": f"note{number // 3}.md"}
             yield "POST", "/api/recall", {"message": f"where does {word} stand?"}

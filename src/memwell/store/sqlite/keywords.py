@@ -96,13 +96,25 @@ class SqliteKeywords(RankedKeywords):
         """Return how many of the chunks that the viewer may not see contain a token."""
         if not self._hidden:
             return 0
-        return int(
-            self._connection.execute(
-                "SELECT count(*) FROM words WHERE words MATCH ?"
-                " AND +rowid IN (SELECT value FROM json_each(?))",
-                (f'"{token}"', self._hidden),
-            ).get
+        condition, value = self._containing(token)
+        statement = (
+            f"SELECT count(*) FROM words w WHERE {condition}"
+            " AND +w.rowid IN (SELECT value FROM json_each(?))"
         )
+        return int(self._connection.execute(statement, (value, self._hidden)).get)
+
+    def _containing(self, token: str) -> tuple[str, str]:
+        """Return the condition on rows `w` that contain a token, and its value.
+
+        MATCH would stem the token again, and some stems have another stem.
+        """
+        if [again for again, _ in self._tokenizer.query_tokens(token)] == [token]:
+            return "w.words MATCH ?", f'"{token}"'
+        # A temporary table is not in the file, but SQLite lets only a writer make one.
+        self._connection.pragma("query_only", False)
+        self._connection.execute(fts.PLACES)
+        self._connection.pragma("query_only", True)
+        return "w.rowid IN (SELECT doc FROM temp.word_places WHERE term = ?)", token
 
     @fts.fts_errors()
     def prefix_frequency(self, start: str) -> int:
@@ -162,13 +174,14 @@ class SqliteKeywords(RankedKeywords):
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         condition, values = filter_sql(filters)
+        containing, value = self._containing(token)
         text: str | None = self._connection.execute(
             f"""
             SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
             FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
-            WHERE w.words MATCH ? {condition} LIMIT 1
+            WHERE {containing} {condition} LIMIT 1
             """,
-            (f'"{token}"', *values),
+            (value, *values),
         ).get
         return None if text is None else surface_form(token, like, text, self.tokens)
 
