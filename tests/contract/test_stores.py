@@ -641,7 +641,7 @@ def test_export_and_import_give_the_same_lines(stores: Stores, home: Path) -> No
     kept.forget([old.id])
     assert import_jsonl(written, kept).added == 1
     assert to_jsonl(export_facts(kept)).encode() == written
-    hidden = written.replace(b'"session"', b'"user"').replace(b'"s1"', b'"ben"')
+    hidden = written.replace(b'"session"', b'"user"').replace(b'"s1@anna"', b'"ben"')
     assert len(import_jsonl(hidden, keeper(stores, Viewer("ben", "main"))).refused) == 1
     other.facts.close()
 
