@@ -189,7 +189,8 @@ def test_reliability_d32_the_page_opens_logged_in(
         welcome = server.ask("GET", link.removeprefix(server.address))
         cookie = {"cookie": welcome.headers["set-cookie"].partition(";")[0]}
         assert server.ask("GET", "/facts", headers=cookie).status == 200
-        for wrong in ("x" * 43, "", token[:-1]):
+        other = run("serve", "token", "add", "ben", cwd=workspace).stdout.strip()
+        for wrong in ("x" * 43, "", token[:-1], other):
             refused = server.ask("GET", f"/login?token={wrong}")
             assert "set-cookie" not in refused.headers
             assert b"<form" in refused.body

@@ -18,13 +18,14 @@ router = APIRouter(include_in_schema=False)
 
 @router.get(LOGIN)
 def login_form(request: Request, token: Annotated[str, Query(max_length=200)] = "") -> HTMLResponse:
-    """Ask for a token; a link that has a valid one leads on to the first page.
+    """Ask for a token; a link that has the owner's leads on to the first page.
 
-    The answer is a page instead of a redirect: browsers do not send the new cookie with a redirect
-    of a link in a file.
+    Other tokens are refused here: another site could log a browser in as somebody else. The answer
+    is a page instead of a redirect: browsers do not send the new cookie with a redirect of a link
+    in a file.
     """
     tokens: Tokens = request.app.state.tokens
-    is_valid = bool(token and tokens.find(token))
+    is_valid = tokens.is_local(token)
     is_open = not tokens.list_all() and not request.app.state.reachable
     answer = page(request, "login.html", is_valid=is_valid or is_open)
     return _keep_token(answer, token, request) if is_valid else answer

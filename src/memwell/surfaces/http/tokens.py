@@ -111,6 +111,10 @@ class Tokens:
         matches = [token for token in self.list_all() if hmac.compare_digest(token.digest, digest)]
         return matches[0] if matches else None
 
+    def is_local(self, given: str) -> bool:
+        """Whether this is the local token of the home."""
+        return any(hmac.compare_digest(local.digest, _digest(given)) for local in self._local)
+
     def _write(self, tokens: list[Token]) -> None:
         with private_file(self._file) as part:
             part.write_text(json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=2))
