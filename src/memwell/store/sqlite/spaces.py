@@ -132,14 +132,17 @@ class SqliteSpaces(Spaces):
         return self._value(f"SELECT count(*) {_WAITING} {visible}", **_bind(space))
 
     def count_bytes(self) -> int:
-        """Return the size of the texts and vectors that the viewer sees."""
-        visible = f"WHERE true {_VISIBLE}" if self._hidden else ""
-        texts = f"SELECT sum(octet_length(c.text)) FROM {_NOTES_OF_CHUNKS} {visible}"
-        vectors = f"""
-            SELECT sum(octet_length(v.vector))
-            FROM {_NOTES_OF_CHUNKS} JOIN vectors v ON v.chunk_id = c.id {visible}
+        """Return the size of the notes, facts and vectors that the viewer sees.
+
+        Rows are counted, and not measured: that would read the whole file.
         """
-        return self._value(texts) + self._value(vectors)
+        visible = f"WHERE true {_VISIBLE}" if self._hidden else ""
+        size = self._value(f"SELECT sum(n.size) FROM notes n {visible}")
+        for space in self.all():
+            of_all = self._value(_COUNT_VECTORS, space=space.id)
+            of_others = self._value(_COUNT_HIDDEN, space=space.id) if self._hidden else 0
+            size += (of_all - of_others) * space.dimensions * _BYTES_OF_A_NUMBER
+        return size
 
     def _value(self, statement: str, **values: int) -> int:
         bound = {**values, "hidden": self._hidden}
@@ -246,6 +249,13 @@ def reuse_old_vectors(connection: apsw.Connection, note_id: int, old_ids: Sequen
 
 _NOTES_OF_CHUNKS = "(chunks c JOIN notes n ON n.id = c.note_id)"
 _VISIBLE = "AND n.workspace_id NOT IN (SELECT value FROM json_each(:hidden))"
+_COUNT_VECTORS = "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = :space"
+_COUNT_HIDDEN = """
+    SELECT count(*) FROM notes n JOIN chunks c ON c.note_id = n.id
+    JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space
+    WHERE n.workspace_id IN (SELECT value FROM json_each(:hidden))
+"""
+_BYTES_OF_A_NUMBER = 4
 
 _WAITING = """
     FROM chunks c JOIN notes n ON n.id = c.note_id
