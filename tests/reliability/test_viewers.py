@@ -257,12 +257,12 @@ class World:
             "note?path=note0.md",
         ):
             yield "GET", f"/{path}", None
+        for path in ("/metrics", "/v1/files", "/v1/vector_stores"):
+            yield "GET", path, None
+        yield "POST", "/api/index", None
+        # The last one: a thread embeds it, sooner or later.
         told = {"text": f"Anna hides {self.words[0]} number 0 in the cellar.", "scope": "session"}
         yield "POST", "/api/remember", told
-        yield "POST", "/api/index", None
-        yield "GET", "/metrics", None
-        yield "GET", "/v1/files", None
-        yield "GET", "/v1/vector_stores", None
 
     def _ask_commands(self) -> Iterator[tuple[str, str]]:
         notes, viewer = self.folder / "workspace", ("--user", "ben", "--session", "default")
