@@ -111,9 +111,12 @@ class SqliteKeywords(RankedKeywords):
         if [again for again, _ in self._tokenizer.query_tokens(token)] == [token]:
             return "w.words MATCH ?", f'"{token}"'
         # A temporary table is not in the file, but SQLite lets only a writer make one.
+        is_reader = self._connection.pragma("query_only")
         self._connection.pragma("query_only", False)
-        self._connection.execute(fts.PLACES)
-        self._connection.pragma("query_only", True)
+        try:
+            self._connection.execute(fts.PLACES)
+        finally:
+            self._connection.pragma("query_only", is_reader)
         return "w.rowid IN (SELECT doc FROM temp.word_places WHERE term = ?)", token
 
     @fts.fts_errors()
