@@ -196,7 +196,7 @@ class Player:
         asked = urllib.request.Request(
             address + self._filled(request.path),
             body,
-            {"content-type": "application/json"},
+            {"content-type": "application/json", **self._authorization()},
             method=request.method,
         )
         try:
@@ -210,6 +210,11 @@ class Player:
             shown = {path: sorted(methods) for path, methods in shown["paths"].items()}
         name = f"HTTP {request.method} {request.path} {json.dumps(request.body or {})}"
         return self._answer(name, status, shown)
+
+    def _authorization(self) -> dict[str, str]:
+        """Return the header with the token of the home; an older memwell has none."""
+        token = self.world.folder / "home" / "serve.token"
+        return {"authorization": f"Bearer {token.read_text().strip()}"} if token.exists() else {}
 
     # -- over the Model Context Protocol -----------------------------------------------------------
 

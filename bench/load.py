@@ -31,6 +31,7 @@ _WARMING, _SEARCHES = 40, 200
 """Of each client."""
 _SEARCHES_A_WRITE = 10
 _NOTES = 2_000
+SERVE = (sys.executable, "-m", "memwell", "serve")
 _SEED = 7
 
 
@@ -90,7 +91,7 @@ def _server(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with Memory(workspace=notes) as memory:
         memory.index(notes)
     process = subprocess.Popen(
-        [sys.executable, "-m", "memwell", "serve", "--port", "0", "--workspace", str(notes)],
+        [*SERVE, "--no-token", "--port", "0", "--workspace", str(notes)],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -15,6 +15,7 @@ MemwellError                        an operation failed; the message ends with t
 ├── BinaryFileError                 a file holds binary data instead of text
 ├── TooManySectionsError            a note has too many (handled inside: indexed as plain text)
 ├── RefusedError                    memwell will not remember this text
+├── NotAllowedError                 the viewer does not have the right to do this
 ├── IdTakenError                    the id of a fact belongs to a fact that is not visible
 ├── EmbeddingError                  an embedding provider, or a server behind one, did not deliver
 │   ├── ProviderUnavailable         somebody has to act: the key, the address, the model, the bill
@@ -123,6 +124,10 @@ class TooManySectionsError(MemwellError):
 
 class RefusedError(MemwellError):
     """memwell will not remember this text."""
+
+
+class NotAllowedError(MemwellError):
+    """The viewer does not have the right to do this."""
 
 
 class IdTakenError(MemwellError):

@@ -246,11 +246,24 @@ class Viewer:
     user: str = ""
     agent: str = ""
     session: str = ""
+    is_admin: bool = True
+    """Whether the viewer may change what everybody sees, such as global facts."""
+
+    @property
+    def session_key(self) -> str:
+        """The session with its user, as SESSION@USER; without a user, the session alone.
+
+        Two users can give their sessions the same name, and neither sees the other's.
+        """
+        if not self.session or not (self.user or "@" in self.session):
+            return self.session
+        user = self.user.replace("%", "%25").replace("@", "%40")
+        return f"{self.session}@{user}"
 
     @property
     def scopes(self) -> tuple[tuple[str, str], ...]:
         """The visible scopes, each with its target (whose it is), the widest first."""
-        targets = ((AGENT, self.agent), (USER, self.user), (SESSION, self.session))
+        targets = ((AGENT, self.agent), (USER, self.user), (SESSION, self.session_key))
         return ((GLOBAL, ""), *((scope, target) for scope, target in targets if target))
 
     @property

@@ -532,7 +532,7 @@ def test_the_command_builds_indexes_for_large_agents_and_reports_them(
         made = filled(indexed, tenant, 200)
         monkeypatch.setattr(agent_indexes, "SMALLEST", 200)
         (check,) = [check for check in made.index.run_checks() if not check.ok]
-        assert check.detail == "200 passages have no index of their own for meaning and words"
+        assert check.detail == "200 passages or more have no index for meaning and words"
         assert "memwell store index" in check.remedy
         refused = run("--store", app_url(), "store", "index", cwd=tmp_path)
         assert refused.returncode == 3

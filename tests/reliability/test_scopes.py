@@ -16,6 +16,7 @@ SECRETS = [
     "Anna hides the kryptonite in Zanzibar.",
     "Anna flies to Zanzibar in April with Bertha.",
     "Anna's ZetaCode is ERR_NGX_502 and probes deploy things.",
+    "Anna knows the bases of the sibolere, fifomase and geese.",
 ]
 NOTES = {
     "a.md": "The deploy goes out on Monday.\n\nThe heron eats fish.\n",
@@ -29,6 +30,9 @@ QUERIES = [
         "deploy OR kryptonite",
         "deploy AND zanzibar",
         "probes -zanzibar",
+        "sibolere",  # its stem, siboler, has another stem
+        "fifomase",
+        "geese at the bases",
     ),
 ]
 Open = Callable[[str], AbstractContextManager[Memory]]
@@ -58,6 +62,7 @@ def answers(open_memory: Open, notes: Path, name: str, secrets: list[str]) -> li
         for secret in secrets:
             anna.remember(secret, scope="user")
         ben.remember("Ben probes kryptonite and zanzibar today.", scope="user")
+        ben.remember("Ben feeds geese at the sibolere and the fifomase.", scope="user")
         anna.search("kryptonite")
         for query in QUERIES:
             found = ben.search(query, explain=True)

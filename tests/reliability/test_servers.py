@@ -6,7 +6,11 @@ import json
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import click
+import pytest
 
 from memwell import Memory
 from memwell.surfaces.background import SERVER_SETTINGS
@@ -14,8 +18,10 @@ from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import RequestLimits
 from memwell.surfaces.http.tokens import Tokens
 from tests.support.cli import run
-from tests.support.http_servers import in_a_thread
+from tests.support.http_servers import in_a_thread, served
 
+LENGTH, CHUNKED = b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"
+GLOBAL = {"text": "The house has a garden.", "scope": "global"}
 SLOW = (
     b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     b"Content-Length: 1000\r\n\r\n{"
@@ -68,7 +74,18 @@ def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None
             for token in (names["read"], names["write"], usual):
                 assert status(token, "POST", "/api/facts/prune") == 403
                 assert status(token, "DELETE", "/api/spaces/7") == 403
-            assert status(names["write"], "POST", "/api/forget", forget) == 200
+                edit = f"/api/facts/{told.fact.id}"
+                assert status(token, "POST", "/api/forget", forget) == 403
+                assert status(token, "PATCH", edit, {"text": "The cat is Ben's."}) == 403
+                assert status(token, "POST", "/api/remember", GLOBAL) == 403
+                supersede = {"text": "The cat has gone away.", "old": told.fact.id}
+                assert status(token, "POST", "/api/supersede", supersede) == 403
+            shared = replace(server, token=usual).post("/api/remember", {"text": "The dog barks."})
+            promote = f"/api/facts/{shared['fact']['id']}/promote"
+            assert status(usual, "POST", promote, {"scope": "global"}) == 403
+            assert status(usual, "POST", "/api/forget", {"ids": [shared["fact"]["id"]]}) == 200
+            assert status(names["admin"], "POST", "/api/remember", GLOBAL) == 200
+            assert status(names["admin"], "POST", "/api/forget", forget) == 200
             assert status(names["admin"], "POST", "/api/facts/prune") == 200
             assert status(names["admin"], "DELETE", "/api/spaces/7") == 404
     file = home / "tokens.json"
@@ -78,3 +95,117 @@ def test_reliability_d31_a_token_has_rights(home: Path, workspace: Path) -> None
     file.write_text(json.dumps(rows), encoding="utf-8")
     assert all(token.allows("admin") for token in tokens.list_all())
     assert "before there were rights" in run("serve", "token", "list", cwd=workspace).stdout
+
+
+def test_a_request_with_two_lengths_closes_the_connection(home: Path) -> None:
+    second = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    body = b"0\r\n\r\n"
+    with (
+        Memory(home, settings=SERVER_SETTINGS) as memory,
+        in_a_thread(create_app(memory)) as server,
+    ):
+        for first, other in ((LENGTH, CHUNKED), (CHUNKED, LENGTH)):
+            received = server.send(
+                b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                + first
+                + other
+                + b"\r\n"
+                + body
+                + second
+            )
+            assert received.startswith(b"HTTP/1.1 400 ")
+            assert received.count(b"HTTP/1.1") == 1
+
+
+def test_a_host_with_user_information_is_refused(home: Path) -> None:
+    with (
+        Memory(home, settings=SERVER_SETTINGS) as memory,
+        in_a_thread(create_app(memory)) as server,
+    ):
+        for host in (
+            "evil.com:80@127.0.0.1",
+            "anna@127.0.0.1",
+            "127.0.0.1/x",
+            "127.0.0.1#evil.com",
+        ):
+            answer = server.ask("GET", "/health", headers={"host": host})
+            assert (answer.status, answer.json["error"]["code"]) == (403, "host"), host
+        for host in ("127.0.0.1", "127.0.0.1:8765", "localhost", "[::1]:8765"):
+            assert server.ask("GET", "/health", headers={"host": host}).status == 200, host
+
+
+@pytest.mark.process
+def test_reliability_d31_serve_names_tokens_without_rights(home: Path, workspace: Path) -> None:
+    run("serve", "token", "add", "laptop", cwd=workspace)
+    file = home / "tokens.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    del rows["tokens"][0]["rights"]
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    with served(home, workspace) as server:
+        assert server.process
+        assert server.process.stderr
+        assert "made before there were rights" in (line := server.process.stderr.readline())
+        assert "laptop" in line
+
+
+@pytest.mark.process
+def test_reliability_d32_other_users_of_the_machine_need_a_token(
+    home: Path, workspace: Path
+) -> None:
+    with Memory(home) as memory:
+        memory.remember("The cat is named Miso.")
+    with served(home, workspace, no_token=False) as server:
+        for path in ("/api/facts", "/api/status", "/metrics", "/openapi.json"):
+            assert server.ask("GET", path).status == 401, path
+        assert server.ask("GET", "/health").status == 200
+        token = run("serve", "token", "local", cwd=workspace).stdout.strip()
+        owner = replace(server, token=token)
+        assert [fact["text"] for fact in owner.get("/api/facts")["facts"]] == [
+            "The cat is named Miso."
+        ]
+        assert owner.ask("POST", "/api/facts/prune").status == 200
+    file = home / "serve.token"
+    assert (file.read_text().strip(), file.stat().st_mode & 0o777) == (token, 0o600)
+    with served(home, workspace) as server:  # told otherwise
+        assert server.ask("GET", "/api/facts").status == 200
+
+
+def test_reliability_d32_the_page_opens_logged_in(
+    home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(click, "launch", opened.append)
+    token = run("serve", "token", "local", cwd=workspace).stdout.strip()
+    with (
+        Memory(home, settings=SERVER_SETTINGS) as memory,
+        in_a_thread(create_app(memory, local_token=token)) as server,
+    ):
+        run("ui", "--port", str(urlsplit(server.address).port), cwd=workspace)
+        (address,) = opened
+        assert token not in address  # every user sees the arguments of commands
+        file = Path(urlsplit(address).path)
+        assert file.stat().st_mode & 0o777 == 0o600
+        link = file.read_text().partition("url=")[2].partition('"')[0]
+        welcome = server.ask("GET", link.removeprefix(server.address))
+        cookie = {"cookie": welcome.headers["set-cookie"].partition(";")[0]}
+        assert server.ask("GET", "/facts", headers=cookie).status == 200
+        other = run("serve", "token", "add", "ben", cwd=workspace).stdout.strip()
+        for wrong in ("x" * 43, "", token[:-1], other):
+            refused = server.ask("GET", f"/login?token={wrong}")
+            assert "set-cookie" not in refused.headers
+            assert b"<form" in refused.body
+
+
+def test_reliability_d32_a_damaged_or_open_token_is_replaced(home: Path, workspace: Path) -> None:
+    def local_token() -> Any:
+        return run("serve", "token", "local", cwd=workspace).stdout.strip()
+
+    file, tokens = home / "serve.token", [local_token(), local_token()]
+    assert tokens[0] == tokens[1]
+    for content, mode in (("", 0o600), ("short", 0o600), (tokens[0], 0o644)):
+        file.write_text(content)
+        file.chmod(mode)
+        tokens.append(local_token())
+        assert len(tokens[-1]) == 43
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert len({*tokens}) == 4

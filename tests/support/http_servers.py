@@ -95,10 +95,24 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def served(home: Path, folder: Path, *options: str, **settings: str) -> Iterator[Server]:
-    """Run `memwell serve` in a folder, until the end of the block."""
+def served(
+    home: Path, folder: Path, *options: str, no_token: bool = True, **settings: str
+) -> Iterator[Server]:
+    """Run `memwell serve` in a folder, until the end of the block.
+
+    With `no_token`, only the tokens that a test adds are needed.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-m", "memwell", "serve", "--port", "0", *options],
+        [
+            sys.executable,
+            "-m",
+            "memwell",
+            "serve",
+            "--port",
+            "0",
+            *(["--no-token"] if no_token else []),
+            *options,
+        ],
         cwd=folder,
         env=environment(home, **settings),
         stderr=subprocess.PIPE,

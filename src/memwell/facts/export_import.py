@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memwell.errors import IdTakenError, MemwellError
@@ -18,7 +18,7 @@ from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, rejection_reason
 from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import MAX_CHARACTERS, FactService
-from memwell.model import GLOBAL, SCOPES, Fact, FactEvent
+from memwell.model import GLOBAL, SCOPES, SESSION, Fact, FactEvent
 from memwell.store.contract.facts import Facts
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import (
@@ -141,10 +141,14 @@ def _parse_lines(
             continue
         try:
             fact, events = _parse_line(line)
+            if (fact.scope, fact.target) == (SESSION, service.viewer.session):
+                # The file is of a viewer without a user, or of a version without users of sessions.
+                fact = replace(fact, target=service.viewer.session_key)
             if (fact.scope, fact.target) not in service.viewer.scopes:
                 scope = f"{fact.scope} {fact.target}".strip()
                 report.left_out[scope] = report.left_out.get(scope, 0) + 1
                 continue
+            service.require_right_to(fact.scope)
             if not trust:
                 _refuse_unsafe(fact.text)
             yield number, fact, events

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memwell.errors import UNWRITABLE, MemwellError, RefusedError
+from memwell.errors import UNWRITABLE, MemwellError, NotAllowedError, RefusedError
 from memwell.facts.comparison import normalised
 from memwell.facts.guard import find_secrets, redact, rejection_reason
 from memwell.facts.ids import new_id
@@ -101,6 +101,7 @@ class FactService:
         text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
             scope, target = self._resolve_scope(new_fact.scope)
+            self.require_right_to(scope)
             similar = self._find_similar(facts, near)
             known = self._find_duplicate(facts, text, scope)
             if near and near[1]:
@@ -122,6 +123,7 @@ class FactService:
         text = _storable_text(new_fact)
         with self.store.change(self.viewer) as facts:
             old = facts.get(old_id)
+            self.require_right_to(old.scope)
             if old.superseded_by:
                 raise MemwellError(
                     f"The fact {old_id} is already superseded by {old.superseded_by}",
@@ -139,6 +141,7 @@ class FactService:
         """Remove facts and return them; with an unknown id, remove nothing."""
         with self.store.change(self.viewer) as facts:
             gone = [facts.get(fact_id) for fact_id in dict.fromkeys(ids)]
+            self.require_right_to(*(fact.scope for fact in gone))
             facts.record_pending_erasure(gone)
             facts.delete(fact.id for fact in gone)
             return gone
@@ -154,7 +157,9 @@ class FactService:
     def reinforce(self, fact_id: str) -> RememberResult:
         """Confirm a fact: raise its confidence and start its lifetime again."""
         with self.store.change(self.viewer) as facts:
-            return self._confirm(facts, facts.get(fact_id))
+            fact = facts.get(fact_id)
+            self.require_right_to(fact.scope)
+            return self._confirm(facts, fact)
 
     @_retried
     def renew_on_read(self, ids: Sequence[str]) -> None:
@@ -182,6 +187,7 @@ class FactService:
         with self.store.change(self.viewer) as facts:
             fact = facts.get(fact_id)
             scope, target = self._resolve_scope(scope)
+            self.require_right_to(scope)
             if SCOPES.index(scope) >= SCOPES.index(fact.scope):
                 raise MemwellError(
                     f"{scope} is not wider than {fact.scope}, the scope of {fact_id}",
@@ -196,6 +202,7 @@ class FactService:
         """Change details of a fact; a new text is checked as in `remember`."""
         with self.store.change(self.viewer) as facts:
             fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
+            self.require_right_to(fact.scope)
             edited = NewFact(
                 fact.text,
                 fact.category,
@@ -215,6 +222,7 @@ class FactService:
         with self.store.change(self.viewer) as facts:
             at = self._timestamp()
             ended = replace(facts.get(fact_id), expires_at=at, valid_until=at)
+            self.require_right_to(ended.scope)
             return self._change(facts, ended, "expired", why)
 
     def check(self, new_fact: NewFact) -> Fact | None:
@@ -264,6 +272,14 @@ class FactService:
         expires = dt.datetime.fromisoformat(fact.expires_at) if fact.expires_at else None
         since = dt.datetime.fromisoformat(fact.confirmed_at)
         return replace(fact, confidence=confidence(fact.confidence, since, expires, self.now))
+
+    def require_right_to(self, *scopes: str) -> None:
+        """Raise an error unless the viewer may change the facts of scopes."""
+        if GLOBAL in scopes and not self.viewer.is_admin:
+            raise NotAllowedError(
+                "Everybody sees global facts, and only the right admin allows to change them",
+                "Use a token of `memwell serve token add NAME --rights admin`, or another scope",
+            )
 
     # -- helpers -----------------------------------------------------------------------------------
 

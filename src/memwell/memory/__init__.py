@@ -124,10 +124,11 @@ class Memory:
         """The settings in force."""
         return self._scope().settings
 
-    def as_viewer(self, user: str = "", session: str = "") -> Self:
+    def as_viewer(self, user: str = "", session: str = "", *, is_admin: bool = True) -> Self:
         """Return the same memory for another viewer; it shares the connections."""
         other = copy(self)
-        other.viewer, other.notices = Viewer(user, self.agent, session), []
+        other.viewer = Viewer(user, self.agent, session, is_admin)
+        other.notices = []
         return other
 
     def folders(self) -> tuple[Path, ...]:
@@ -306,7 +307,7 @@ class Memory:
         settings = self.settings
         limit = settings.recall.budget if budget is None else budget
         history = RecallHistory(
-            self._agent_folder, self.viewer.session, settings.recall.again_after
+            self._agent_folder, self.viewer.session_key, settings.recall.again_after
         )
         result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
         recalled = recall_block(history.unseen(stop_at_gap(result.hits)), limit)
@@ -361,7 +362,7 @@ class Memory:
         from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings.recall.again_after
-        RecallHistory(self._agent_folder, self.viewer.session, minutes).clear()
+        RecallHistory(self._agent_folder, self.viewer.session_key, minutes).clear()
 
     # -- notes -------------------------------------------------------------------------------------
 
@@ -547,23 +548,24 @@ class Memory:
 
     def spaces(self) -> tuple[SpaceStatus, ...]:
         """Return the vector spaces, the one that answers first."""
-        return self._with_repair(self._vectors(self.settings).spaces)
+        return self._with_repair(lambda: self._visible_vectors().spaces())
 
     def switch_space(self, number: int) -> SpaceStatus:
         """Let another space answer, until ``embedding.chain`` is changed."""
-        return self._vectors(self.settings).switch(number)
+        return self._visible_vectors().switch(number)
 
     def drop_space(self, number: int) -> None:
         """Delete a space that does not answer."""
-        self._vectors(self.settings).drop(number)
+        self._visible_vectors().drop(number)
 
     def status(self, *, deep: bool = False) -> Status:
         """Return the state of the index; `deep` also checks every page of it."""
         from memwell.memory.status import read_status
 
-        vectors, registry = self._vectors(self.settings), self._workspaces.registry
+        index, registry = self._index.for_viewer(self.viewer), self._workspaces.registry
+        vectors = self._visible_vectors()
         return self._with_repair(
-            lambda: read_status(self.home, self.agent, self._index, registry, vectors, deep=deep)
+            lambda: read_status(self.home, self.agent, index, registry, vectors, deep=deep)
         )
 
     def doctor(self) -> list[Check]:
@@ -576,7 +578,7 @@ class Memory:
             self._index,
             self._fact_store,
             registry,
-            lambda: self._vectors(self.settings),
+            self._visible_vectors,
             self._folder,
         )
 
@@ -632,6 +634,10 @@ class Memory:
                     self._index, self.home, settings, self._embedders
                 )
             return self._shared.vectors
+
+    def _visible_vectors(self) -> VectorIndex:
+        """Return the vector index with counts of what the viewer sees."""
+        return self._vectors(self.settings).for_index(self._index.for_viewer(self.viewer))
 
     def _searcher(self, scope: Scope) -> Searcher:
         self._finish_pending_erasure()

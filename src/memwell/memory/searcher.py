@@ -212,8 +212,9 @@ class Searcher:
         refresh = self.workspace_sync.refresh(refresh, progress)
         self.index.ensure_keyword_index()
         if vectors and vectors.chain:
-            unembedded = vectors.catch_up(self.scope.settings.embedding.on_search)
+            vectors.catch_up(self.scope.settings.embedding.on_search)
         with self.index.reading() as reader:
+            unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
             return run(reader, replace(refresh, unembedded=unembedded, problem=problem))
 
     def _try_sync_facts(self) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,12 @@ class VectorIndex:
         from memwell.store.sqlite import cache
 
         return cache.SqliteVectorCache(self._cache_file, most)
+
+    def for_index(self, index: Index) -> VectorIndex:
+        """Return the same vectors, counted as the viewer of an index sees them."""
+        other = copy(self)
+        other._index = index
+        return other
 
     def close(self) -> None:
         """Close the cache."""
@@ -139,19 +146,17 @@ class VectorIndex:
                 tuple(notes),
             )
 
-    def catch_up(self, most: int) -> int:
+    def catch_up(self, most: int) -> None:
         """Embed new chunks if they are few and the model runs on this machine.
 
-        Returns how many chunks still have no vector. A search must not wait long for them.
+        A search must not wait long for them.
         """
-        waiting = self._count_unembedded()
-        if 0 < waiting <= most:
+        if 0 < self._count_unembedded() <= most:
             with suppress(MemwellError), self._index.leasing() as take:
                 if take is not None:
-                    return self._catch_up(take)
-        return waiting
+                    self._catch_up(take)
 
-    def _catch_up(self, take: Take) -> int:
+    def _catch_up(self, take: Take) -> None:
         from memwell.memory.embed_pending import embed_pending
 
         with self._index.reading() as reader:
@@ -164,7 +169,7 @@ class VectorIndex:
                 raise ProviderUnavailable("no provider of embedding.chain can be used")
             space, embedder = self._open(spec, first), first
         if embedder.remote or self._cooldown(embedder):
-            return self._count_waiting(space)
+            return
         done = embed_pending(
             self._index,
             take,
@@ -177,7 +182,6 @@ class VectorIndex:
         )
         if done.stopped_by:
             self._record_failure(embedder, done.stopped_by, _SEARCH_WAIT_MS)
-        return done.left
 
     def _choose_provider(self) -> tuple[ProviderSpec | None, Embedder | None, list[str]]:
         """Return the provider to fill with: that of the space the user chose, else the chain's."""

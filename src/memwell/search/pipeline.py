@@ -300,6 +300,7 @@ def _suggestions(text: str, query: WordQuery, reader: Reader, *, only_best: bool
 def _known_words(unknown: str, edits: int, query: WordQuery, reader: Reader) -> list[str]:
     """Return the words of the notes that are similar to an unknown word, the nearest first."""
     ((stem, _), *_) = reader.keywords.tokens(unknown)
-    tokens = find_nearest(stem, reader.keywords.vocabulary, most_edits=edits)
+    words = reader.keywords
+    tokens = find_nearest(stem, words.vocabulary, words.document_frequency, most_edits=edits)
     forms = (reader.keywords.surface_form(token, unknown, query.filters) for token in tokens)
     return [form for form in forms if form]

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-Vocabulary = Callable[[int, int], Iterable[tuple[str, int]]]
-"""Returns the tokens with a length between two numbers, each with its document frequency."""
+Vocabulary = Callable[[int, int], Iterable[str]]
+"""Returns the tokens with a length between two numbers, also some that the viewer cannot see."""
 
 
 def find_nearest(
-    word: str, vocabulary: Vocabulary, most: int = 3, most_edits: int = 2
+    word: str,
+    vocabulary: Vocabulary,
+    document_frequency: Callable[[str], int],
+    most: int = 3,
+    most_edits: int = 2,
 ) -> list[str]:
-    """Return the tokens with the fewest edits from `word`; ties by frequency."""
+    """Return the tokens with the fewest edits from `word`; ties by frequency.
+
+    Tokens that occur only where the viewer cannot see them are left out before they are ranked.
+    """
     allowed = min(most_edits, 1 if len(word) < 5 else 2)
     letters = set(word)
     found = []
-    for token, frequency in vocabulary(len(word) - allowed, len(word) + allowed):
+    for token in vocabulary(len(word) - allowed, len(word) + allowed):
         if len(letters.symmetric_difference(token)) <= 2 * allowed:
             edits = distance(word, token, allowed)
-            if 0 < edits <= allowed:
+            if 0 < edits <= allowed and (frequency := document_frequency(token)):
                 found.append((edits, -frequency, token))
     return [token for _, _, token in sorted(found)[:most]]
 

@@ -135,6 +135,7 @@ def test_the_notes_around_the_agents_folder_are_searched(hook: Hook, workspace: 
 def test_only_the_users_and_the_sessions_own_facts_are_recalled(hook: Hook) -> None:
     with Memory(user="anna", session=SESSION) as memory:
         memory.remember("Anna keeps the job queue.", scope="user")
+    with Memory(session=SESSION) as memory:
         memory.remember("The job queue was full.", scope="session")
     block = context(hook("prompt", "recall"))
     assert "was full" in block

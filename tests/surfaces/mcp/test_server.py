@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -25,6 +26,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from memwell import Memory
 from memwell.surfaces.mcp.server import create_server
 from tests.conftest import REPOSITORY, Write
+from tests.support.cli import run
 from tests.support.servers import Server as ProviderServer
 from tests.support.servers import serving, silent, well, without_proxies
 from tests.support.waiting import wait_until
@@ -359,8 +361,8 @@ async def over_http(cwd: Path) -> AsyncIterator[Client]:
 
 
 @contextmanager
-def http_server(cwd: Path) -> Iterator[str]:
-    command = [*MCP, "--http", "--port", "0"]
+def http_server(cwd: Path, *options: str) -> Iterator[str]:
+    command = [*MCP, "--http", "--port", "0", *(options or ["--no-token"])]
     with subprocess.Popen(
         command, cwd=cwd, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -606,6 +608,23 @@ def test_a_web_page_of_another_name_cannot_ask(notes: Path) -> None:
                 urlopen(request, timeout=PATIENCE)
             assert error.value.code in (403, 421)
             error.value.close()
+
+
+@pytest.mark.process
+def test_reliability_d32_other_users_of_the_machine_need_a_token(notes: Path) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "test", "version": "1"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    stranger = run("serve", "token", "add", "ben", "--user", "ben", cwd=notes).stdout.strip()
+    owner = run("serve", "token", "local", cwd=notes).stdout.strip()
+    with http_server(notes, "--user", "anna") as url:
+        for token, status in (("", 401), (stranger, 401), (owner, 200)):
+            headers = {**sent, "Authorization": f"Bearer {token}"}
+            host, port = url.split("/")[2].split(":")
+            with closing(HTTPConnection(host, int(port), timeout=PATIENCE)) as connection:
+                connection.request("POST", "/mcp", json.dumps(call), headers)
+                assert connection.getresponse().status == status
 
 
 @pytest.mark.process

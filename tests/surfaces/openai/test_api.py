@@ -38,8 +38,9 @@ def client(server: Server) -> Iterator[OpenAI]:
 
 
 def test_the_program_in_the_documentation_prints_what_it_shows(
-    server: Server, capsys: pytest.CaptureFixture[str]
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", server.token or "none")
     page = (REPOSITORY / "docs" / "http.md").read_text(encoding="utf-8")
     ((program, shown),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
     exec(program.replace("http://127.0.0.1:8765", server.address), {})

@@ -112,7 +112,7 @@ def test_an_export_to_markdown(store: SqliteFactStore) -> None:
     old, new, _ = filled(store)
     text = to_markdown(export_facts(keeper(store)))
     assert "\n## decision\n\n- Standup is at 14:15." in text
-    assert "- ~~Standup is at 9:30.~~  \n  2026-02-10 · session s1 · #team · #time" in text
+    assert "- ~~Standup is at 9:30.~~  \n  2026-02-10 · session s1@anna · #team · #time" in text
     assert f"superseded by `{new}` · `{old}`" in text
 
 
@@ -211,7 +211,7 @@ def test_facts_of_other_scopes_are_counted_and_not_shown(
     owner = Viewer("anna", "main", "s1")
     both = text_of(store, owner) + text_of(store, BEN)
     report = import_jsonl(both.encode(), keeper(other, BEN))
-    assert report.left_out == {"session s1": 3}
+    assert report.left_out == {"session s1@anna": 3}
     assert report.added == 2  # Ben's own, and the global one
     assert report.unchanged == 1  # the global one is in both exports
     assert "Standup" not in str(report)

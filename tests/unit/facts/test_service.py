@@ -76,7 +76,7 @@ def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: SqliteFa
 
 def test_the_narrowest_scope_is_the_default_and_promoting_widens(store: SqliteFactStore) -> None:
     fact = keeper(store).remember(NewFact("The key hangs behind the meter.")).fact
-    assert (fact.scope, fact.target) == ("session", "s1")
+    assert (fact.scope, fact.target) == ("session", "s1@anna")
     assert keeper(store).promote(fact.id, "user").target == "anna"
     assert keeper(store).promote(fact.id, "agent").target == "main"
     with pytest.raises(MemwellError, match="user is not wider than agent"):

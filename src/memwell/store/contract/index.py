@@ -167,8 +167,8 @@ class Keywords(Vocabulary, Protocol):
     def unknown_words(self, words: Iterable[Word]) -> list[str]:
         """Return those of the words that no chunk contains."""
 
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
-        """Yield the tokens of a length, each with its document frequency."""
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
+        """Yield the tokens of a length; those that the viewer cannot see have the frequency 0."""
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         """Return a word of the notes that has the stem `token`, in the case of `like`.
@@ -201,7 +201,7 @@ class Vectors(Protocol):
         """Return all vectors of each embedded chunk; an empty matrix if the model read nothing."""
 
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
-        """Return at most `most` vectors, spread evenly over a space, each with its note id."""
+        """Return at most `most` vectors of notes, spread evenly, each with its note id."""
 
 
 class Chunks(Protocol):
@@ -254,7 +254,7 @@ class Index(Protocol):
 
     @property
     def bytes(self) -> int:
-        """The size of the index."""
+        """The size of the index; for a viewer, of the texts and vectors that they see."""
 
     def for_viewer(self, viewer: Viewer) -> Index:
         """Return the same index; a store may hide the facts that the viewer must not see."""

@@ -76,7 +76,10 @@ class Spaces(Protocol):
             self._change(other, pinned=chain if other.id == space.id else None)
 
     def coverage(self, space: Space) -> tuple[int, int]:
-        """Return how many chunks were embedded in a space, and how many chunks there are."""
+        """Return how many chunks were embedded in a space, and how many chunks there are.
+
+        Like all counts, it is of the chunks that the viewer sees.
+        """
 
     def has_vectors(self, space: Space) -> bool:
         """Whether a space contains any vector."""

@@ -84,7 +84,8 @@ def missing_checks(session: Session, live: Space | None) -> Iterator[Check]:
     lacking = (("meaning", lacks_vector_index), ("words", lacks_text_index))
     kinds = [kind for kind, is_lacking in lacking if is_lacking]
     if kinds and passages >= SMALLEST:
-        detail = f"{passages:,} passages have no index of their own for {' and '.join(kinds)}"
+        # Not how many there are: the passages of all viewers count.
+        detail = f"{SMALLEST:,} passages or more have no index for {' and '.join(kinds)}"
         yield Check(
             "indexes", False, detail, "Run `memwell store index` as the owner of the tables"
         )

@@ -62,13 +62,19 @@ class PostgresNoteListing(NoteListing):
 
         rows = self._session.rows(
             f"""
+            WITH numbered AS (
+                SELECT c.id, row_number() OVER (ORDER BY c.id) AS number
+                FROM {_VISIBLE} JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+                WHERE {of_agent("w")} AND w.root = ANY(%(roots)s)
+            )
             SELECT n.path, w.root, c.start_line, c.end_line,
                    coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
-            FROM {_VISIBLE} JOIN chunks c ON {of_agent("c")} AND c.note_id = n.id
+            FROM numbered s JOIN chunks c ON {of_agent("c")} AND c.id = s.id
+            JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+            JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
             JOIN vectors v ON {of_agent("v")} AND v.chunk_id = c.id
                 AND v.space_id = %(space)s AND v.window_number = 0
-            WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND v.vector IS NOT NULL
-                AND c.id %% %(step)s = 0
+            WHERE v.vector IS NOT NULL AND s.number %% %(step)s = 0
             ORDER BY w.root, n.path, c.seq
             """,
             roots=[*roots],

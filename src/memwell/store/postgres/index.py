@@ -55,8 +55,8 @@ class PostgresIndex(Index):
 
     @property
     def bytes(self) -> int:
-        """The approximate size of texts and vectors."""
-        with self._server.reading(self._agent) as session:
+        """The approximate size of the texts and vectors that the viewer sees."""
+        with self._server.reading(self._agent, self._scopes) as session:
             texts = session.value(f"SELECT sum(length(c.text)) FROM chunks c WHERE {of_agent('c')}")
             vectors = session.value(
                 f"SELECT sum(pg_column_size(v.vector)) FROM vectors v WHERE {of_agent('v')}"

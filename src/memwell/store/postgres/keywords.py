@@ -124,15 +124,15 @@ class PostgresKeywords(RankedKeywords):
             chunk.counts[terms[number]] = frequency
         return self.average, counted
 
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
         rows = self._session.rows(
-            f"SELECT w.token, sum(w.document_frequency)::bigint FROM vocabulary w"
+            f"SELECT DISTINCT w.token FROM vocabulary w"
             f" WHERE {of_agent('w')} AND length(w.token) BETWEEN %(shortest)s AND %(longest)s"
-            " AND w.token NOT LIKE '#%%' GROUP BY w.token",
+            " AND w.token NOT LIKE '#%%'",
             shortest=shortest,
             longest=longest,
         )
-        return iter(rows)
+        return (token for (token,) in rows)
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         values = Values(token=token)

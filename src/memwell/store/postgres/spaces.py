@@ -180,7 +180,8 @@ class PostgresVectors(Vectors):
             WITH spread AS (
                 SELECT v.chunk_id, v.window_number, count(*) OVER () AS total,
                        row_number() OVER (ORDER BY v.chunk_id, v.window_number) AS number
-                FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
+                FROM vectors v
+                WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.owner = ''
             )
             SELECT c.note_id, vector_send(v.vector) FROM spread s
             JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s

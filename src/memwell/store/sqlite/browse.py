@@ -77,12 +77,18 @@ _CHUNKS = """
     WHERE n.path = :path AND w.root = :workspace ORDER BY c.seq
 """
 
+# Visible chunks are counted: an id depends on how many chunks others have.
 _SAMPLE = """
+    , numbered AS (
+        SELECT c.id, row_number() OVER (ORDER BY c.id) AS number
+        FROM visible w JOIN notes n ON n.workspace_id = w.id JOIN chunks c ON c.note_id = n.id
+    )
     SELECT n.path, w.root, c.start_line, c.end_line,
            coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), v.vector
-    FROM visible w JOIN notes n ON n.workspace_id = w.id JOIN chunks c ON c.note_id = n.id
+    FROM numbered s JOIN chunks c ON c.id = s.id JOIN notes n ON n.id = c.note_id
+    JOIN visible w ON w.id = n.workspace_id
     JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space AND v.window = 0
-    WHERE v.vector != x'' AND c.id % :step = 0 ORDER BY w.root, n.path, c.seq
+    WHERE v.vector != x'' AND s.number % :step = 0 ORDER BY w.root, n.path, c.seq
 """
 
 _EXPORT = """

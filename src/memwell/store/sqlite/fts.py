@@ -29,6 +29,11 @@ _WORD_ROWS = """
     FROM chunks c JOIN notes n ON n.id = c.note_id
 """
 
+PLACES = """
+    CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, words, 'instance')
+"""
+"""The rows that contain each token, by the token itself."""
+
 
 def ensure(connection: apsw.Connection) -> None:
     """Create the keyword index, or rebuild one that is old or stale.

@@ -19,6 +19,7 @@ from memwell.store.sqlite import fts
 from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filesystem import unsafe_for_wal
+from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.notes import SqliteNotes
 from memwell.store.sqlite.reader import SqliteReader
 from memwell.store.sqlite.spaces import SqliteSpaces
@@ -51,7 +52,7 @@ class SqliteIndex(Index):
         self._visible: frozenset[str] | None = None
 
     def for_viewer(self, viewer: Viewer) -> SqliteIndex:
-        """Return the same index; its readers count the words of notes and the viewer's facts."""
+        """Return the same index; its readers count only notes and the viewer's facts."""
         other = copy(self)
         other._visible = frozenset(
             scope_workspace(scope, target, superseded=superseded)
@@ -68,6 +69,14 @@ class SqliteIndex(Index):
 
     @property
     def bytes(self) -> int:
+        if self._visible is None:
+            return self._file_bytes
+        with self.database.reading() as connection:
+            keywords = SqliteKeywords(connection, self._visible)
+            return SqliteSpaces(connection, keywords).count_bytes()
+
+    @property
+    def _file_bytes(self) -> int:
         files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm")]
         return sum(file.stat().st_size for file in files if file.exists())
 
@@ -147,7 +156,7 @@ class SqliteIndex(Index):
         return self.database.scrub()
 
     def erase_deleted(self) -> None:
-        if self.exists and self.bytes <= _QUICKLY_REWRITTEN:
+        if self.exists and self._file_bytes <= _QUICKLY_REWRITTEN:
             with self.database.reading() as connection:
                 due = fts.has_removed_words(connection)
             if due:

@@ -44,23 +44,25 @@ class SqliteKeywords(RankedKeywords):
         self._frequencies: dict[str, int] = {}
 
     @cached_property
-    def _hidden(self) -> str:
-        """The ids of the chunks that the viewer may not see, as JSON; "" if there are none."""
+    def hidden_workspaces(self) -> str:
+        """The ids of the workspaces that the viewer may not see, as JSON; "" if there are none."""
         if self._visible is None:
             return ""
-        workspaces = [
-            workspace
-            for workspace, root in self._connection.execute(
-                "SELECT id, root FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
-            )
-            if root not in self._visible
-        ]
-        if not workspaces:
+        rows = self._connection.execute(
+            "SELECT id, root FROM workspaces WHERE root GLOB ?", (f"{FACT_WORKSPACE}*",)
+        )
+        hidden = [workspace for workspace, root in rows if root not in self._visible]
+        return json.dumps(hidden) if hidden else ""
+
+    @cached_property
+    def _hidden(self) -> str:
+        """The ids of the chunks that the viewer may not see, as JSON; "" if there are none."""
+        if not self.hidden_workspaces:
             return ""
         chunks = self._connection.execute(
             "SELECT json_group_array(c.id) FROM chunks c JOIN notes n ON n.id = c.note_id"
             " WHERE n.workspace_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(workspaces),),
+            (self.hidden_workspaces,),
         ).get
         return "" if chunks == "[]" else str(chunks)
 
@@ -94,13 +96,28 @@ class SqliteKeywords(RankedKeywords):
         """Return how many of the chunks that the viewer may not see contain a token."""
         if not self._hidden:
             return 0
-        return int(
-            self._connection.execute(
-                "SELECT count(*) FROM words WHERE words MATCH ?"
-                " AND +rowid IN (SELECT value FROM json_each(?))",
-                (f'"{token}"', self._hidden),
-            ).get
+        condition, value = self._containing(token)
+        statement = (
+            f"SELECT count(*) FROM words w WHERE {condition}"
+            " AND +w.rowid IN (SELECT value FROM json_each(?))"
         )
+        return int(self._connection.execute(statement, (value, self._hidden)).get)
+
+    def _containing(self, token: str) -> tuple[str, str]:
+        """Return the condition on rows `w` that contain a token, and its value.
+
+        MATCH would stem the token again, and some stems have another stem.
+        """
+        if [again for again, _ in self._tokenizer.query_tokens(token)] == [token]:
+            return "w.words MATCH ?", f'"{token}"'
+        # A temporary table is not in the file, but SQLite lets only a writer make one.
+        is_reader = self._connection.pragma("query_only")
+        self._connection.pragma("query_only", False)
+        try:
+            self._connection.execute(fts.PLACES)
+        finally:
+            self._connection.pragma("query_only", is_reader)
+        return "w.rowid IN (SELECT doc FROM temp.word_places WHERE term = ?)", token
 
     @fts.fts_errors()
     def prefix_frequency(self, start: str) -> int:
@@ -152,22 +169,22 @@ class SqliteKeywords(RankedKeywords):
         return bool(matching - {*excluded})
 
     @fts.fts_errors()
-    def vocabulary(self, shortest: int, longest: int) -> Iterator[tuple[str, int]]:
+    def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
         rows: Any = self._connection.execute(
-            "SELECT term, doc FROM vocabulary WHERE length(term) BETWEEN ? AND ?",
-            (shortest, longest),
+            "SELECT term FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
         ).fetchall()
-        return iter(rows)
+        return (term for (term,) in rows)
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         condition, values = filter_sql(filters)
+        containing, value = self._containing(token)
         text: str | None = self._connection.execute(
             f"""
             SELECT c.text || ' ' || c.heading || ' ' || n.names || ' ' || n.path
             FROM words w JOIN chunks c ON c.id = w.rowid JOIN notes n ON n.id = c.note_id
-            WHERE w.words MATCH ? {condition} LIMIT 1
+            WHERE {containing} {condition} LIMIT 1
             """,
-            (f'"{token}"', *values),
+            (value, *values),
         ).get
         return None if text is None else surface_form(token, like, text, self.tokens)
 

@@ -40,7 +40,7 @@ class SqliteReader(Reader):
         self.chunks = SqliteChunks(connection)
         self.keywords = keywords
         self.vectors = vectors
-        self.spaces = SqliteSpaces(connection)
+        self.spaces = SqliteSpaces(connection, keywords)
         self.cooldowns = SqliteCooldowns(connection)
         self.listing = SqliteNoteListing(connection, vectors)
 

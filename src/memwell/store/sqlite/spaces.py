@@ -18,12 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
+from memwell.store.contract.values import (
+    FACT_WORKSPACE,
+    FILLING,
+    RETIRED,
+    Space,
+    WaitingChunk,
+)
 from memwell.store.contract.vectors import Spaces
 from memwell.store.rows import encode, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
+    from memwell.store.sqlite.keywords import SqliteKeywords
     from memwell.store.vectors.backend import Stored
 
 
@@ -35,10 +42,14 @@ _COLUMNS = (
 
 
 class SqliteSpaces(Spaces):
-    """Reads and writes vector spaces over one connection."""
+    """Reads and writes vector spaces over one connection.
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    With `keywords`, the chunks are counted that their viewer sees; without, all of them.
+    """
+
+    def __init__(self, connection: apsw.Connection, keywords: SqliteKeywords | None = None) -> None:
         self._connection = connection
+        self._keywords = keywords
 
     # -- spaces --------------------------------------------------------------------------------
 
@@ -97,19 +108,45 @@ class SqliteSpaces(Spaces):
             "DELETE FROM dead_vectors WHERE id = ?", ((key,) for key in ids)
         )
 
+    @property
+    def _hidden(self) -> str:
+        return self._keywords.hidden_workspaces if self._keywords else ""
+
     def coverage(self, space: Space) -> tuple[int, int]:
-        total = int(self._connection.execute("SELECT count(*) FROM chunks").get)
+        keywords = self._keywords
+        total = keywords.total if keywords else self._value("SELECT count(*) FROM chunks")
         return total - self.count_waiting(space), total
 
     def has_vectors(self, space: Space) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? LIMIT 1",
-            (space.id,),
-        ).get
-        return found is not None
+        among = f"JOIN {_NOTES_OF_CHUNKS} ON c.id = v.chunk_id" if self._hidden else ""
+        statement = f"""
+            SELECT EXISTS (
+                SELECT 1 FROM vectors v INDEXED BY vectors_by_space {among}
+                WHERE v.space_id = :space {_VISIBLE if self._hidden else ""}
+            )
+        """
+        return bool(self._value(statement, space=space.id))
 
     def count_waiting(self, space: Space) -> int:
-        return int(self._connection.execute(f"SELECT count(*) {_WAITING}", _bind(space)).get)
+        visible = _VISIBLE if self._hidden else ""
+        return self._value(f"SELECT count(*) {_WAITING} {visible}", **_bind(space))
+
+    def count_bytes(self) -> int:
+        """Return the size of the notes, facts and vectors that the viewer sees.
+
+        Rows are counted, and not measured: that would read the whole file.
+        """
+        visible = f"WHERE true {_VISIBLE}" if self._hidden else ""
+        size = self._value(f"SELECT sum(n.size) FROM notes n {visible}")
+        for space in self.all():
+            of_all = self._value(_COUNT_VECTORS, space=space.id)
+            of_others = self._value(_COUNT_HIDDEN, space=space.id) if self._hidden else 0
+            size += (of_all - of_others) * space.dimensions * _BYTES_OF_A_NUMBER
+        return size
+
+    def _value(self, statement: str, **values: int) -> int:
+        bound = {**values, "hidden": self._hidden}
+        return int(self._connection.execute(statement, bound).get or 0)
 
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         rows = self._connection.execute(
@@ -154,20 +191,23 @@ class SqliteSpaces(Spaces):
         return int(self._connection.execute("SELECT max(id) FROM chunks").get or 0)
 
     def sample(self, space: Space, most: int) -> list[tuple[int, Stored]]:
-        """Return at most `most` stored vectors, spread evenly, each with its note id."""
+        """Return at most `most` stored vectors of notes, spread evenly, each with its note id."""
         rows = self._connection.execute(
             """
             WITH spread AS (
                 SELECT id, row_number() OVER (ORDER BY chunk_id, window) AS number,
                        count(*) OVER () AS total
-                FROM vectors WHERE space_id = :space
+                FROM vectors WHERE space_id = :space AND chunk_id IN (
+                    SELECT c.id FROM workspaces w JOIN notes n ON n.workspace_id = w.id
+                    JOIN chunks c ON c.note_id = n.id WHERE w.root NOT GLOB :facts
+                )
             )
             SELECT c.note_id, v.vector FROM spread s
             JOIN vectors v ON v.id = s.id JOIN chunks c ON c.id = v.chunk_id
             WHERE s.number % max(1, s.total / :most) = 0 AND v.vector != x''
             ORDER BY s.number LIMIT :most
             """,
-            {"space": space.id, "most": most},
+            {"space": space.id, "most": most, "facts": f"{FACT_WORKSPACE}*"},
         )
         return [*rows]
 
@@ -206,6 +246,16 @@ def reuse_old_vectors(connection: apsw.Connection, note_id: int, old_ids: Sequen
         ((chunk_id, note_id) for chunk_id in old_ids),
     )
 
+
+_NOTES_OF_CHUNKS = "(chunks c JOIN notes n ON n.id = c.note_id)"
+_VISIBLE = "AND n.workspace_id NOT IN (SELECT value FROM json_each(:hidden))"
+_COUNT_VECTORS = "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = :space"
+_COUNT_HIDDEN = """
+    SELECT count(*) FROM notes n JOIN chunks c ON c.note_id = n.id
+    JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space
+    WHERE n.workspace_id IN (SELECT value FROM json_each(:hidden))
+"""
+_BYTES_OF_A_NUMBER = 4
 
 _WAITING = """
     FROM chunks c JOIN notes n ON n.id = c.note_id

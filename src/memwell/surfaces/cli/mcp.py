@@ -23,16 +23,23 @@ if TYPE_CHECKING:
 @click.option(
     "--port", default=8766, show_default=True, help="With --http: the port; 0 is any free one."
 )
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="With --http: let in every program and user of this machine.",
+)
 @options.viewer
 @options.workspace
 @click.pass_context
-def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **target: Any) -> None:
+def mcp_command(
+    ctx: click.Context, /, http: bool, host: str, port: int, no_token: bool, **target: Any
+) -> None:
     """Serve the memory to an agent over the Model Context Protocol.
 
     These options decide which memory and which workspace the agent uses.
     """
     if ctx.invoked_subcommand:
-        if http or any(target.values()):
+        if http or no_token or any(target.values()):
             raise click.UsageError("Put these options after `config`", ctx)
         return
     from memwell.surfaces.background import SERVER_SETTINGS
@@ -40,7 +47,7 @@ def mcp_command(ctx: click.Context, /, http: bool, host: str, port: int, **targe
 
     listening = listen_locally(host, port) if http else None
     with new_memory(**target, settings=SERVER_SETTINGS) as memory:
-        serve(memory, _log, listening)
+        serve(memory, _log, listening, no_token=no_token)
 
 
 @mcp_command.command("config")

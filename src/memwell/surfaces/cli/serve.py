@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memwell.errors import MemwellError
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, new_memory, prints_answer
 
@@ -19,12 +22,21 @@ if TYPE_CHECKING:
     from memwell.surfaces.http.tokens import Tokens
 
 HOST, PORT = "127.0.0.1", 8765
+_OLD_TOKENS = (
+    "These tokens were made before there were rights, and have all of them: {names}."
+    " To replace one: `memwell serve token remove NAME`, then `memwell serve token add NAME`"
+)
 
 
 @click.group("serve", invoke_without_command=True)
 @click.option("--host", default=HOST, show_default=True, help="The address to listen at.")
 @click.option("--port", default=PORT, show_default=True, help="The port; 0 is any free one.")
 @click.option("--name", "names", multiple=True, help="Another host name of this server.")
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="Let in every program and user of this machine, unless `token add` was used.",
+)
 @click.option("--open", "open_page", is_flag=True, help="Open its page in the browser.")
 @options.viewer
 @options.workspace
@@ -35,16 +47,21 @@ def serve_command(
     host: str,
     port: int,
     names: tuple[str, ...],
+    no_token: bool,
     open_page: bool,
     **target: Any,
 ) -> None:
-    """Serve the memory over HTTP until Ctrl-C: a JSON API, OpenAI's vector stores, a web page."""
+    """Serve the memory over HTTP until Ctrl-C: a JSON API, OpenAI's vector stores, a web page.
+
+    Requests need a token: `serve token local` prints the owner's.
+    """
     if ctx.invoked_subcommand:
         return
     from memwell.surfaces.background import SERVER_SETTINGS
     from memwell.surfaces.http.app import create_app
     from memwell.surfaces.http.embedders import shared_embedders
     from memwell.surfaces.http.security import host_names, is_loopback
+    from memwell.surfaces.http.tokens import read_local_token
     from memwell.surfaces.listen import listen
 
     embedders = shared_embedders()
@@ -55,9 +72,15 @@ def serve_command(
         reachable = not is_loopback(host)
         if reachable:
             _refuse_without_token(host, memory.home)
-        known_as = host_names(host, *names)
-        app = create_app(memory, names=known_as, reachable=reachable, embedders=embedders)
-        _run(app, listening, lambda address: _tell(address, open_page))
+        token = "" if no_token else read_local_token(memory.home)
+        app = create_app(
+            memory,
+            names=host_names(host, *names),
+            reachable=reachable,
+            local_token=token,
+            embedders=embedders,
+        )
+        _run(app, listening, lambda address: _tell(address, memory.home, token, open_page))
 
 
 @click.command("ui")
@@ -67,11 +90,16 @@ def serve_command(
 @click.pass_context
 def ui_command(ctx: click.Context, /, port: int, **target: Any) -> None:
     """Open the web page of the memory in the browser; start the server if none runs."""
+    from memwell.config.load import home_folder
+    from memwell.surfaces.http.tokens import read_local_token
+
     address = f"http://{HOST}:{port}"
     if _is_serving(address):
-        click.launch(address)
+        home = home_folder()
+        _open_page(address, home, read_local_token(home))
         return
-    ctx.invoke(serve_command, host=HOST, port=port, names=(), open_page=True, **target)
+    server = {"host": HOST, "port": port, "names": (), "no_token": False, "open_page": True}
+    ctx.invoke(serve_command, **server, **target)
 
 
 @serve_command.group("token")
@@ -87,16 +115,25 @@ def token_group() -> None:
     type=click.Choice(["read", "write", "admin"]),
     default="write",
     show_default=True,
-    help="read: search only. write: also tell, change and forget. admin: also vectors and pruning.",
+    help="read: search only. write: also tell, change and forget own facts."
+    " admin: also global facts, vectors and pruning.",
 )
 @prints_answer
 def add_command(name: str, user: str, session: str, rights: str) -> Answer:
-    """Create the token NAME and print it, this one time.
-
-    As soon as a token exists, the server requires one with every request.
-    """
+    """Create the token NAME and print it, this one time."""
     token = _tokens().add(name, user, session, rights)
     return Answer({"name": name, "token": token}, token)
+
+
+@token_group.command("local")
+@prints_answer
+def local_command() -> Answer:
+    """Print the token of the owner of this home, which every server of the home accepts."""
+    from memwell.config.load import home_folder
+    from memwell.surfaces.http.tokens import read_local_token
+
+    token = read_local_token(home_folder())
+    return Answer({"token": token}, token)
 
 
 @token_group.command("remove")
@@ -161,10 +198,40 @@ def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None])
     AnnouncingServer(config).run(sockets=[listening])
 
 
-def _tell(address: str, open_page: bool) -> None:
+def _tell(address: str, home: Path, token: str, open_page: bool) -> None:
+    from memwell.surfaces.http.tokens import Tokens
+
     click.echo(f"memwell answers at {address} (stop with Ctrl-C)", err=True)
+    if token and sys.stderr.isatty():  # a log may be open to others
+        click.echo(f"Its page: {_login_link(address, token)}", err=True)
+    with suppress(MemwellError):  # every request says that tokens.json cannot be read
+        if old := [stored.name for stored in Tokens(home).list_stored() if not stored.rights]:
+            click.echo(_OLD_TOKENS.format(names=", ".join(old)), err=True)
     if open_page:
+        _open_page(address, home, token)
+
+
+def _login_link(address: str, token: str) -> str:
+    return f"{address}/login?token={token}"
+
+
+def _open_page(address: str, home: Path, token: str) -> None:
+    """Open the page in the browser, logged in.
+
+    The link with the token is in a file: every user of the machine sees the arguments of commands.
+    """
+    from memwell.files import private_file
+
+    if not token:
         click.launch(address)
+        return
+    file = home / "open.html"
+    with private_file(file) as part:
+        part.write_text(
+            f'<meta http-equiv="refresh" content="0; url={_login_link(address, token)}">\n',
+            encoding="utf-8",
+        )
+    click.launch(file.as_uri())
 
 
 def _is_serving(address: str) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, with_memory
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 @click.command("spaces")
 @click.argument("action", type=click.Choice(["list", "switch", "drop"]), default="list")
 @click.argument("number", type=int, required=False)
+@options.viewer
 @with_memory
 def spaces_command(memory: Memory, action: str, number: int | None) -> Answer:
     """List the vector spaces, switch to one (rollback) or drop one.

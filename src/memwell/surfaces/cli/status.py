@@ -20,6 +20,7 @@ PROBLEMS_FOUND = 1
 
 @click.command("status")
 @click.option("--deep", is_flag=True, help="Also check every page of the index.")
+@options.viewer
 @with_memory
 def status_command(memory: Memory, deep: bool) -> Answer:
     """Show the contents and the state of the index."""
@@ -50,6 +51,7 @@ def _print_status(status: Status) -> None:
 
 
 @click.command("doctor")
+@options.viewer
 @with_memory
 def doctor_command(memory: Memory) -> Answer:
     """Check everything, and print a remedy for each problem; exit status 1 if there is one."""

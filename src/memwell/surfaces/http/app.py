@@ -18,7 +18,7 @@ from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.http import api, login, metrics
 from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
-from memwell.surfaces.http.metrics import Metrics, MetricsMiddleware
+from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.openai import files as files_routes
@@ -34,6 +34,7 @@ def create_app(
     *,
     names: frozenset[str] = host_names(),
     reachable: bool = False,
+    local_token: str = "",
     limits: RequestLimits = LIMITS,
     embedders: Mapping[str, Factory] | None = None,
 ) -> FastAPI:
@@ -43,6 +44,7 @@ def create_app(
         memory: opened with `SERVER_SETTINGS`, as a background thread syncs and embeds.
         names: the host names that the server answers to.
         reachable: whether other machines can reach the server.
+        local_token: the token of the owner; with it, nobody gets in without a token.
         limits: of size, time and number of requests.
         embedders: makers of providers, shared by the memories of vector stores.
 
@@ -63,15 +65,15 @@ def create_app(
     app = FastAPI(
         title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.state.memory, app.state.background, app.state.metrics = memory, background, Metrics()
+    app.state.memory, app.state.background, app.state.metrics = memory, background, ViewerMetrics()
+    app.state.reachable = reachable
+    app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     add_error_handlers(app)
     routes = (api, files_routes, vector_stores, store_files, metrics, login, pages, fact_pages)
     for module in routes:
         app.include_router(module.router)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
-    app.add_middleware(
-        GuardMiddleware, tokens=Tokens(memory.home), names=names, reachable=reachable
-    )
+    app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
     return app

@@ -15,7 +15,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFoundError
+from memwell.errors import (
+    HomeError,
+    IndexDatabaseError,
+    MemwellError,
+    NotAllowedError,
+    NotFoundError,
+)
 
 log = logging.getLogger("memwell")
 
@@ -95,6 +101,8 @@ def _surrogate_error_response(_: Request, __: Exception) -> JSONResponse:
 def _memwell_error_response(_: Request, error: Exception) -> JSONResponse:
     if isinstance(error, NotFoundError):
         return error_response(404, str(error), code="not_found")
+    if isinstance(error, NotAllowedError):
+        return error_response(403, str(error), code="rights")
     if isinstance(error, HomeError | IndexDatabaseError):  # they name files of the server
         log.error("%s", error)
         return error_response(503, "The memory cannot be used now. The server's log has the reason")

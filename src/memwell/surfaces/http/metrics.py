@@ -6,12 +6,14 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.model import Viewer
+from memwell.surfaces.http.viewer import ViewerMemory, viewer_of
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
@@ -66,12 +68,30 @@ class Metrics:
         ]
 
 
+class ViewerMetrics:
+    """The figures of all requests, and of those of each viewer."""
+
+    def __init__(self) -> None:
+        self._all = Metrics()
+        self._by_viewer: dict[Viewer, Metrics] = {}
+
+    def count(self, viewer: Viewer | None, *request: Any) -> None:
+        """Count a request; it has no viewer if it was rejected, or if no token is needed."""
+        self._all.count(*request)
+        if viewer:
+            self._by_viewer.setdefault(viewer, Metrics()).count(*request)
+
+    def visible_to(self, viewer: Viewer) -> Metrics:
+        """Return the figures of a viewer's own requests; an administrator sees those of all."""
+        return self._all if viewer.is_admin else self._by_viewer.get(viewer, Metrics())
+
+
 @dataclass(slots=True)
 class MetricsMiddleware:
     """Counts every request by its route; addresses would be too many labels."""
 
     app: ASGIApp
-    metrics: Metrics
+    metrics: ViewerMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request and count it."""
@@ -85,20 +105,21 @@ class MetricsMiddleware:
         await self.app(scope, receive, send_and_note)
         if scope["type"] == "http":
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count(scope["method"], route, status, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self.metrics.count(scope.get("viewer"), scope["method"], route, status, seconds)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def get_metrics(request: Request, memory: ViewerMemory) -> PlainTextResponse:
-    """Return counters, times and sizes for Prometheus."""
-    metrics: Metrics = request.app.state.metrics
+    """Return counters, times and sizes for Prometheus, of what the viewer may see."""
+    metrics: ViewerMetrics = request.app.state.metrics
     status = memory.status()
     gauges = {
         "memwell_index_bytes": status.bytes,
         "memwell_notes": sum(row.notes for row in status.workspaces),
         "memwell_chunks": sum(row.chunks for row in status.workspaces),
     }
-    lines = metrics.lines()
+    lines = metrics.visible_to(viewer_of(request)).lines()
     for name, value in gauges.items():
         lines += [f"# TYPE {name} gauge", f"{name} {value}"]
     return PlainTextResponse("\n".join(lines) + "\n")

@@ -3,8 +3,8 @@
 1. The Host header must be a name of this server. Otherwise a foreign name that resolves to this
    machine (DNS rebinding) could reach it.
 2. The Origin header, if a browser sends one, must be this server: other sites get no answer.
-3. If there are tokens, or other machines can reach the server, a token is required. It decides
-   whose facts are seen.
+3. A token is required, unless the server was told to go without and there are none, and only this
+   machine can reach it. It decides whose facts are seen.
 
 Every response, also an error, has the headers that protect browsers.
 """
@@ -33,6 +33,9 @@ PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", 
 
 _ADMINISTERS = re.compile(r"(POST|DELETE|PUT|PATCH) /api/(spaces/|facts/prune\b)")
 _SEARCHES = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search")
+
+_NOT_IN_HOST = re.compile(r"[@/\\?#\s]")
+"""Separators of an address: a Host header has neither user information nor a path."""
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -80,6 +83,10 @@ class GuardMiddleware:
 
     def _rejection(self, request: Request) -> Response | None:
         """Return the response to a request that is rejected; set the viewer of one that is not."""
+        if {"content-length", "transfer-encoding"} <= {*request.headers}:
+            # A proxy in front may see two requests where this server sees one, or the reverse.
+            message = "Content-Length and Transfer-Encoding exclude each other. Send one of them"
+            return error_response(400, message, headers={"connection": "close"})
         host = request.headers.get("host", "").lower()
         if _host_name(host) not in self.names:
             return error_response(
@@ -109,13 +116,14 @@ class GuardMiddleware:
                     f" {needed}. `memwell serve token add NAME --rights {needed}` creates one"
                 )
                 return error_response(403, message, code="rights")
-            request.scope["viewer"] = Viewer(token.user, "", token.session)
+            is_admin = token.allows(ADMIN)
+            request.scope["viewer"] = Viewer(token.user, "", token.session, is_admin)
             return None
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)
         message = (
-            "A token is required: send `Authorization: Bearer TOKEN`."
-            " `memwell serve token add NAME` creates one"
+            "A token is required: send `Authorization: Bearer TOKEN`. `memwell serve token local`"
+            " prints that of the server's owner, `memwell serve token add NAME` creates others"
         )
         headers = {"www-authenticate": "Bearer"}
         return error_response(401, message, code="invalid_api_key", headers=headers)
@@ -129,7 +137,9 @@ def needed_right(method: str, path: str) -> str:
 
 
 def _host_name(host: str) -> str | None:
-    """Return the name in a Host header, without the port."""
+    """Return the name in a Host header, without the port; None if it has more than these."""
+    if _NOT_IN_HOST.search(host):
+        return None
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:

@@ -1,20 +1,32 @@
-"""Tokens: who may use the server, and as which viewer. Only their hashes are kept."""
+"""Tokens: who may use the server, and as which viewer. Only their hashes are kept.
+
+Besides, each home has a local token, in a file that only its owner can read: whoever can read the
+home may use its servers, and other users of the machine may not.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import hmac
 import json
+import os
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from memwell.errors import HomeError, MemwellError, NotFoundError
-from memwell.files import hold_lock, private_file
+from memwell.files import hold_lock, private_file, write_errors
+from memwell.model import Viewer
+
+LOCAL_TOKEN_FILE = "serve.token"
+"""In the home."""
+_SHORTEST = 32
+"""Characters of a local token; a shorter file is damaged."""
 
 RIGHTS = (READ, WRITE, ADMIN) = ("read", "write", "admin")
-"""To search and read; to tell, change and forget, too; to administer vectors and facts, too."""
+"""To search and read; to tell, change and forget, too; to change what all share, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +47,26 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a home, in a file that only its owner can read."""
+    """The tokens of a home, in a file that only its owner can read.
 
-    def __init__(self, home: Path) -> None:
+    Args:
+        local: the local token of the home; "" if the server does not ask for it.
+        viewer: whose facts the local token shows.
+
+    """
+
+    def __init__(self, home: Path, local: str = "", viewer: Viewer | None = None) -> None:
         self._file = home / "tokens.json"
         self._cached: tuple[tuple[int, int], list[Token]] | None = None
+        user, session = (viewer.user, viewer.session) if viewer else ("", "")
+        owner = Token("local", _digest(local), user, session, "", ADMIN)
+        self._local = [owner] if local else []
 
     def list_all(self) -> list[Token]:
+        """Return the tokens that give access now."""
+        return [*self.list_stored(), *self._local]
+
+    def list_stored(self) -> list[Token]:
         """Return the tokens that the file has now."""
         try:
             status = self._file.stat()
@@ -63,7 +88,7 @@ class Tokens:
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
-            known = self.list_all()
+            known = self.list_stored()
             if any(other.name == name for other in known):
                 raise MemwellError(f"A token {name} exists already", "Choose another name")
             self._write([*known, Token(name, _digest(token), user, session, at, rights)])
@@ -72,8 +97,9 @@ class Tokens:
     def remove(self, name: str) -> None:
         """Revoke a token."""
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
-            left = [token for token in self.list_all() if token.name != name]
-            if len(left) == len(self.list_all()):
+            known = self.list_stored()
+            left = [token for token in known if token.name != name]
+            if len(left) == len(known):
                 raise NotFoundError(
                     f"There is no token {name}", "`memwell serve token list` lists the names"
                 )
@@ -85,9 +111,44 @@ class Tokens:
         matches = [token for token in self.list_all() if hmac.compare_digest(token.digest, digest)]
         return matches[0] if matches else None
 
+    def is_local(self, given: str) -> bool:
+        """Whether this is the local token of the home."""
+        return any(hmac.compare_digest(local.digest, _digest(given)) for local in self._local)
+
     def _write(self, tokens: list[Token]) -> None:
         with private_file(self._file) as part:
             part.write_text(json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=2))
+
+
+class LocalTokens(Tokens):
+    """Only the local token of a home: for a server that has one viewer."""
+
+    def list_stored(self) -> list[Token]:
+        """Return nothing: other tokens show the facts of other viewers."""
+        return []
+
+
+def read_local_token(home: Path) -> str:
+    """Return the local token of a home; make one if there is none that only the owner can read."""
+    file = home / LOCAL_TOKEN_FILE
+    if token := _read_private(file):
+        return token
+    with write_errors(file), hold_lock(home / "tokens.lock", wait=True):
+        if token := _read_private(file):  # another process was faster
+            return token
+        token = secrets.token_urlsafe(32)
+        with private_file(file) as part:
+            part.write_text(f"{token}\n", encoding="ascii")
+        return token
+
+
+def _read_private(file: Path) -> str:
+    """Return the token in a file; "" if it is missing, damaged or open to other users."""
+    with suppress(OSError, UnicodeDecodeError):
+        token, mode = file.read_text(encoding="ascii").strip(), file.stat().st_mode
+        if len(token) >= _SHORTEST and (os.name != "posix" or mode & 0o077 == 0):
+            return token
+    return ""
 
 
 def _digest(token: str) -> str:

@@ -20,7 +20,7 @@ def memory_of(request: Request) -> Memory:
     """Return the memory as the viewer of the request sees it."""
     memory: Memory = request.app.state.memory
     viewer = viewer_of(request)
-    return memory.as_viewer(viewer.user, viewer.session)
+    return memory.as_viewer(viewer.user, viewer.session, is_admin=viewer.is_admin)
 
 
 ViewerMemory = Annotated[Memory, Depends(memory_of)]

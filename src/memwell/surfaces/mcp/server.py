@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mcp.server.mcpserver import MCPServer
 
@@ -22,6 +22,11 @@ from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.listen import http_address, listen
 from memwell.surfaces.mcp.resources import Resources, add_resources
 from memwell.surfaces.mcp.tools import Tools, add_tools
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from memwell.surfaces.http.tokens import LocalTokens
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -43,9 +48,15 @@ def create_server(memory: Memory, wake: Callable[[], None]) -> MCPServer:
 
 
 def serve(
-    memory: Memory, report: Callable[[IndexReport | str], None], listening: socket.socket | None
+    memory: Memory,
+    report: Callable[[IndexReport | str], None],
+    listening: socket.socket | None,
+    *,
+    no_token: bool = False,
 ) -> NoReturn:
     """Serve a memory on a socket, or over standard input and output; then end the process.
+
+    On a socket, clients send the local token of the home, unless `no_token` is set.
 
     It ends immediately, even while a thread embeds or waits for a line: such a thread cannot be
     stopped, a client waits for two seconds only, and every file survives it.
@@ -55,7 +66,8 @@ def serve(
         threading.Thread(target=_warm_up, args=(memory,), daemon=True).start()
         server = create_server(memory, background.wake)
         if listening:
-            _serve_http(server, listening, report)
+            tokens = None if no_token else _local_tokens(memory)
+            _serve_http(server, listening, report, tokens)
         else:
             _run_until_signal(server.run)
         for notice in memory.notices:
@@ -80,11 +92,26 @@ def listen_locally(host: str, port: int) -> socket.socket:
     return listen("127.0.0.1" if host == "localhost" else host, port)
 
 
-def _serve_http(server: MCPServer, listening: socket.socket, report: Callable[[str], None]) -> None:
+def _local_tokens(memory: Memory) -> LocalTokens:
+    from memwell.surfaces.http.tokens import LocalTokens, read_local_token
+
+    return LocalTokens(memory.home, read_local_token(memory.home), memory.viewer)
+
+
+def _serve_http(
+    server: MCPServer,
+    listening: socket.socket,
+    report: Callable[[str], None],
+    tokens: LocalTokens | None,
+) -> None:
     """Serve until a signal arrives; requests of web pages, which name other hosts, are refused."""
     import uvicorn
 
-    app = server.streamable_http_app(host=listening.getsockname()[0])
+    from memwell.surfaces.http.security import GuardMiddleware, host_names
+
+    app: ASGIApp = server.streamable_http_app(host=listening.getsockname()[0])
+    if tokens:
+        app = GuardMiddleware(app, tokens, host_names(), reachable=False)
     http = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     report(f"Listening on {http_address(listening)}/mcp; stop with Ctrl-C.")
     running = _run_until_signal(lambda: http.run([listening]))

@@ -13,7 +13,13 @@ from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from memwell.errors import HomeError, IndexDatabaseError, MemwellError, NotFoundError
+from memwell.errors import (
+    HomeError,
+    IndexDatabaseError,
+    MemwellError,
+    NotAllowedError,
+    NotFoundError,
+)
 from memwell.surfaces.web.views import hit_lines, hit_link, hit_title, score_bar
 
 HERE = Path(__file__).parent
@@ -21,6 +27,7 @@ FORM_TOKEN = secrets.token_urlsafe()
 """In every form: another site cannot read it, and so cannot send a form."""
 
 _THEMES = ("light", "dark")
+_STATUSES = ((NotFoundError, 404), (NotAllowedError, 403))
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
@@ -62,7 +69,7 @@ class PageRoute(APIRoute):
             except (HomeError, IndexDatabaseError):
                 raise  # they name files of the server: the application answers without the names
             except MemwellError as error:
-                status = 404 if isinstance(error, NotFoundError) else 400
+                status = next((code for kind, code in _STATUSES if isinstance(error, kind)), 400)
                 return page(request, "error.html", status, error=error)
 
         return answer_with_page
