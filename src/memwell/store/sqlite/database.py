@@ -107,7 +107,7 @@ class Database:
         """
         with self._writing, translated_errors(self.path):
             writer = self._open_writer()
-            if rewrite and not _rewrite(writer):
+            if rewrite and not vacuum(writer):
                 return False
             writer.set_busy_timeout(_LOG_TIMEOUT_MS)
             (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -210,7 +210,7 @@ class Database:
             _set_journal_mode(connection, self.path)
             self._migrate(connection)
             if version and self.durable:
-                _rewrite(connection)  # a step may have removed texts
+                vacuum(connection)  # a step may have removed texts
 
     def _refuse_newer(self, version: int) -> None:
         if version > len(self.migrations):
@@ -252,7 +252,7 @@ def _digest(*texts: Any) -> Any:
     return digest_of(texts[0])
 
 
-def _rewrite(connection: apsw.Connection) -> bool:
+def vacuum(connection: apsw.Connection) -> bool:
     """Write a file anew; return False if another process is writing or the disk is full."""
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     # In memory, as texts would stay in the blocks of a temporary file; too large a copy is in one.
