@@ -5,12 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from memwell.config.settings import Settings
-from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.errors import (
+    CorruptIndexError,
+    HomeError,
+    IndexDatabaseError,
+    MemwellError,
+    NotFoundError,
+)
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
@@ -44,6 +51,8 @@ class WorkspaceSync:
             )
         job = self._job(workspace)
         report = job.apply(job.plan(), self._index.writing, progress)
+        if report.deleted:
+            self._index.erase_deleted()
         return replace(report, seconds=time.perf_counter() - started)
 
     def sync_all(self, workspaces: Sequence[Workspace]) -> None:
@@ -91,7 +100,10 @@ class WorkspaceSync:
         freshness = step.freshness
         try:
             writing = partial(self._index.writing, SEARCH_WAIT_MS)
-            step.job.apply(step.todo, writing, progress)
+            report = step.job.apply(step.todo, writing, progress)
+            if report.deleted:
+                with suppress(IndexDatabaseError, HomeError):  # the next sync does it
+                    self._index.erase_deleted(quickly=True)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from the index as it is

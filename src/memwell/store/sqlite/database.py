@@ -298,7 +298,7 @@ def connect(
     path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 ) -> apsw.Connection:
     """Open a file; a page that is damaged is detected when it is read."""
-    return apsw.Connection(str(path), vfs=_checksum_vfs(), flags=flags)
+    return apsw.Connection(str(path), vfs=checksum_vfs(), flags=flags)
 
 
 def connect_without_writing(path: Path) -> apsw.Connection:
@@ -307,7 +307,7 @@ def connect_without_writing(path: Path) -> apsw.Connection:
     if not log.exists() or not log.stat().st_size:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         uri = f"{path.absolute().as_uri()}?immutable=1"
-        return apsw.Connection(uri, vfs=_checksum_vfs(), flags=flags)
+        return apsw.Connection(uri, vfs=checksum_vfs(), flags=flags)
     with contextlib.suppress(apsw.Error):
         return _connect_alone(path)
     # The log can only be read where its index can be written: in a copy.
@@ -340,7 +340,7 @@ def rename_with_log(path: Path, renamed: Path) -> None:
             os.replace(f"{path}{suffix}", f"{renamed}{suffix}")
 
 
-def _checksum_vfs() -> str | None:
+def checksum_vfs() -> str | None:
     """Load SQLite's checksum VFS once: it detects a damaged page when it is read."""
     with _checksums:
         if "cksmvfs" not in apsw.vfs_names():

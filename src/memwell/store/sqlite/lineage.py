@@ -127,6 +127,8 @@ def find_mismatch(index: Index, store: FactStore) -> str:
 def find_mismatches(store: FactStore) -> list[str]:
     """Return why memory.db is not the file that the indexes of a home followed."""
     found = set()
+    if store.file and not store.exists and store.file.offer_backup():
+        found.add(_is_missing(store))
     for index in store.indexes():
         with suppress(MemwellError):  # a damaged index is rebuilt at the next search
             found.add(find_mismatch(index, store))
