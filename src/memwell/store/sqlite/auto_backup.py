@@ -74,22 +74,21 @@ class AutoBackups:
         with hold_lock(copy_lock(self.memory), wait=False) as is_alone:
             if not is_alone:  # another command is copying: the next change of a fact looks again
                 return
-            self._refuse_without_space()
-            make_private_folder(self.folder)
             with store.file.reading() as connection:
+                size = connection.pragma("page_count") * connection.pragma("page_size")
+                self._refuse_without_space(size)
+                make_private_folder(self.folder)
                 write_copy(connection, self.folder / now.strftime(_NAME))
             self._delete_old()
 
-    def _refuse_without_space(self) -> None:
+    def _refuse_without_space(self, size: int) -> None:
         """Raise an error if a copy is larger than the settings or the disk allow."""
         import shutil
 
         assert self.settings is not None
-        files = (self.memory, Path(f"{self.memory}-wal"))
-        size = sum(file.stat().st_size for file in files if file.exists())
         if size > self.settings.max_mb * 1e6:
             raise HomeError(
-                f"{self.memory} has {size / 1e6:.0f} MB, more than backup.max_mb ="
+                f"{self.memory} has {size / 1e6:.1f} MB, more than backup.max_mb ="
                 f" {self.settings.max_mb:g}",
                 "Raise backup.max_mb, or set backup.every to 0 and run `memwell backup FILE`",
             )

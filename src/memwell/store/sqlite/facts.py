@@ -57,8 +57,8 @@ class MemoryFile(Database, FactFile):
         return [Path(file) for (file,) in rows]
 
     def remove_leftovers(self) -> bool:
-        if not self.path.exists():
-            return True
+        if not self.path.exists() or not self.path.stat().st_size:
+            return True  # an empty file stays empty, so that the loss is noticed
         from memwell.store.sqlite.backup import remove_leftovers
 
         return remove_leftovers(self.path, self._recorded_copies())

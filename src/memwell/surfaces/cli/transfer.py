@@ -67,10 +67,10 @@ def import_command(memory: Memory, file: BinaryIO, trust: bool) -> Answer:
 
 
 @click.command("backup")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @with_memory
-def backup_command(memory: Memory, file: Path, force: bool) -> Answer:
+def backup_command(memory: Memory, file: str, force: bool) -> Answer:
     """Copy all facts to FILE, even while other programs write; with FILE "list", list backups.
 
     For the owner of the home: the backup holds the facts of every user, agent and session. memwell
@@ -79,7 +79,7 @@ def backup_command(memory: Memory, file: Path, force: bool) -> Answer:
     `memwell backup list` lists the automatic backups in the home; `backup.every` in the settings
     says how often they are made.
     """
-    if str(file) == _LIST:
+    if file == _LIST:  # a file of that name is ./list
         return _backup_list(memory)
     report = memory.backup(file, force=force)
     size = f"{report.bytes / 1e6:.1f} MB"
