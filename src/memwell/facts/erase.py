@@ -37,15 +37,17 @@ class EraseReport:
     """Whether a process that is still reading delays the erasure."""
     backups: tuple[str, ...] = ()
     """Backups that still contain the facts; they are not changed."""
+    remains: str = ""
+    """Where else a server may still have the texts, as a sentence."""
 
 
 def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
     forgotten = service.forget(ids)
-    finished = finish_erasures(service.store)
+    finished, remains = _finish(service.store)
     copies = service.store.file.copies() if service.store.file else []
     backups = [file for file in copies if _contains_any(file, forgotten)]
-    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)))
+    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)), remains)
 
 
 def prune(service: FactService) -> int:
@@ -58,6 +60,11 @@ def prune(service: FactService) -> int:
 
 def finish_erasures(store: FactStore) -> bool:
     """Remove every trace of forgotten facts; return False while a process still reads them."""
+    return _finish(store)[0]
+
+
+def _finish(store: FactStore) -> tuple[bool, str]:
+    """Remove every trace of forgotten facts; return whether all are gone, and what remains."""
     traces = store.pending_erasures()
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # a cache, and files that nobody can read
         for file in store.home.glob(f"agents/*/{pattern}"):
@@ -66,9 +73,10 @@ def finish_erasures(store: FactStore) -> bool:
     if store.file:
         finished += [store.file.remove_leftovers(), store.file.scrub()]
         finished += [store.file.erase_from_backups(traces)]
+    remains = store.vacuum() if traces else ""
     if traces and all(finished):
         store.clear_pending(traces)
-    return all(finished)
+    return all(finished), remains
 
 
 def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:

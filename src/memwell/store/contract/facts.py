@@ -208,6 +208,10 @@ class FactStore(Protocol):
     def clear_pending(self, ids: Iterable[str]) -> None:
         """Record that no trace of deleted facts is left."""
 
+    def vacuum(self) -> str:
+        """Remove deleted texts from the files of a server; return what remains, as a sentence."""
+        return ""
+
     def indexes(self) -> Iterator[Index]:
         """Yield the index of every agent, each open until the next."""
 
