@@ -15,6 +15,7 @@ import pytest
 from memwell import Memory
 from memwell.embed.openai import OpenAI
 from memwell.embed.testing import WordCounts
+from memwell.facts.service import NewFact
 from tests.conftest import Write
 from tests.support.cli import run, run_json
 from tests.support.servers import serving, without_proxies
@@ -51,7 +52,7 @@ def _forget_half(home: Path, count: int) -> None:
         ids = {}
         for mark in _marks(count, count):
             words = [f"word{chosen.getrandbits(16)}" for _ in range(chosen.randrange(5, 40))]
-            ids[mark] = memory.remember(" ".join([mark, *words])).fact.id
+            ids[mark] = memory.facts.remember(NewFact(" ".join([mark, *words]))).fact.id
             if len(ids) % (count // 3) == 0:
                 memory.fill()
                 memory.search("word1")
