@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import subprocess
 import sys
@@ -15,7 +16,6 @@ import pytest
 from memwell import Memory
 from memwell.embed.openai import OpenAI
 from memwell.embed.testing import WordCounts
-from memwell.facts.service import NewFact
 from tests.conftest import Write
 from tests.support.cli import run, run_json
 from tests.support.servers import serving, without_proxies
@@ -48,20 +48,19 @@ def _marks(count: int, seed: int) -> list[str]:
 def _forget_half(home: Path, count: int) -> None:
     """Forget half of so many facts: some alone, the others by one command."""
     chosen = random.Random(count)
+    ids: dict[str, str] = {}
+    for third in range(3):
+        with Memory(settings={"embedding.chain": ()}) as memory:
+            for mark in _marks(count, count)[third::3]:
+                words = [f"word{chosen.getrandbits(16)}" for _ in range(chosen.randrange(5, 40))]
+                ids[mark] = memory.remember(" ".join([mark, *words])).fact.id
+        with Memory() as memory:
+            memory.fill()
+            memory.search("word1")
+    tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+    with Memory(clock=lambda: tomorrow) as memory:
+        memory.remember("This fact lets a backup of all facts be written.")
     with Memory() as memory:
-        ids = {}
-        for mark in _marks(count, count):
-            words = [f"word{chosen.getrandbits(16)}" for _ in range(chosen.randrange(5, 40))]
-            ids[mark] = memory.facts.remember(NewFact(" ".join([mark, *words]))).fact.id
-            if len(ids) % (count // 3) == 0:
-                memory.fill()
-                memory.search("word1")
-        (home / "backups").rename(home / "old")  # a backup of all facts, beside that of the first
-        memory.remember("One fact more is enough.")
-        (home / "old").rename(home / "backups" / "old")
-        (backup,) = (home / "backups" / "old").iterdir()
-        backup.rename(home / "backups" / backup.name.replace("memory-2", "memory-1"))
-        (home / "backups" / "old").rmdir()
         gone = chosen.sample([*ids], count // 2)
         alone = gone[: count // 10]
         for mark in alone:
