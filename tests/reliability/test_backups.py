@@ -145,6 +145,19 @@ def test_reliability_d01_a_lost_memory_is_restored_from_the_latest_backup(
     assert run("verify", cwd=workspace).returncode == 0
 
 
+def test_reliability_d01_a_new_memory_beside_backups_is_reported(
+    home: Path, workspace: Path
+) -> None:
+    assert run("remember", "The lamp is green.", cwd=workspace).stderr == ""
+    (newest,) = _backups(home)
+    (home / "memory.db").unlink()
+    done = run("remember", "The door is blue.", cwd=workspace)
+    assert done.returncode == 0
+    assert "was missing or empty" in done.stderr
+    assert "`memwell restore latest` restores the automatic backup of " in done.stderr
+    assert str(newest) in done.stderr
+
+
 def test_reliability_d01_a_damaged_memory_names_the_latest_backup(
     home: Path, workspace: Path
 ) -> None:
@@ -224,6 +237,25 @@ def test_reliability_d04_a_damaged_backup_is_not_left_with_the_text(
     assert run("doctor", cwd=workspace).returncode == 1
     assert run("forget", fact, cwd=workspace).returncode == 0
     assert _files_with(home, "Zqlamp") == []
+
+
+def test_reliability_d04_a_damaged_file_from_before_a_restore_is_named(
+    home: Path, workspace: Path
+) -> None:
+    with Memory() as memory:
+        for number in range(300):
+            memory.remember(f"The chair number {number} is in the room.")
+        fact = memory.remember("The Zqlamp is green.").fact.id
+    before = home / "memory.db.before-20260301-120000"
+    assert run("backup", str(before), cwd=workspace).returncode == 0
+    content = bytearray(before.read_bytes())
+    for page in range(6, len(content) // 4096, 3):
+        content[4096 * page + 1000 : 4096 * page + 1100] = os.urandom(100)
+    before.write_bytes(content)
+    done = run("forget", fact, cwd=workspace)
+    assert (done.returncode, done.stdout) == (0, "1 forgotten\n")
+    assert done.stderr == f"{before} may still contain it: delete that backup if it should not\n"
+    assert set(_files_with(home, "Zqlamp")) <= {before.name}
 
 
 @pytest.mark.process

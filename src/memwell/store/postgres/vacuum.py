@@ -13,8 +13,9 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
+from memwell.errors import MemwellError
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Server
+from memwell.store.postgres.server import Server, Session
 
 _TABLES = ["facts", "fact_events", "notes", "chunks", "chunk_texts", "vocabulary", "postings"]
 """The tables that contain texts or their words."""
@@ -44,11 +45,13 @@ _IN_FILES = (
 
 def vacuum_texts(server: Server) -> str:
     """Vacuum the tables that contain texts of a tenant; return what may remain, as a sentence."""
-    with server.maintenance_connection() as connection:
-        connection.execute(f"SET lock_timeout TO {_LOCK_MS}")
-        values = {"schema": SCHEMA, "tables": _TABLES, "tenant": server.tenant}
-        relations: Any = connection.execute(_RELATIONS, values).fetchall()
-        unclean = [name for name, *state in relations if not _vacuum(connection, name, *state)]
+    try:
+        with server.maintenance_connection(_LOCK_MS) as connection:
+            session = Session(connection, server.tenant, "")
+            relations = session.rows(_RELATIONS, schema=SCHEMA, tables=_TABLES)
+            unclean = [name for name, *state in relations if not _vacuum(connection, name, *state)]
+    except MemwellError:  # the facts are deleted already: that is no reason to fail
+        unclean = [f"{SCHEMA}.{name}" for name in _TABLES]
     return _REMAINS + (_IN_FILES + ", ".join(unclean) if unclean else "")
 
 
@@ -58,8 +61,8 @@ def _vacuum(connection: Connection[Any], name: str, size: int, is_owner: bool) -
         return False
     if size <= _MOST_BYTES:
         with suppress(psycopg.Error):  # another session uses the table for long
-            connection.execute(f"VACUUM (FULL) {name}".encode())
+            connection.execute(f"VACUUM (FULL) {name}")
             return True
     with suppress(psycopg.Error):
-        connection.execute(f"VACUUM {name}".encode())
+        connection.execute(f"VACUUM {name}")
     return False

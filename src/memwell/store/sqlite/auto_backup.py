@@ -46,6 +46,11 @@ class AutoBackups:
         self._now = now
         self._notify = notify
 
+    def report_loss(self) -> None:
+        """Notify that a new memory.db is begun although there are backups of another one."""
+        if latest := offer_latest(self.memory):
+            self._notify(f"{self.memory} was missing or empty, and a new one was begun. {latest}")
+
     def run_if_due(self, store: SqliteFactStore) -> None:
         """Back memory.db up if the newest backup is too old; report a failure as a notice."""
         now = self._now().astimezone(dt.UTC)
@@ -164,7 +169,7 @@ def _count_facts(file: Path) -> int | None:
 def find_backup(memory: Path, name: str | Path) -> Path:
     """Return a backup by its path, by its name in the list of automatic ones, or the latest."""
     file = Path(name)
-    if file.exists():
+    if file.is_file():
         return file.absolute()
     backups = list_backups(backup_folder(memory))
     if str(name) == LATEST:

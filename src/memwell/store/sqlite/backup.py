@@ -79,6 +79,7 @@ def write_copy(source: apsw.Connection, target: Path) -> int:
         with contextlib.closing(connect(part)) as connection:
             # Without a log the copy is one file that can be read in a read-only folder.
             connection.pragma("journal_mode", "DELETE")
+            connection.pragma("journal_mode", "OFF")  # an unfinished part is deleted anyway
             # Pages may contain parts of deleted facts.
             if not vacuum(connection):
                 raise HomeError(f"There is no space left to write {target}", "Free some disk space")
@@ -98,7 +99,7 @@ def database_part(target: Path) -> Iterator[Path]:
         try:
             yield part
         finally:
-            _remove(part, _BESIDE[1:])
+            remove_files(part, _BESIDE[1:])
 
 
 def copy_pages(source: apsw.Connection, file: Path) -> None:
@@ -157,7 +158,7 @@ def _stage_copy(file: Path, beside: Path) -> Iterator[Database]:
         yield staged
     finally:
         staged.close()
-        _remove(staged.path)
+        remove_files(staged.path)
 
 
 def set_aside_if_damaged(database: Database, now: dt.datetime) -> Path | None:
@@ -207,7 +208,7 @@ def _exchange(
             ids = _replace_rows(source, live, revision)
         except BaseException as error:
             if kept:
-                _remove(kept)
+                remove_files(kept)
             if isinstance(error, apsw.ConstraintError):
                 raise HomeError(
                     "The facts of the backup contradict each other",
@@ -326,6 +327,7 @@ def _free_name(memory: Path, now: dt.datetime) -> Path:
     return kept
 
 
-def _remove(file: Path, suffixes: Sequence[str] = _BESIDE) -> None:
+def remove_files(file: Path, suffixes: Sequence[str] = _BESIDE) -> None:
+    """Remove a file of SQLite and those beside it, or only those with the suffixes."""
     for suffix in suffixes:
         Path(f"{file}{suffix}").unlink(missing_ok=True)

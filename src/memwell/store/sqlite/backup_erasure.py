@@ -17,7 +17,7 @@ from memwell.errors import CorruptIndexError, HomeError, MemwellError
 from memwell.files import digest_of
 from memwell.store.contract.facts import split_trace
 from memwell.store.sqlite.auto_backup import backup_folder, list_backups
-from memwell.store.sqlite.backup import copy_pages, database_part, hold_copy_lock
+from memwell.store.sqlite.backup import copy_pages, database_part, hold_copy_lock, remove_files
 from memwell.store.sqlite.database import Database, connect, translated_errors, vacuum
 from memwell.store.sqlite.verify import find_damage, open_for_verify
 
@@ -85,8 +85,12 @@ def _erase(file: Path, changes: _Changes) -> None:
                 with connection:
                     for fact_id, replacement in rows:
                         _change_row(connection, fact_id, replacement)
-                if not vacuum(connection) or find_damage(connection):
+                connection.pragma("journal_mode", "OFF")
+                if not vacuum(connection):
                     raise HomeError(f"{file} could not be written anew", "Free some disk space")
+                if find_damage(connection):
+                    raise CorruptIndexError(f"{file} is damaged")
+    remove_files(file, ("-wal", "-shm"))  # of a file that was renamed together with its log
 
 
 def _affected(

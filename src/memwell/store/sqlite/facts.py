@@ -125,6 +125,8 @@ class SqliteFactStore(FactStore):
 
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
+        if not self.exists:
+            self._backups.report_loss()
         with fact_errors(self.file.path), self.file.writing() as connection:
             yield SqliteFacts(connection, viewer)
         self._backups.run_if_due(self)
