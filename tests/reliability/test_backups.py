@@ -239,6 +239,15 @@ def test_reliability_d04_a_damaged_backup_is_not_left_with_the_text(
     assert _files_with(home, "Zqlamp") == []
 
 
+def test_reliability_d04_parts_of_a_killed_backup_are_removed(home: Path, workspace: Path) -> None:
+    run("remember", "The Zqlamp is green.", cwd=workspace)
+    (backup,) = _backups(home)
+    for suffix in ("", "-journal"):
+        shutil.copyfile(backup, backup.with_name(f".{backup.name}.abc123.part{suffix}"))
+    run("facts", "list", cwd=workspace)
+    assert [*(home / "backups").iterdir()] == [backup]
+
+
 def test_reliability_d04_a_damaged_file_from_before_a_restore_is_named(
     home: Path, workspace: Path
 ) -> None:
