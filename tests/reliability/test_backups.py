@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -100,6 +101,28 @@ def test_reliability_d01_a_failed_backup_is_a_notice(
     assert "no automatic backup was written" in done.stderr
     assert "The lamp is green." in run("facts", "list", cwd=workspace).stdout
     assert not [*home.rglob("*.part*")]
+
+
+@pytest.mark.process
+def test_reliability_d01_a_disk_without_space_for_a_backup_is_a_notice(
+    home: Path, workspace: Path
+) -> None:
+    with Memory(settings={"backup.every": 0.0}) as memory:
+        for number in range(600):
+            memory.remember(f"The chair number {number} is in the room, with a table beside it.")
+    assert (home / "memory.db").stat().st_size > 250_000
+    done = subprocess.run(
+        [sys.executable, "-m", "memwell", "remember", "The lamp is green."],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
+        check=False,
+    )
+    assert (done.returncode, done.stdout[:6]) == (0, "added:"), done.stderr
+    assert "no automatic backup was written" in done.stderr
+    assert [*(home / "backups").iterdir()] == []
+    assert "The lamp is green." in run("facts", "list", cwd=workspace).stdout
 
 
 def test_reliability_d01_a_backup_to_a_file_works_as_before(home: Path, workspace: Path) -> None:

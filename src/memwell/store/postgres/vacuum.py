@@ -50,7 +50,7 @@ def vacuum_texts(server: Server) -> str:
             session = Session(connection, server.tenant, "")
             relations = session.rows(_RELATIONS, schema=SCHEMA, tables=_TABLES)
             unclean = [name for name, *state in relations if not _vacuum(connection, name, *state)]
-    except MemwellError:  # the facts are deleted already: that is no reason to fail
+    except MemwellError:  # the facts are deleted already, so the command succeeds
         unclean = [f"{SCHEMA}.{name}" for name in _TABLES]
     return _REMAINS + (_IN_FILES + ", ".join(unclean) if unclean else "")
 
