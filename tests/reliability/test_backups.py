@@ -258,6 +258,8 @@ def test_reliability_d04_a_damaged_backup_is_not_left_with_the_text(
     backup.write_bytes(content)
     assert "damaged" in run("backup", "list", cwd=workspace).stdout
     assert run("doctor", cwd=workspace).returncode == 1
+    with Memory(user="ben") as ben:
+        assert not [check for check in ben.doctor() if check.name == "backup"]
     assert run("forget", fact, cwd=workspace).returncode == 0
     assert _files_with(home, "Zqlamp") == []
 

@@ -123,6 +123,20 @@ def _exported(memory: Memory) -> list[dict[str, str]]:
     return export_facts(memory.facts)
 
 
+def test_reliability_d04_a_text_that_is_edited_back_is_found(home: Path) -> None:
+    with Memory() as memory, Memory() as reader:
+        fact = memory.remember("The Zqlamp is green.").fact.id
+        memory.search("green")
+        with reader.facts.store.for_viewer(reader.viewer):  # delays the erasure
+            memory.facts.edit(fact, text="The door is green.")
+            memory.facts.edit(fact, text="The Zqlamp is green.")
+            memory.search("green")
+        memory.facts.edit(fact, text="The roof is green.")
+        assert _files_with(home, ["Zqlamp", "door"]) == []
+        memory.facts.edit(fact, text="The Zqlamp is green.")
+        assert [hit.text for hit in memory.search("green").hits] == ["The Zqlamp is green."]
+
+
 def test_reliability_d04_an_import_that_replaces_a_text_leaves_no_byte(
     home: Path, workspace: Path
 ) -> None:

@@ -197,7 +197,10 @@ class FactService:
         """Change details of a fact; a new text is checked as in `remember`, the old one erased."""
         fact, has_new_text = self._edit(fact_id, changes)
         if has_new_text:
-            finish_erasures(self.store)
+            with suppress(MemwellError):  # the fact is edited; the next process erases the rest
+                # The text may be one that was replaced before and is still to be erased.
+                self.store.clear_pending([trace_of_edit(fact).id])
+                finish_erasures(self.store)
         return fact
 
     def _edit(self, fact_id: str, changes: dict[str, Any]) -> tuple[Fact, bool]:

@@ -582,6 +582,7 @@ class Memory:
             registry,
             lambda: self._vectors(self.settings),
             self._folder,
+            for_owner=not self.viewer.user,
         )
 
     # -- how they do it ----------------------------------------------------------------------------

@@ -51,8 +51,7 @@ class WorkspaceSync:
             )
         job = self._job(workspace)
         report = job.apply(job.plan(), self._index.writing, progress)
-        if report.deleted:
-            self._index.erase_deleted()
+        self._erase_deleted(report)
         return replace(report, seconds=time.perf_counter() - started)
 
     def sync_all(self, workspaces: Sequence[Workspace]) -> None:
@@ -101,15 +100,19 @@ class WorkspaceSync:
         try:
             writing = partial(self._index.writing, SEARCH_WAIT_MS)
             report = step.job.apply(step.todo, writing, progress)
-            if report.deleted:
-                with suppress(IndexDatabaseError, HomeError):  # the next sync does it
-                    self._index.erase_deleted(quickly=True)
+            self._erase_deleted(report, quickly=True)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from the index as it is
             pending = freshness.pending + step.todo.size
             freshness = replace(freshness, pending=pending, note=error.what)
         return replace(step, todo=None, freshness=freshness)
+
+    def _erase_deleted(self, report: IndexReport, *, quickly: bool = False) -> None:
+        """Remove what is left of deleted notes; if that is not possible now, the next sync does."""
+        if report.deleted:
+            with suppress(IndexDatabaseError, HomeError):
+                self._index.erase_deleted(quickly=quickly)
 
     def folders(self, workspace: Workspace) -> list[Path]:
         """Return the folders that hold notes of a workspace, or could."""

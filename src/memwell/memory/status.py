@@ -69,17 +69,20 @@ def run_checks(
     registry: WorkspaceList,
     vectors: Callable[[], VectorIndex],
     place: Path | None,
+    *,
+    for_owner: bool,
 ) -> list[Check]:
     """Run every check; none of them changes anything that a user wrote.
 
-    `vectors` is called late: loading the settings may fail, and that is a finding, too.
+    `vectors` is called late: loading the settings may fail, and that is a finding, too. Only the
+    owner of the home sees the backups: their times show when others changed facts.
     """
     return _without_repeats(
         [
             *_report_error("configuration", _check_settings(place, home)),
             *_report_error("home", _check_home(home)),
             *_report_error("facts", _check_facts(index, facts)),
-            *_report_error("backups", _check_backups(facts)),
+            *_report_error("backups", _check_backups(facts) if for_owner else iter(())),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
             *_report_error("vectors", _check_vectors(vectors)),
@@ -158,7 +161,7 @@ def _check_backups(facts: FactStore) -> Iterator[Check]:
         if backup.facts is None:
             yield Check("backup", False, f"{backup.file} is damaged", f"rm {backup.file}")
         else:
-            yield Check("backup", True, f"{backup.file} has {backup.facts} facts")
+            yield Check("backup", True, backup.file)
 
 
 def _check_index(index: Index) -> Iterator[Check]:
