@@ -62,7 +62,7 @@ def _forget_half(home: Path, count: int) -> None:
         memory.remember("This fact lets a backup of all facts be written.")
     with Memory() as memory:
         gone = chosen.sample([*ids], count // 2)
-        alone = gone[: count // 10]
+        alone = gone[: min(count // 10, 100)]
         for mark in alone:
             report = memory.forget(ids[mark])
             assert (report.pending, report.backups) == (False, ())
