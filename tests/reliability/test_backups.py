@@ -6,10 +6,8 @@ import datetime as dt
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -292,6 +290,15 @@ def test_reliability_d04_a_damaged_file_from_before_a_restore_is_named(
     assert set(_files_with(home, "Zqlamp")) <= {before.name}
 
 
+def _kill_while_writing(process: subprocess.Popen[bytes], folder: Path, nth: int) -> None:
+    """Kill a process while it writes the n-th file of a folder."""
+    before, seen = {*os.listdir(folder)}, set[str]()
+    while process.poll() is None and len(seen) < nth:
+        seen |= {name for name in os.listdir(folder) if name.endswith(".part")} - before
+    process.kill()
+    process.wait()
+
+
 @pytest.mark.process
 def test_reliability_d04_a_killed_forget_leaves_valid_backups(home: Path, workspace: Path) -> None:
     texts = [f"The Zqlamp{number:02} stands in the room." for number in range(12)]
@@ -306,18 +313,19 @@ def test_reliability_d04_a_killed_forget_leaves_valid_backups(home: Path, worksp
             workspace / "all.db", source.with_name(f"memory-2026010{number + 1}T000000Z.db")
         )
     (workspace / "all.db").unlink()
-    killed = 0
+    interrupted = 0
     for number, fact in enumerate(ids):
         command = [sys.executable, "-m", "memwell", "forget", fact]
         process = subprocess.Popen(
             command, cwd=workspace, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(0.25 + 0.05 * number)
-        process.send_signal(signal.SIGKILL)
-        killed += process.wait() == -signal.SIGKILL
+        _kill_while_writing(process, home / "backups", nth=1 + number % 4)
+        unchanged = [file for file in _backups(home) if texts[number].encode() in file.read_bytes()]
+        parts = [*(home / "backups").glob(".*.part*")]
+        interrupted += bool(parts and unchanged)
         for file in _backups(home):
             assert run("verify", str(file), cwd=workspace).returncode == 0
-    assert killed
+    assert interrupted
     left = {fact["id"] for fact in run_json("facts", "list", cwd=workspace)["facts"]}
     gone = [text for text, fact in zip(texts, ids, strict=True) if fact not in left]
     assert [text for text in gone if _files_with(home, text)] == []

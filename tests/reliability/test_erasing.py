@@ -45,7 +45,7 @@ def _marks(count: int, seed: int) -> list[str]:
 # -- forgotten facts -------------------------------------------------------------------------------
 
 
-def _forget_half(home: Path, count: int) -> None:
+def _forget_half(home: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget half of so many facts: some alone, the others by one command."""
     chosen = random.Random(count)
     ids: dict[str, str] = {}
@@ -57,9 +57,11 @@ def _forget_half(home: Path, count: int) -> None:
         with Memory() as memory:
             memory.fill()
             memory.search("word1")
-    tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
-    with Memory(clock=lambda: tomorrow) as memory:
-        memory.remember("This fact lets a backup of all facts be written.")
+    with monkeypatch.context() as later:
+        at = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+        later.setenv("MEMWELL_NOW", at.isoformat())
+        with Memory() as memory:
+            memory.remember("This fact lets a backup of all facts be written.")
     with Memory() as memory:
         gone = chosen.sample([*ids], count // 2)
         alone = gone[: min(count // 10, 100)]
@@ -86,16 +88,18 @@ def embedded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
 
 
-def test_reliability_d04_no_file_has_a_byte_of_forgotten_facts(home: Path, embedded: None) -> None:
-    _forget_half(home, 60)
+def test_reliability_d04_no_file_has_a_byte_of_forgotten_facts(
+    home: Path, embedded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forget_half(home, 60, monkeypatch)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_reliability_d04_no_file_has_a_byte_of_1500_forgotten_facts(
-    home: Path, embedded: None
+    home: Path, embedded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _forget_half(home, 3_000)
+    _forget_half(home, 3_000, monkeypatch)
 
 
 def test_reliability_d04_edited_facts_leave_no_byte(home: Path, embedded: None) -> None:
