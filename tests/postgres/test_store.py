@@ -174,7 +174,9 @@ def test_every_table_is_partitioned_by_tenant_and_every_index_begins_with_it() -
 def test_every_statement_goes_through_a_session_of_a_tenant() -> None:
     for file in Path(postgres.__file__).parent.glob("*.py"):
         text = file.read_text(encoding="utf-8").replace('execute("SET LOCAL', "")
-        text = re.sub(r'execute\(f"(DROP|ALTER) INDEX', "", text)  # their names say whose
+        text = re.sub(
+            r'execute\(f"(DROP INDEX|ALTER INDEX|VACUUM)', "", text
+        )  # their names say whose
         assert file.name in ("server.py", "migrate.py") or ".execute(" not in text, file
 
 

@@ -196,6 +196,34 @@ class FactsSettings(Section):
     )
 
 
+class BackupSettings(Section):
+    """Automatic backups of the facts in files; a server has its own."""
+
+    every: float = setting(
+        1.0,
+        "Days between automatic backups of the facts. A change of a fact writes one if the newest"
+        " is older: a day is the most that a mistake can cost. 0: no automatic backups.",
+        limits=(0, inf),
+    )
+    daily: int = setting(
+        7,
+        "Days of which the newest backup is kept: a loss is usually noticed within a week.",
+        limits=(1, 10_000),
+    )
+    weekly: int = setting(
+        4,
+        "Weeks before those days of which the newest backup is kept, for a loss that is noticed"
+        " late.",
+        limits=(0, 10_000),
+    )
+    max_mb: float = setting(
+        500.0,
+        "Space that all automatic backups may take; the oldest ones are deleted first. 500 MB are"
+        " eleven backups of about 100,000 facts.",
+        limits=(0.001, inf),
+    )
+
+
 class RecallSettings(Section):
     """How many memories a prompt receives, and how often."""
 

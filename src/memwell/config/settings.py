@@ -29,6 +29,7 @@ class Settings(Section):
     vectors: sections.VectorsSettings = section(sections.VectorsSettings)
     search: sections.SearchSettings = section(sections.SearchSettings, safe=True)
     facts: sections.FactsSettings = section(sections.FactsSettings)
+    backup: sections.BackupSettings = section(sections.BackupSettings)
     recall: sections.RecallSettings = section(sections.RecallSettings, safe=True)
     ingest: sections.IngestSettings = section(sections.IngestSettings)
     llm: LlmSettings = section(LlmSettings)

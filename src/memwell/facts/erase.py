@@ -1,10 +1,11 @@
 """Erase forgotten facts: remove their texts from every file of the home.
 
 The files are memory.db and its log, the keyword index and the vectors of every agent, the vectors'
-snapshots, the caches of vectors and of model answers, and quarantined files. The transaction that
-deletes a fact also records the pending erasure. If a process that still reads keeps a log alive,
-the erasure stays pending, and the next process that opens the memory finishes it, also after a
-crash. Backups are not changed: the report names those that still contain a fact.
+snapshots, the caches of vectors and of model answers, quarantined files and automatic backups. The
+transaction that deletes a fact, or changes its text, also records the pending erasure. If a process
+that still reads keeps a log alive, the erasure stays pending, and the next process that opens the
+memory finishes it, also after a crash. Backups that the user made are not changed: the report names
+those that still contain a fact.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memwell.errors import MemwellError
-from memwell.facts.service import FactService
 from memwell.model import Fact
 from memwell.search.hyde import ANSWERS
-from memwell.store.contract.facts import FactStore
+from memwell.store.contract.facts import FactStore, split_trace
 from memwell.store.contract.index import Index
-from memwell.store.fact_notes import remove_facts
+from memwell.store.fact_notes import remove_facts, remove_old_texts
 from memwell.store.sqlite.verify import open_for_verify
+
+if TYPE_CHECKING:
+    from memwell.facts.service import FactService
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +37,17 @@ class EraseReport:
     """Whether a process that is still reading delays the erasure."""
     backups: tuple[str, ...] = ()
     """Backups that still contain the facts; they are not changed."""
+    remains: str = ""
+    """Where else a server may still have the texts, as a sentence."""
 
 
 def forget(ids: Sequence[str], service: FactService) -> EraseReport:
     """Remove facts and every trace of their texts."""
     forgotten = service.forget(ids)
-    finished = finish_erasures(service.store)
+    finished, remains = _finish(service.store)
     copies = service.store.file.copies() if service.store.file else []
     backups = [file for file in copies if _contains_any(file, forgotten)]
-    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)))
+    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)), remains)
 
 
 def prune(service: FactService) -> int:
@@ -54,6 +60,11 @@ def prune(service: FactService) -> int:
 
 def finish_erasures(store: FactStore) -> bool:
     """Remove every trace of forgotten facts; return False while a process still reads them."""
+    return _finish(store)[0]
+
+
+def _finish(store: FactStore) -> tuple[bool, str]:
+    """Remove every trace of forgotten facts; return whether all are gone, and what remains."""
     traces = store.pending_erasures()
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # a cache, and files that nobody can read
         for file in store.home.glob(f"agents/*/{pattern}"):
@@ -61,9 +72,11 @@ def finish_erasures(store: FactStore) -> bool:
     finished = [_erase_traces(index, traces) for index in store.indexes()]
     if store.file:
         finished += [store.file.remove_leftovers(), store.file.scrub()]
+        finished += [store.file.erase_from_backups(traces)]
+    remains = store.vacuum() if traces else ""
     if traces and all(finished):
         store.clear_pending(traces)
-    return all(finished)
+    return all(finished), remains
 
 
 def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
@@ -73,7 +86,11 @@ def _erase_traces(index: Index, traces: Mapping[str, bytes]) -> bool:
     try:
         if not index.exists:
             return cache_is_clean
-        remove_facts(index, [*traces])
+        split = {trace: split_trace(trace) for trace in traces}
+        remove_facts(index, [fact_id for fact_id, is_edit in split.values() if not is_edit])
+        edits = {(split[trace][0], digest) for trace, digest in traces.items() if split[trace][1]}
+        if edits:
+            remove_old_texts(index, edits)
         return index.scrub() and cache_is_clean
     except MemwellError:  # the next process that uses a damaged index quarantines it
         return False

@@ -10,16 +10,18 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memwell.errors import IdTakenError, MemwellError
 from memwell.facts.comparison import normalised
+from memwell.facts.erase import finish_erasures
 from memwell.facts.guard import find_secrets, rejection_reason
 from memwell.facts.lifetimes import lifetime
 from memwell.facts.service import MAX_CHARACTERS, FactService
 from memwell.model import GLOBAL, SCOPES, SESSION, Fact, FactEvent
-from memwell.store.contract.facts import Facts
+from memwell.store.contract.facts import Facts, trace_of_edit
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import (
     EXPORTED_COLUMNS,
@@ -114,7 +116,11 @@ def import_jsonl(content: bytes, service: FactService, *, trust: bool = False) -
     If a fact exists already, the version that changed last stays. Without `trust`, the import
     refuses the texts that `remember` refuses.
     """
-    return service.store.retrying(lambda: _import(content, service, trust))
+    report = service.store.retrying(lambda: _import(content, service, trust))
+    if report.updated and service.store.pending_erasures():
+        with suppress(MemwellError):  # the facts are imported; the next process erases the rest
+            finish_erasures(service.store)
+    return report
 
 
 def _import(content: bytes, service: FactService, trust: bool) -> ImportReport:
@@ -177,6 +183,8 @@ def _import_one(
     _refuse_cycle(facts, fact)
     _refuse_copy(facts, fact)
     try:
+        if known and known.text != fact.text:
+            facts.record_pending_erasure([trace_of_edit(known)])
         facts.put(fact, normalised(fact.text), events)
     except IdTakenError:
         raise _MalformedError(f"the id {fact.id} cannot be used here") from None

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from memwell.errors import UNWRITABLE, MemwellError, NotAllowedError, RefusedError
 from memwell.facts.comparison import normalised
+from memwell.facts.erase import finish_erasures
 from memwell.facts.guard import find_secrets, redact, rejection_reason
 from memwell.facts.ids import new_id
 from memwell.facts.lifetimes import (
@@ -27,7 +28,7 @@ from memwell.facts.lifetimes import (
     lifetime,
 )
 from memwell.model import GLOBAL, SCOPES, Fact, FactEvent, Viewer
-from memwell.store.contract.facts import Facts, FactStore
+from memwell.store.contract.facts import Facts, FactStore, trace_of_edit
 from memwell.store.contract.values import FactFilter
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -199,9 +200,19 @@ class FactService:
 
     @_retried
     def edit(self, fact_id: str, **changes: object) -> Fact:
-        """Change details of a fact; a new text is checked as in `remember`."""
+        """Change details of a fact; a new text is checked as in `remember`, the old one erased."""
+        fact, has_new_text = self._edit(fact_id, changes)
+        if has_new_text:
+            with suppress(MemwellError):  # the fact is edited; the next process erases the rest
+                # The text may be one that was replaced before and is still to be erased.
+                self.store.clear_pending([trace_of_edit(fact).id])
+                finish_erasures(self.store)
+        return fact
+
+    def _edit(self, fact_id: str, changes: dict[str, Any]) -> tuple[Fact, bool]:
         with self.store.change(self.viewer) as facts:
-            fact = replace(facts.get(fact_id), **changes)  # type: ignore[arg-type]
+            old = facts.get(fact_id)
+            fact = replace(old, **changes)
             self.require_right_to(fact.scope)
             edited = NewFact(
                 fact.text,
@@ -214,7 +225,10 @@ class FactService:
             if "text" in changes:
                 _storable_text(edited)
             self._refuse_duplicate(facts, fact)
-            return self._change(facts, fact, "edited", ", ".join(changes))
+            has_new_text = fact.text != old.text
+            if has_new_text:
+                facts.record_pending_erasure([trace_of_edit(old)])
+            return self._change(facts, fact, "edited", ", ".join(changes)), has_new_text
 
     @_retried
     def expire(self, fact_id: str, why: str) -> Fact:

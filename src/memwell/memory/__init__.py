@@ -28,6 +28,7 @@ from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
 from memwell.store.factory import Stores, open_postgres, open_sqlite
+from memwell.store.sqlite.auto_backup import AutoBackups
 from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Memory:
         opened_with = self._load(find_workspace(self._folder) if self._folder else None)
         self.agent = agent or opened_with.agent
         config.check_agent(self.agent)
-        stores = _open_stores(opened_with, self.home, self.agent)
+        stores = self._open_stores(opened_with)
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
@@ -534,9 +535,12 @@ class Memory:
         return self._fact_store.require_file().backup(Path(file).absolute(), force=force)
 
     def restore(self, file: str | Path) -> RestoreReport:
-        """Replace the facts of every viewer by those of a backup; keep the old file beside it."""
+        """Replace the facts of every viewer by those of a backup; keep the old file beside it.
+
+        "latest" is the newest automatic backup.
+        """
         fact_file = self._fact_store.require_file()
-        return fact_file.restore(Path(file).absolute(), dt.datetime.now())
+        return fact_file.restore(file, dt.datetime.now())
 
     def verify(self, file: str | Path | None = None) -> list[Finding]:
         """Return the problems in the stored facts, or in a backup; nothing is changed."""
@@ -580,9 +584,18 @@ class Memory:
             registry,
             self._visible_vectors,
             self._folder,
+            for_owner=not self.viewer.user,
         )
 
     # -- how they do it ----------------------------------------------------------------------------
+
+    def _open_stores(self, settings: Settings) -> Stores:
+        if settings.store.url:
+            return open_postgres(settings.store.url, settings.store.tenant, self.home, self.agent)
+        backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
+        file = self.home / "memory.db"
+        backups = AutoBackups(file, settings.backup, self._clock, self._notify_once)
+        return open_sqlite(self.home, self.agent, backend, backups)
 
     def _load(self, workspace: Path | None) -> Settings:
         settings = config.load(workspace, home=self.home)
@@ -707,10 +720,3 @@ class _Shared:
         self.lock = threading.Lock()
         self.vectors: VectorIndex | None = None
         self.erasures_checked = False
-
-
-def _open_stores(settings: Settings, home: Path, agent: str) -> Stores:
-    if settings.store.url:
-        return open_postgres(settings.store.url, settings.store.tenant, home, agent)
-    backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
-    return open_sqlite(home, agent, backend)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memwell.config.settings import Settings
 from memwell.embed.base import Embedder
@@ -16,6 +16,9 @@ from memwell.embed.providers import Factory, create_embedder
 from memwell.errors import ProviderUnavailable
 from memwell.store.contract.values import Cooldown, Space
 from memwell.store.contract.vectors import Cooldowns
+
+if TYPE_CHECKING:
+    from memwell.embed.base import Matrix
 
 _WITH_MODEL_FILES = ("minilm", "gguf")
 
@@ -66,7 +69,8 @@ class ProviderChain:
             if identity not in self._made:
                 settings = {**spec.settings, **spec.private}
                 embedder = create_embedder(spec.name, settings, self._factories)
-                self._made[identity] = ListItemEmbedder(embedder)
+                kind = RedactingEmbedder if embedder.remote else ListItemEmbedder
+                self._made[identity] = kind(embedder)
             return self._made[identity]
 
     def states(self, cooldowns: Cooldowns) -> Iterator[ProviderState]:
@@ -112,6 +116,25 @@ class ProviderChain:
         if name in _WITH_MODEL_FILES:
             private["folder"] = Path(private.get("folder") or self._home / "models").expanduser()
         return ProviderSpec(name, settings, private)
+
+
+class RedactingEmbedder(ListItemEmbedder):
+    """A remote provider: no secret in a text is sent to it.
+
+    The cache knows its vectors by the whole text, but only under the provider's own fingerprint.
+    """
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+        """Return the vectors of each text without its secrets."""
+        from memwell.facts.guard import redact  # its patterns take 20 ms to compile
+
+        return super().embed_documents([redact(text) for text in texts])
+
+    def embed_query(self, text: str) -> Matrix:
+        """Return the vector of a query without its secrets."""
+        from memwell.facts.guard import redact
+
+        return super().embed_query(redact(text))
 
 
 def cooldown(fingerprint: str, cooldowns: Cooldowns) -> Cooldown | None:

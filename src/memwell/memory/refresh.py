@@ -5,12 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from memwell.config.settings import Settings
-from memwell.errors import CorruptIndexError, MemwellError, NotFoundError
+from memwell.errors import (
+    CorruptIndexError,
+    HomeError,
+    IndexDatabaseError,
+    MemwellError,
+    NotFoundError,
+)
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
@@ -44,6 +51,7 @@ class WorkspaceSync:
             )
         job = self._job(workspace)
         report = job.apply(job.plan(), self._index.writing, progress)
+        self._erase_deleted(report)
         return replace(report, seconds=time.perf_counter() - started)
 
     def sync_all(self, workspaces: Sequence[Workspace]) -> None:
@@ -91,13 +99,20 @@ class WorkspaceSync:
         freshness = step.freshness
         try:
             writing = partial(self._index.writing, SEARCH_WAIT_MS)
-            step.job.apply(step.todo, writing, progress)
+            report = step.job.apply(step.todo, writing, progress)
+            self._erase_deleted(report, quickly=True)
         except CorruptIndexError:
             raise
         except MemwellError as error:  # the search answers from the index as it is
             pending = freshness.pending + step.todo.size
             freshness = replace(freshness, pending=pending, note=error.what)
         return replace(step, todo=None, freshness=freshness)
+
+    def _erase_deleted(self, report: IndexReport, *, quickly: bool = False) -> None:
+        """Remove what is left of deleted notes; if that is not possible now, the next sync does."""
+        if report.deleted:
+            with suppress(IndexDatabaseError, HomeError):
+                self._index.erase_deleted(quickly=quickly)
 
     def folders(self, workspace: Workspace) -> list[Path]:
         """Return the folders that hold notes of a workspace, or could."""

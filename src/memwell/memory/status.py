@@ -16,7 +16,7 @@ from memwell.reports import Check, Status, WorkspaceStatus
 from memwell.store.contract.facts import FactStore, WorkspaceList
 from memwell.store.contract.index import Index
 from memwell.store.contract.values import Workspace
-from memwell.store.sqlite.lineage import REMEDY, find_mismatch, find_mismatches
+from memwell.store.sqlite.lineage import find_mismatch, find_mismatches, remedy_for_mismatch
 from memwell.store.sqlite.verify import Finding, find_problem, verify
 
 _MOST_NAMES = 5
@@ -69,16 +69,20 @@ def run_checks(
     registry: WorkspaceList,
     vectors: Callable[[], VectorIndex],
     place: Path | None,
+    *,
+    for_owner: bool,
 ) -> list[Check]:
     """Run every check; none of them changes anything that a user wrote.
 
-    `vectors` is called late: loading the settings may fail, and that is a finding, too.
+    `vectors` is called late: loading the settings may fail, and that is a finding, too. Only the
+    owner of the home sees the backups: their times show when others changed facts.
     """
     return _without_repeats(
         [
             *_report_error("configuration", _check_settings(place, home)),
             *_report_error("home", _check_home(home)),
             *_report_error("facts", _check_facts(index, facts)),
+            *_report_error("backups", _check_backups(facts) if for_owner else iter(())),
             *_report_error("store", index.run_checks()),
             *_report_error("index", _check_index(index)),
             *_report_error("vectors", _check_vectors(vectors)),
@@ -147,9 +151,17 @@ def _check_facts(index: Index, facts: FactStore) -> Iterator[Check]:
             yield Check("facts", False, f"{file}: {problems[0].what}", remedy)
             return
     if mismatch := find_mismatch(index, facts):
-        yield Check("facts", False, mismatch, REMEDY)
+        yield Check("facts", False, mismatch, remedy_for_mismatch(facts))
     else:
         yield Check("facts", True, f"{file} is sound" if facts.exists else "none yet")
+
+
+def _check_backups(facts: FactStore) -> Iterator[Check]:
+    for backup in facts.file.list_backups() if facts.file else ():
+        if backup.facts is None:
+            yield Check("backup", False, f"{backup.file} is damaged", f"rm {backup.file}")
+        else:
+            yield Check("backup", True, backup.file)
 
 
 def _check_index(index: Index) -> Iterator[Check]:
@@ -227,4 +239,5 @@ def verify_facts(store: FactStore, file: Path | None) -> list[Finding]:
         return verify(file, normalised)
     problems = verify(store.require_file().path, normalised) if store.exists else []
     mismatches = [] if problems else find_mismatches(store)
-    return [*problems, *(Finding(mismatch, REMEDY) for mismatch in mismatches)]
+    remedy = remedy_for_mismatch(store) if mismatches else ""
+    return [*problems, *(Finding(mismatch, remedy) for mismatch in mismatches)]

@@ -8,10 +8,11 @@ index. The fact store is the truth: the index syncs to its revisions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memwell.files import digest_of
 from memwell.model import Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
@@ -148,6 +149,23 @@ def remove_facts(index: Index, ids: Sequence[str]) -> None:
     """Remove facts from an index, of every scope."""
     with index.writing() as notes:
         _remove(notes, ids, [])
+
+
+def remove_old_texts(index: Index, edits: Iterable[tuple[str, bytes]]) -> None:
+    """Remove facts that an index has with a text that was replaced, by id and digest of the text.
+
+    The next sync writes them again.
+    """
+    old = {*edits}
+    with index.writing() as notes, index.reading() as reader:
+        notes.delete(
+            [
+                note_id
+                for note_id, fact_id, root in notes.find_facts(fact_id for fact_id, _ in old)
+                for chunk in reader.listing.chunks([root], fact_id, root)
+                if (fact_id, digest_of(chunk.text)) in old
+            ]
+        )
 
 
 def _put(notes: Notes, fact: Fact) -> None:

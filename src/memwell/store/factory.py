@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memwell.store.contract.facts import FactStore, WorkspaceList
     from memwell.store.contract.index import Index
     from memwell.store.postgres.server import Server
+    from memwell.store.sqlite.auto_backup import AutoBackups
     from memwell.store.vectors.backend import BackendSetting
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -29,14 +30,19 @@ class Stores:
     facts: FactStore
 
 
-def open_sqlite(home: Path, agent: str, backend: BackendSetting | None = None) -> Stores:
+def open_sqlite(
+    home: Path,
+    agent: str,
+    backend: BackendSetting | None = None,
+    backups: AutoBackups | None = None,
+) -> Stores:
     """Return the stores in the files of a home folder."""
     folder = home / "agents" / agent
     notes = index.SqliteIndex(folder / "index.db", backend)
     return Stores(
         notes,
         workspace_list.WorkspaceFile(folder, lambda: _indexed_workspaces(notes)),
-        facts.SqliteFactStore(home / "memory.db"),
+        facts.SqliteFactStore(home / "memory.db", backups),
     )
 
 

@@ -22,7 +22,7 @@ from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl, to
 from memwell.facts.service import FactService, NewFact
 from memwell.model import Viewer
 from memwell.store.contract.values import FactFilter
-from memwell.store.sqlite.database import Database, _checksum_vfs
+from memwell.store.sqlite.database import Database, checksum_vfs
 from memwell.store.sqlite.facts import SqliteFactStore
 from memwell.store.sqlite.verify import verify
 from tests.conftest import REPOSITORY
@@ -72,7 +72,7 @@ def mode(file: Path) -> int:
 
 def damage(file: Path, *statements: str) -> None:
     """Change the content of a file, but keep its checksums valid."""
-    connection = apsw.Connection(str(file), vfs=_checksum_vfs())
+    connection = apsw.Connection(str(file), vfs=checksum_vfs())
     for statement in statements:
         connection.execute(statement)
     connection.close()

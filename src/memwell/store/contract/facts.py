@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memwell.errors import MemwellError, NotFoundError
+from memwell.files import digest_of
 from memwell.store.contract.values import FactFilter
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from memwell.model import Fact, FactEvent, Viewer
     from memwell.store.contract.index import Index
-    from memwell.store.contract.values import BackupReport, RestoreReport, Workspace
+    from memwell.store.contract.values import BackupReport, RestoreReport, StoredBackup, Workspace
 
 T = TypeVar("T")
 
@@ -103,6 +105,23 @@ class Facts(Protocol):
         """Undo the whole block if it raises; raise `IdTakenError` if a row exists already."""
 
 
+_EDITED = " edited "
+
+
+def trace_of_edit(fact: Fact) -> Fact:
+    """Return a fact whose old text is to be erased, for `Facts.record_pending_erasure`.
+
+    Its id differs from that of the fact, which stays.
+    """
+    return replace(fact, id=f"{fact.id}{_EDITED}{digest_of(fact.text).hex()[:16]}")
+
+
+def split_trace(trace: str) -> tuple[str, bool]:
+    """Return the id of the fact that a pending erasure is about, and whether it was edited."""
+    fact_id, edited, _ = trace.partition(_EDITED)
+    return fact_id, bool(edited)
+
+
 class FactFile(Protocol):
     """The file that facts are stored in: it can be copied, restored and overwritten."""
 
@@ -110,6 +129,9 @@ class FactFile(Protocol):
 
     def scrub(self) -> bool:
         """Overwrite all deleted facts; False while a reader still sees them."""
+
+    def erase_from_backups(self, traces: Mapping[str, bytes]) -> bool:
+        """Erase facts from the backups in the home; False if one could not be written."""
 
     def copies(self) -> list[Path]:
         """Return the backups and the replaced versions of the file that still exist."""
@@ -120,8 +142,17 @@ class FactFile(Protocol):
     def backup(self, target: Path, *, force: bool = False) -> BackupReport:
         """Copy the file as it is at one moment, while others write; check the copy."""
 
-    def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
-        """Replace all facts by those of a backup, in one transaction; keep the old ones beside."""
+    def list_backups(self) -> list[StoredBackup]:
+        """Return the automatic backups, the newest first."""
+
+    def offer_backup(self) -> str:
+        """Return which command restores the newest automatic backup; "" if there is none."""
+
+    def restore(self, backup: str | Path, now: dt.datetime) -> RestoreReport:
+        """Replace all facts by those of a backup, in one transaction; keep the old ones beside.
+
+        The backup is a path, the name of an automatic backup, or "latest".
+        """
 
     def set_aside_if_damaged(self, now: dt.datetime) -> Path | None:
         """Rename the file if it is damaged, and return its new name."""
@@ -176,6 +207,10 @@ class FactStore(Protocol):
 
     def clear_pending(self, ids: Iterable[str]) -> None:
         """Record that no trace of deleted facts is left."""
+
+    def vacuum(self) -> str:
+        """Remove deleted texts from the files of a server; return what remains, as a sentence."""
+        return ""
 
     def indexes(self) -> Iterator[Index]:
         """Yield the index of every agent, each open until the next."""

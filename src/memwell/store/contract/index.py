@@ -320,8 +320,11 @@ class Index(Protocol):
         """Overwrite all deleted texts and vectors; False while a reader still sees them."""
         return True
 
-    def erase_deleted(self) -> None:
-        """Remove what is left of deleted notes, if the index is small enough to do it at once."""
+    def erase_deleted(self, *, quickly: bool = False) -> None:
+        """Remove what is left of deleted notes, if the index is small enough to do it at once.
+
+        With `quickly`, a search waits for it, and the index has to be smaller.
+        """
         return
 
     def quarantine(self) -> Path | None:

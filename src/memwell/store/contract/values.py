@@ -227,6 +227,18 @@ class BackupReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredBackup:
+    """An automatic backup."""
+
+    file: str
+    at: str
+    """When it was written, in UTC."""
+    facts: int | None
+    """None if the file is damaged."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreReport:
     """A backup that was restored, and the file that now has what was there before."""
 

@@ -21,6 +21,7 @@ from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.server import Server, Session
 from memwell.store.postgres.sql import Values, delete_sql, insert_sql, update_sql
+from memwell.store.postgres.vacuum import vacuum_texts
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 
 T = TypeVar("T")
@@ -72,6 +73,9 @@ class PostgresFactStore(FactStore):
     def clear_pending(self, ids: Iterable[str]) -> None:
         statement = f"DELETE FROM pending_erasures WHERE tenant = {_TENANT} AND id = ANY(%(ids)s)"
         self._server.rows("", statement, ids=[*ids])
+
+    def vacuum(self) -> str:
+        return vacuum_texts(self._server)
 
     def indexes(self) -> Iterator[PostgresIndex]:
         statement = f"SELECT agent FROM indexes WHERE tenant = {_TENANT}"

@@ -140,12 +140,15 @@ class Server:
         return self.retrying(attempt)
 
     @contextmanager
-    def maintenance_connection(self) -> Iterator[Connection]:
-        """Yield a connection outside of any transaction, without a timeout for statements."""
+    def maintenance_connection(self, lock_ms: int = 0) -> Iterator[Connection]:
+        """Yield a connection outside of any transaction, without a timeout for statements.
+
+        It waits for a lock no longer than `lock_ms`; 0 is as long as it takes.
+        """
         self._open_pool()
         with self._translated_errors(), self._connect() as connection:
             self._configure(connection)
-            connection.execute("SET statement_timeout TO 0")
+            connection.execute(f"SET statement_timeout TO 0; SET lock_timeout TO {lock_ms:d}")
             connection.execute("SELECT set_config('memwell.scopes', '{*}', false)")
             yield connection
 

@@ -20,12 +20,14 @@ import apsw
 from memwell.errors import UNWRITABLE, CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import atomic_write, hold_lock, make_private_folder
 from memwell.store.contract.values import BackupReport, RestoreReport
+from memwell.store.sqlite.auto_backup import backup_folder
 from memwell.store.sqlite.database import (
     Database,
     connect,
     rename_with_log,
     reserve_checksums,
     translated_errors,
+    vacuum,
 )
 from memwell.store.sqlite.facts import fact_errors
 from memwell.store.sqlite.index import SqliteIndex
@@ -51,10 +53,10 @@ def create_backup(database: Database, target: Path, *, force: bool = False) -> B
         raise HomeError(f"{target} is the memory itself", "Name another file")
     if target.exists() and not force:
         raise HomeError(f"{target} exists already", "Name another file, or add --force")
-    with _copying(database.path):
+    with hold_copy_lock(database.path):
         _record_copy(database, target)
         with fact_errors(database.path), database.reading() as connection:
-            facts = _copy(connection, target)
+            facts = write_copy(connection, target)
     return BackupReport(str(target), facts, target.stat().st_size)
 
 
@@ -69,14 +71,18 @@ def _record_copy(database: Database, target: Path) -> None:
         connection.execute("INSERT OR REPLACE INTO copies VALUES (?)", row)
 
 
-def _copy(source: apsw.Connection, target: Path) -> int:
+def write_copy(source: apsw.Connection, target: Path) -> int:
     """Write a checked copy of what a connection sees; return how many facts it has."""
     facts: Any = source.execute("SELECT count(*) FROM fact_rows").get  # starts the read transaction
-    with translated_errors(target), _database_part(target) as part:
-        _fill(source, part)
+    with translated_errors(target), database_part(target) as part:
+        copy_pages(source, part)
         with contextlib.closing(connect(part)) as connection:
             # Without a log the copy is one file that can be read in a read-only folder.
             connection.pragma("journal_mode", "DELETE")
+            connection.pragma("journal_mode", "OFF")  # an unfinished part is deleted anyway
+            # Pages may contain parts of deleted facts.
+            if not vacuum(connection):
+                raise HomeError(f"There is no space left to write {target}", "Free some disk space")
             found: Any = connection.execute("SELECT count(*) FROM fact_rows").get
             if found != facts or find_damage(connection):
                 raise HomeError(
@@ -87,16 +93,17 @@ def _copy(source: apsw.Connection, target: Path) -> int:
 
 
 @contextlib.contextmanager
-def _database_part(target: Path) -> Iterator[Path]:
+def database_part(target: Path) -> Iterator[Path]:
     """Yield a path to write to, as `atomic_write` does; remove what SQLite leaves beside it."""
     with atomic_write(target, durable=True) as part:
         try:
             yield part
         finally:
-            _remove(part, _BESIDE[1:])
+            remove_files(part, _BESIDE[1:])
 
 
-def _fill(source: apsw.Connection, file: Path) -> None:
+def copy_pages(source: apsw.Connection, file: Path) -> None:
+    """Copy all that a connection sees to a new file."""
     with contextlib.closing(connect(file)) as connection:
         # Pages from a log have no checksum yet. Unless the file has checksums before the first page
         # arrives, it reads as damaged.
@@ -119,7 +126,7 @@ def restore(database: Database, file: Path, now: dt.datetime) -> RestoreReport:
     _refuse_unsound(database, file)
     kept = _free_name(database.path, now)
     with (
-        _copying(database.path),
+        hold_copy_lock(database.path),
         fact_errors(database.path),
         _stage_copy(file, database.path) as staged,
     ):
@@ -147,11 +154,11 @@ def _stage_copy(file: Path, beside: Path) -> Iterator[Database]:
     staged = Database(Path(name), FACT_MIGRATIONS)
     try:
         with open_for_verify(file) as connection:
-            _fill(connection, staged.path)
+            copy_pages(connection, staged.path)
         yield staged
     finally:
         staged.close()
-        _remove(staged.path)
+        remove_files(staged.path)
 
 
 def set_aside_if_damaged(database: Database, now: dt.datetime) -> Path | None:
@@ -193,7 +200,7 @@ def _exchange(
     with staged.reading() as source, database.writing() as live:
         if kept:  # nobody else writes now: a reader sees the rows that will be replaced
             with database.reading() as before:
-                _copy(before, kept)
+                write_copy(before, kept)
         # If the old revision is unknown, the time in milliseconds is larger than any revision.
         revisions = [_last(source), _last(live), 0 if kept else int(now.timestamp() * 1000)]
         revision = max(revisions) + 1
@@ -201,7 +208,7 @@ def _exchange(
             ids = _replace_rows(source, live, revision)
         except BaseException as error:
             if kept:
-                _remove(kept)
+                remove_files(kept)
             if isinstance(error, apsw.ConstraintError):
                 raise HomeError(
                     "The facts of the backup contradict each other",
@@ -270,17 +277,18 @@ def clear_indexes(home: Path) -> None:
 
 
 @contextlib.contextmanager
-def _copying(memory: Path) -> Iterator[None]:
+def hold_copy_lock(memory: Path) -> Iterator[None]:
     """Hold the lock that keeps others from removing the files that a copy is written to."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # of a home that cannot be written, a copy is still made
-            stack.enter_context(hold_lock(_lock(memory), wait=True))
+            stack.enter_context(hold_lock(copy_lock(memory), wait=True))
         yield
 
 
 def find_leftovers(memory: Path, copies: Iterable[Path]) -> list[Path]:
     """Return the unfinished copies of memory.db that killed commands left behind."""
     patterns = [(memory.parent, ".restore.*.part*"), (memory.parent, f".{memory.name}.*.part*")]
+    patterns += [(backup_folder(memory), f".{memory.stem}-*.part*")]
     patterns += [(copy.parent, f".{glob.escape(copy.name)}.*.part*") for copy in copies]
     return sorted({file for folder, pattern in patterns for file in folder.glob(pattern)})
 
@@ -290,13 +298,14 @@ def remove_leftovers(memory: Path, copies: Iterable[Path]) -> bool:
     leftovers = find_leftovers(memory, copies)
     if not leftovers:
         return True
-    with hold_lock(_lock(memory), wait=False) as is_alone:
+    with hold_lock(copy_lock(memory), wait=False) as is_alone:
         for file in leftovers if is_alone else ():
             file.unlink(missing_ok=True)
         return is_alone
 
 
-def _lock(memory: Path) -> Path:
+def copy_lock(memory: Path) -> Path:
+    """Return the file whose lock a command holds while it writes a copy of memory.db."""
     return memory.with_name("copying.lock")
 
 
@@ -318,6 +327,7 @@ def _free_name(memory: Path, now: dt.datetime) -> Path:
     return kept
 
 
-def _remove(file: Path, suffixes: Sequence[str] = _BESIDE) -> None:
+def remove_files(file: Path, suffixes: Sequence[str] = _BESIDE) -> None:
+    """Remove a file of SQLite and those beside it, or only those with the suffixes."""
     for suffix in suffixes:
         Path(f"{file}{suffix}").unlink(missing_ok=True)

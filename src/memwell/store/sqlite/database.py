@@ -107,7 +107,7 @@ class Database:
         """
         with self._writing, translated_errors(self.path):
             writer = self._open_writer()
-            if rewrite and not _rewrite(writer):
+            if rewrite and not vacuum(writer):
                 return False
             writer.set_busy_timeout(_LOG_TIMEOUT_MS)
             (state,) = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -210,7 +210,7 @@ class Database:
             _set_journal_mode(connection, self.path)
             self._migrate(connection)
             if version and self.durable:
-                _rewrite(connection)  # a step may have removed texts
+                vacuum(connection)  # a step may have removed texts
 
     def _refuse_newer(self, version: int) -> None:
         if version > len(self.migrations):
@@ -252,7 +252,7 @@ def _digest(*texts: Any) -> Any:
     return digest_of(texts[0])
 
 
-def _rewrite(connection: apsw.Connection) -> bool:
+def vacuum(connection: apsw.Connection) -> bool:
     """Write a file anew; return False if another process is writing or the disk is full."""
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     # In memory, as texts would stay in the blocks of a temporary file; too large a copy is in one.
@@ -298,7 +298,7 @@ def connect(
     path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 ) -> apsw.Connection:
     """Open a file; a page that is damaged is detected when it is read."""
-    return apsw.Connection(str(path), vfs=_checksum_vfs(), flags=flags)
+    return apsw.Connection(str(path), vfs=checksum_vfs(), flags=flags)
 
 
 def connect_without_writing(path: Path) -> apsw.Connection:
@@ -307,7 +307,7 @@ def connect_without_writing(path: Path) -> apsw.Connection:
     if not log.exists() or not log.stat().st_size:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         uri = f"{path.absolute().as_uri()}?immutable=1"
-        return apsw.Connection(uri, vfs=_checksum_vfs(), flags=flags)
+        return apsw.Connection(uri, vfs=checksum_vfs(), flags=flags)
     with contextlib.suppress(apsw.Error):
         return _connect_alone(path)
     # The log can only be read where its index can be written: in a copy.
@@ -340,7 +340,7 @@ def rename_with_log(path: Path, renamed: Path) -> None:
             os.replace(f"{path}{suffix}", f"{renamed}{suffix}")
 
 
-def _checksum_vfs() -> str | None:
+def checksum_vfs() -> str | None:
     """Load SQLite's checksum VFS once: it detects a damaged page when it is read."""
     with _checksums:
         if "cksmvfs" not in apsw.vfs_names():

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import apsw
 if TYPE_CHECKING:
     import datetime as dt
 
-    from memwell.store.contract.values import BackupReport, RestoreReport
+    from memwell.store.contract.values import BackupReport, RestoreReport, StoredBackup
 
 from memwell.errors import CorruptIndexError, HomeError, IdTakenError, NewerIndexError
 from memwell.files import digest_of
@@ -24,6 +24,12 @@ from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import FactFile, Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
+from memwell.store.sqlite.auto_backup import (
+    AutoBackups,
+    describe_backups,
+    find_backup,
+    offer_latest,
+)
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.schema import FACT_MIGRATIONS
@@ -51,8 +57,8 @@ class MemoryFile(Database, FactFile):
         return [Path(file) for (file,) in rows]
 
     def remove_leftovers(self) -> bool:
-        if not self.path.exists():
-            return True
+        if not self.path.exists() or not self.path.stat().st_size:
+            return True  # an empty file stays empty, so that the loss is noticed
         from memwell.store.sqlite.backup import remove_leftovers
 
         return remove_leftovers(self.path, self._recorded_copies())
@@ -62,10 +68,23 @@ class MemoryFile(Database, FactFile):
 
         return create_backup(self, target, force=force)
 
-    def restore(self, backup: Path, now: dt.datetime) -> RestoreReport:
+    def restore(self, backup: str | Path, now: dt.datetime) -> RestoreReport:
         from memwell.store.sqlite.backup import restore
 
-        return restore(self, backup, now)
+        return restore(self, find_backup(self.path, backup), now)
+
+    def list_backups(self) -> list[StoredBackup]:
+        return describe_backups(self.path)
+
+    def offer_backup(self) -> str:
+        return offer_latest(self.path)
+
+    def erase_from_backups(self, traces: Mapping[str, bytes]) -> bool:
+        if not traces:
+            return True
+        from memwell.store.sqlite.backup_erasure import erase_from_backups
+
+        return erase_from_backups(self, traces)
 
     def set_aside_if_damaged(self, now: dt.datetime) -> Path | None:
         from memwell.store.sqlite.backup import set_aside_if_damaged
@@ -78,8 +97,9 @@ class SqliteFactStore(FactStore):
 
     file: MemoryFile
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, backups: AutoBackups | None = None) -> None:
         self.file = MemoryFile(path)
+        self._backups = backups or AutoBackups(path)
         self.location = str(path)
         self.home = path.parent
 
@@ -105,8 +125,11 @@ class SqliteFactStore(FactStore):
 
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[SqliteFacts]:
+        if not self.exists:
+            self._backups.report_loss()
         with fact_errors(self.file.path), self.file.writing() as connection:
             yield SqliteFacts(connection, viewer)
+        self._backups.run_if_due(self)
 
     def revision(self) -> int:
         if not self.exists:
@@ -148,8 +171,8 @@ def fact_errors(path: Path) -> Iterator[None]:
     except CorruptIndexError as error:
         raise HomeError(
             f"{path}, which contains all facts, is damaged",
-            "Restore a backup: `memwell restore FILE`. Without one, `memwell facts rescue` writes"
-            " the facts that the index still has into a new file",
+            f"{offer_latest(path) or 'Restore a backup: `memwell restore FILE`'}. `memwell facts"
+            " rescue` writes the facts that the index still has into a new file",
         ) from error
     except NewerIndexError as error:
         raise HomeError(f"{path} was written by a newer memwell", "Upgrade memwell") from error

@@ -17,7 +17,7 @@ from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.fact_notes import scope_workspace
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.cooldowns import SqliteCooldowns
-from memwell.store.sqlite.database import Database
+from memwell.store.sqlite.database import Database, checksum_vfs
 from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.notes import SqliteNotes
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.cache import SqliteVectorCache
 
 
-_QUICKLY_REWRITTEN = 64_000_000
+_REWRITTEN_BY_SYNC = 64_000_000
 """Bytes of an index that is written anew within about a second."""
+_REWRITTEN_BY_SEARCH = 16_000_000
+"""Bytes of an index that is written anew within about 0.2 seconds."""
+_SEARCH_WAIT_MS = 200
 
 
 class SqliteIndex(Index):
@@ -155,11 +158,14 @@ class SqliteIndex(Index):
             self.compact(space.fingerprint, even_if_little_changed=True)
         return self.database.scrub()
 
-    def erase_deleted(self) -> None:
-        if self.exists and self._file_bytes <= _QUICKLY_REWRITTEN:
+    def erase_deleted(self, *, quickly: bool = False) -> None:
+        limit = _REWRITTEN_BY_SEARCH if quickly else _REWRITTEN_BY_SYNC
+        if self.exists and self._file_bytes <= limit:
             with self.database.reading() as connection:
                 due = fts.has_removed_words(connection)
             if due:
+                with self.database.writing(_SEARCH_WAIT_MS if quickly else WAIT_MS):
+                    pass  # a search does not wait for a process that is writing
                 self.scrub()
 
     # -- the keyword index -------------------------------------------------------------------------
@@ -196,6 +202,9 @@ class SqliteIndex(Index):
 
     def run_checks(self) -> Iterator[Check]:
         yield Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})")
+        if checksum_vfs() is None:
+            lacks = "This build of APSW has no page checksums: a damaged page may go unnoticed"
+            yield Check("warning", False, lacks, "pip install --force-reinstall apsw")
         folder = self.path.parent
         if unsafe := unsafe_for_wal(folder):
             local = "set MEMWELL_HOME to a folder on a local disk"

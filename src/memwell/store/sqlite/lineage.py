@@ -19,10 +19,6 @@ from memwell.errors import UNWRITABLE, MemwellError
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
 
-REMEDY = (
-    "`memwell facts rescue` writes the facts that the index still has back, `memwell restore FILE`"
-    " restores a backup; `memwell reset` continues without them"
-)
 _IDENTITY, _UNFAMILIAR = "facts_identity", "unfamiliar_facts"
 _UNKNOWN = "unknown"
 """The identity of a file that an index followed before files had one, once it is gone."""
@@ -53,7 +49,7 @@ class Lineage:
         if not self.revision:
             return ""
         if not store.exists:
-            return f"{store.location}, which contains all facts, is missing or empty"
+            return _is_missing(store)
         if self.identity not in ("", store.identity()):
             return (
                 f"{store.location} is not the file that the index followed, but another one or an"
@@ -113,7 +109,11 @@ def find_mismatch(index: Index, store: FactStore) -> str:
 
     An older copy gets a new identity. Otherwise nobody could tell it apart once it has grown.
     """
-    if store.file is None or not index.exists:
+    if store.file is None:
+        return ""
+    if not store.exists and store.file.offer_backup():  # also if no index ever followed it
+        return _is_missing(store)
+    if not index.exists:
         return ""
     with index.reading() as reader:
         lineage = read_lineage(reader.notes)
@@ -127,10 +127,26 @@ def find_mismatch(index: Index, store: FactStore) -> str:
 def find_mismatches(store: FactStore) -> list[str]:
     """Return why memory.db is not the file that the indexes of a home followed."""
     found = set()
+    if store.file and not store.exists and store.file.offer_backup():
+        found.add(_is_missing(store))
     for index in store.indexes():
         with suppress(MemwellError):  # a damaged index is rebuilt at the next search
             found.add(find_mismatch(index, store))
     return sorted(found - {""})
+
+
+def _is_missing(store: FactStore) -> str:
+    return f"{store.location}, which contains all facts, is missing or empty"
+
+
+def remedy_for_mismatch(store: FactStore) -> str:
+    """Return how to get facts back that memory.db lacks."""
+    latest = store.file.offer_backup() if store.file else ""
+    return (
+        "`memwell facts rescue` writes the facts that the index still has back,"
+        f" {latest or '`memwell restore FILE` restores a backup'}; `memwell reset` continues"
+        " without them"
+    )
 
 
 def describe_mismatch(index: Index, store: FactStore) -> str:
@@ -139,4 +155,4 @@ def describe_mismatch(index: Index, store: FactStore) -> str:
         mismatch = find_mismatch(index, store)
     except (MemwellError, apsw.Error, OSError):  # the command itself says why it cannot be read
         return ""
-    return f"{mismatch}. {REMEDY}" if mismatch else ""
+    return f"{mismatch}. {remedy_for_mismatch(store)}" if mismatch else ""

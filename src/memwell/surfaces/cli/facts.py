@@ -113,6 +113,8 @@ def _print_forgotten(report: EraseReport) -> None:
         click.echo(
             "Pending: another process still reads the file; the rest is erased after that", err=True
         )
+    if report.remains:
+        click.echo(report.remains, err=True)
     for backup in report.backups:
         click.echo(f"{backup} may still contain it: delete that backup if it should not", err=True)
 

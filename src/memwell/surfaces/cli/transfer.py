@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_FOUND = 1
 _FILE = click.Path(path_type=Path)
+_LIST = "list"
 
 
 @click.command("export")
@@ -66,25 +67,46 @@ def import_command(memory: Memory, file: BinaryIO, trust: bool) -> Answer:
 
 
 @click.command("backup")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @with_memory
-def backup_command(memory: Memory, file: Path, force: bool) -> Answer:
-    """Copy all facts to FILE, even while other programs write.
+def backup_command(memory: Memory, file: str, force: bool) -> Answer:
+    """Copy all facts to FILE, even while other programs write; with FILE "list", list backups.
 
     For the owner of the home: the backup holds the facts of every user, agent and session. memwell
     checks it before it gives it its name. Only you can read it.
+
+    `memwell backup list` lists the automatic backups in the home; `backup.every` in the settings
+    says how often they are made.
     """
+    if file == _LIST:  # a file of that name is ./list
+        return _backup_list(memory)
     report = memory.backup(file, force=force)
     size = f"{report.bytes / 1e6:.1f} MB"
     return Answer(report, f"{report.facts} facts copied to {report.file} ({size})")
+
+
+def _backup_list(memory: Memory) -> Answer:
+    backups = memory.facts.store.require_file().list_backups()
+    lines = [
+        f"{backup.at[:16].replace('T', ' ')} UTC  {_count(backup.facts)}  {backup.file}"
+        for backup in backups
+    ]
+    if lines:
+        lines.append("`memwell restore latest` restores the first of them")
+    empty = "There are no automatic backups yet: the next change of a fact writes one"
+    return Answer({"backups": backups}, "\n".join(lines) or empty)
+
+
+def _count(facts: int | None) -> str:
+    return "   damaged" if facts is None else f"{facts:>4} facts"
 
 
 @click.command("restore")
 @click.argument("file", type=_FILE)
 @with_memory
 def restore_command(memory: Memory, file: Path) -> Answer:
-    """Replace all facts by those of the backup FILE.
+    """Replace all facts by those of the backup FILE, or of the "latest" automatic backup.
 
     For the owner of the home: it replaces the facts of every user, agent and session. The present
     facts are kept in a file next to them. Facts that were forgotten since the backup come back.
