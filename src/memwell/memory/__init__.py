@@ -18,7 +18,7 @@ from memwell import config
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
-from memwell.files import close_to_others
+from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
@@ -654,6 +654,8 @@ class Memory:
                 finish_erasures(self._fact_store)
             elif self._fact_store.file:
                 self._fact_store.file.remove_leftovers()
+            for folder in (self.home, self._agent_folder, self.home / "models"):
+                remove_unfinished(folder)
         self._shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:
