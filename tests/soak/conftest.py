@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ SECONDS = 3_600
 """The time limit of a whole part: far more than it takes, so that a busy machine fails none."""
 
 
-def sizes(sample: int, whole: int) -> Any:
+def sizes(sample: int, whole: int) -> pytest.MarkDecorator:
     """Run a test with two sizes: the sample, and with the mark `soak` the whole."""
     scaled = max(sample, round(whole * SCALE))
     marks = [pytest.mark.soak, pytest.mark.timeout(SECONDS)]

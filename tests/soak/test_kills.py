@@ -17,12 +17,11 @@ from memwell.embed.testing import WordCounts
 from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite.schema import FACT_MIGRATIONS, MIGRATIONS
 from tests.soak.conftest import print_figures, sizes
-from tests.support.kills import OPERATIONS as perform
 from tests.support.kills import Job, Killer, Operations
 from tests.support.states import contents, index_file
 
-NOTES, FACTS = 40, 12
-"""Notes of the workspace, and facts that one process writes unless it is killed."""
+NOTES, FACTS, FORGOTTEN = 40, 12, 5
+"""Notes of the workspace; facts that a process remembers, or forgets, unless it is killed."""
 CHECKED = 10
 """After so many kills all is compared; after every kill the facts and one search."""
 WORDS = ["apple", "pear", "会议", "camelCase", "x1", "heron", "#tag", "[[12]]"]
@@ -38,6 +37,7 @@ class Attack:
     facts: dict[str, str] = field(default_factory=dict)
     """The acknowledged facts that were not forgotten, by id."""
     model: str = "words"
+    tenant: str = "default"
     operations: int = 0
     turn: int = 0
 
@@ -79,14 +79,20 @@ class Attack:
             for text in self.new_texts(count):
                 self.facts[memory.remember(text, scope="global").fact.id] = text
 
-    def kill(self, operation: str, *arguments: str) -> list[str]:
+    def kill(self, operation: str, *arguments: str, let_end: bool = False) -> list[str]:
         """Start an operation and kill it; return what it acknowledged until then."""
         log = self.folder / "acknowledged"
         log.write_bytes(b"")
         job = Job(
-            operation, str(self.home), str(log), arguments, settings=self.settings, model=self.model
+            operation,
+            str(self.home),
+            str(log),
+            arguments,
+            settings=self.settings,
+            model=self.model,
+            tenant=self.tenant,
         )
-        self.killer.kill(job)
+        (self.killer.let_end if let_end else self.killer.kill)(job)
         whole = log.read_text().rpartition("\n")[0]
         lines = whole.split("\n") if whole else []
         self.operations += len(lines)
@@ -136,6 +142,13 @@ class Attack:
         found = contents(index_file(fresh))
         shutil.rmtree(fresh)
         return found
+
+    def find_traces(self, words: list[str]) -> list[str]:
+        """The files of the home that contain one of the words."""
+        files = [file for file in self.home.rglob("*") if file.is_file()]
+        return [
+            file.name for file in files if any(word.encode() in file.read_bytes() for word in words)
+        ]
 
     @property
     def figures(self) -> dict[str, int]:
@@ -187,16 +200,15 @@ def attack_remember(attack: Attack) -> None:
 
 
 def attack_forget(attack: Attack) -> None:
-    if len(attack.facts) < 2 * FACTS:
-        attack.remember(4 * FACTS)
-    chosen = attack.killer.chance.sample(sorted(attack.facts), FACTS)
+    if len(attack.facts) < FACTS:
+        attack.remember(3 * FACTS)
+    chosen = attack.killer.chance.sample(sorted(attack.facts), FORGOTTEN)
     acknowledged = attack.kill("forget", *chosen)
     stored = attack.check()
     assert not {*acknowledged} & {*stored}
     gone = {*attack.facts} - {*stored}
     assert gone <= {*chosen[: len(acknowledged) + 1]}
-    keys = [attack.facts[fact].split()[0].encode() for fact in gone]
-    assert files_with(attack.home, keys) == []
+    assert attack.find_traces([attack.facts[fact].split()[0] for fact in gone]) == []
     attack.facts = stored
 
 
@@ -239,9 +251,7 @@ def attack_copy(attack: Attack) -> None:
     attack.kill("copy", str(target))
     assert attack.check() == attack.facts
     if attack.killer.chance.random() < 0.3:
-        job = Job("copy", str(attack.home), "", [str(target)])
-        with attack.open() as memory:
-            assert [*perform["copy"](memory, job)] == [str(target)]
+        assert attack.kill("copy", str(target), let_end=True)
         assert contents(index_file(target)) == contents(index_file(attack.home))
     if (target / "memory.db").exists():
         with Memory(target) as memory:
@@ -278,12 +288,6 @@ def ids_in(backup: Path) -> set[str]:
     ids = {str(row[0]) for row in connection.execute("SELECT id FROM fact_rows")}
     connection.close()
     return ids
-
-
-def files_with(folder: Path, texts: list[bytes]) -> list[str]:
-    """The files that contain one of the texts."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [file.name for file in files if any(text in file.read_bytes() for text in texts)]
 
 
 def write_old_home(home: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,7 +21,7 @@ TEXTS = [
     "é\u0301",
 ]
 TIMES = ["2026-01-01", "2026-02-30", "yesterday", "", "2026-01-01T00:00:00Z", "9999-12-31", "-1"]
-ODD = [
+ODD: list[Any] = [
     None,
     True,
     -1,
@@ -52,7 +52,7 @@ KINDS = {
     "before": "file",
 }
 """What the values of a field name."""
-CREATING = {
+CREATING: dict[str, tuple[str, Callable[[Any], str]]] = {
     "/api/remember": ("fact", lambda answer: answer["fact"]["id"]),
     "/v1/files": ("file", lambda answer: answer["id"]),
     "/v1/vector_stores": ("store", lambda answer: answer["id"]),
