@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memwell import Memory
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.tokens import Tokens
 from tests.soak.conftest import print_figures, sizes
 from tests.support.http_servers import Server, served
 
+pytestmark = pytest.mark.process
 CLIENTS = 50
 ROUNDS = 10
 """The clients pause after each round, so that what an idle server holds can be compared."""

@@ -15,6 +15,8 @@ import pytest
 from tests.soak.conftest import print_figures, sizes
 from tests.support.cli import run
 
+pytestmark = pytest.mark.process
+
 # A process that is killed leaves the logs of its databases.
 WRITE = """
 import os, sys

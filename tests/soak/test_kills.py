@@ -20,6 +20,7 @@ from tests.soak.conftest import print_figures, sizes
 from tests.support.kills import Job, Killer, Operations
 from tests.support.states import contents, index_file
 
+pytestmark = pytest.mark.process
 NOTES, FACTS, FORGOTTEN = 40, 12, 5
 """Notes of the workspace; facts that a process remembers, or forgets, unless it is killed."""
 CHECKED = 10

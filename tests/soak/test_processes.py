@@ -11,11 +11,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from memwell import Memory
 from memwell.store.contract.values import FactFilter
 from tests.soak.conftest import print_figures, sizes
 from tests.support.states import contents, index_file
 
+pytestmark = pytest.mark.process
 SPAWN = multiprocessing.get_context("spawn")
 NOTES = 30
 MOST_FACTS = 150

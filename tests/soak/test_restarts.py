@@ -25,7 +25,7 @@ from tests.soak.conftest import print_figures, sizes
 from tests.support.postgres import Cluster, cluster, new_role
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.process, pytest.mark.server]
 SPAWN = multiprocessing.get_context("spawn")
 
 

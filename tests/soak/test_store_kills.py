@@ -21,6 +21,8 @@ from tests.soak.test_kills import (
 from tests.support.kills import Killer, Operations
 from tests.support.postgres import app_url, new_database, new_tenant, shared
 
+pytestmark = pytest.mark.process
+
 # -- LanceDB ---------------------------------------------------------------------------------------
 
 
