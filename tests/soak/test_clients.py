@@ -85,7 +85,7 @@ def held(process: int) -> tuple[int, int]:
     return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(f"/proc/{process}/fd"))
 
 
-@sizes(sample=2, whole=300)
+@sizes(sample=1, whole=300)
 def test_fifty_clients_leak_nothing(home: Path, workspace: Path, size: int) -> None:
     for number in range(100):
         (workspace / f"{number}.md").write_text(

@@ -16,7 +16,7 @@ from memwell import Memory
 from memwell.embed.testing import WordCounts
 from memwell.store.contract.values import FactFilter
 from memwell.store.sqlite.schema import FACT_MIGRATIONS, MIGRATIONS
-from tests.soak.conftest import print_figures, sizes
+from tests.soak.conftest import print_figures, sizes_of
 from tests.support.kills import Job, Killer, Operations
 from tests.support.states import contents, index_file
 
@@ -322,8 +322,7 @@ def operations() -> Iterator[Operations]:
         yield running
 
 
-@pytest.mark.parametrize("operation", ATTACKS)
-@sizes(sample=3, whole=1_000 // len(ATTACKS))
+@sizes_of(ATTACKS, ATTACKS, sample=2, whole=1_000)
 def test_kill_9_loses_nothing(
     tmp_path: Path, operations: Operations, operation: str, size: int
 ) -> None:

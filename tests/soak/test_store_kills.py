@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from tests.soak.conftest import print_figures, sizes
+from tests.soak.conftest import print_figures, sizes_of
 from tests.soak.test_kills import (
     FACTS,
     Attack,
@@ -41,8 +41,7 @@ def lance_operations() -> Iterator[Operations]:
         yield running
 
 
-@pytest.mark.parametrize("operation", LANCE_ATTACKS)
-@sizes(sample=1, whole=200 // len(LANCE_ATTACKS))
+@sizes_of(LANCE_ATTACKS, ["forget"], sample=1, whole=200)
 def test_kill_9_with_vectors_in_lancedb(
     tmp_path: Path, lance_operations: Operations, operation: str, size: int
 ) -> None:
@@ -127,8 +126,7 @@ def server_operations() -> Iterator[Operations]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("operation", SERVER_ATTACKS)
-@sizes(sample=1, whole=500 // len(SERVER_ATTACKS))
+@sizes_of(SERVER_ATTACKS, ["remember", "forget"], sample=1, whole=500)
 def test_kill_9_on_postgresql(
     tmp_path: Path, server_operations: Operations, operation: str, size: int
 ) -> None:
