@@ -9,6 +9,7 @@ crash. Backups are not changed: the report names those that still contain a fact
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index
 from memwell.store.fact_notes import remove_facts
 from memwell.store.sqlite.verify import open_for_verify
+
+_alone = threading.Lock()
+"""Erasures rewrite the same files. Of many at once, as in a server, each would open its own
+connections, whose descriptors SQLite keeps while another connection of the process is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ def prune(service: FactService) -> int:
 
 def finish_erasures(store: FactStore) -> bool:
     """Remove every trace of forgotten facts; return False while a process still reads them."""
+    with _alone:
+        return _finish_erasures(store)
+
+
+def _finish_erasures(store: FactStore) -> bool:
     traces = store.pending_erasures()
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # a cache, and files that nobody can read
         for file in store.home.glob(f"agents/*/{pattern}"):
