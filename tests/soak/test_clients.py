@@ -28,7 +28,7 @@ at once, since a pool has as many connections as were in use at one moment."""
 ACTS = ("remember", "search", "recall", "read")
 GROWTH = 1.05
 MOST_FACTS = 4
-"""Facts of a client: then it forgets one for each that it remembers."""
+"""Facts of a client at most: then it forgets one for each that it remembers."""
 
 
 class Client:
@@ -57,7 +57,7 @@ class Client:
         done = self.server.post("/api/remember", {"text": text, "scope": "global"})
         self.facts[done["fact"]["id"]] = text
         self.counts["remembered"] += 1
-        if len(self.facts) > MOST_FACTS:
+        if len(self.facts) > MOST_FACTS or self.chance.random() < 0.3:
             fact = next(iter(self.facts))
             assert self.server.post("/api/forget", {"ids": [fact]})["count"] == 1
             del self.facts[fact]
