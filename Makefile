@@ -15,7 +15,8 @@ help:
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
-	@echo "make soak      the long tests: 200 kills, many processes, 10,000 random queries"
+	@echo "make soak      the long tests: kills, damage, random input, many processes and clients;"
+	@echo "               PART=kills runs one module of tests/soak, SOAK_SCALE=0.1 a tenth of it"
 	@echo "make lock      write requirements/*.lock again, with the newest versions"
 	@echo "make sbom      list every package of an installation, in dist/ (CycloneDX)"
 	@echo "make bench     speed and quality, as tables and JSON (see bench/README.md)"
@@ -68,7 +69,7 @@ torch: $(STAMP)
 	$(BIN)/python -m pytest -n 2 tests/unit/embed/test_local_providers.py
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak -s --timeout 900
+	$(BIN)/python -m pytest -m soak -s $(if $(PART),tests/soak/test_$(PART).py)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

@@ -9,12 +9,16 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from memwell.errors import HomeError
+
+_ABANDONED_SECONDS = 3600
+"""A part of a file that is so old belongs to a process that was killed; a younger one may not."""
 
 
 @contextmanager
@@ -40,6 +44,14 @@ def atomic_write(
             _flush(file.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes left of files that `atomic_write` wrote in a folder."""
+    for part in folder.glob(".*.part"):
+        with suppress(OSError):
+            if part.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                part.unlink()
 
 
 def _flush(path: Path) -> None:

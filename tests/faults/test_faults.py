@@ -1,4 +1,4 @@
-"""Damage, full disks, missing rights and killed processes: nothing is lost."""
+"""Damage, full disks and missing rights: nothing is lost. Kills are in tests/soak."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import json
 import os
 import random
 import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import apsw
@@ -24,7 +22,6 @@ from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.schema import SCHEMA_VERSION
 from tests.conftest import EXAMPLES, Write, paths
 from tests.support.states import contents, fresh_contents, index_file
-from tests.support.waiting import wait_until
 
 # -- a damaged index -----------------------------------------------------------------------------
 
@@ -359,138 +356,7 @@ def test_an_unsafe_home_is_reported_in_status_and_works_without_the_log(
     assert not [*(tmp_path / "Dropbox").rglob("*-wal")]
 
 
-# -- kill -9 -------------------------------------------------------------------------------------
-
-SYNCING = """
-import os, signal, sys
-from memwell import Memory
-from memwell.store.sqlite.database import Database
-
-marker = open(sys.argv[2], "ab", buffering=0)
-transactions, steps = map(int, sys.argv[3:])
-inside = Database.writing
-
-def kill_myself():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-import contextlib
-@contextlib.contextmanager
-def noted(self, *arguments):
-    with inside(self, *arguments) as connection:
-        marker.write(b"(")
-        if steps and marker.tell() >= 2 * transactions:
-            connection.set_progress_handler(kill_myself, steps)
-        yield connection
-    marker.write(b")")
-Database.writing = noted
-
-import memwell.ingest.sync as sync
-sync.BATCH_NOTES = 5
-with Memory() as memory:
-    memory.index(sys.argv[1])
-"""
-
-
-def kill_during_syncs(tmp_path: Path, home: Path, workspace: Path, kills: int) -> int:
-    """Kill a sync again and again; return how many kills landed inside a transaction.
-
-    Every second sync kills itself inside of a transaction, after a number of steps of SQLite. The
-    others are killed from outside, at any moment, also while a transaction is being committed.
-    """
-    chance = random.Random(kills)
-    inside = 0
-    for turn in range(kills):
-        for number in range(120):
-            if turn == 0 or chance.random() < 0.6:
-                words = " ".join(chance.choices(["apple", "pear", "会议", "camelCase", "x1"], k=60))
-                (workspace / f"{number}.md").write_text(f"# Note {number} turn {turn}\n\n{words}\n")
-            elif chance.random() < 0.2:
-                (workspace / f"{number}.md").unlink(missing_ok=True)
-        marker = tmp_path / f"marker-{turn}"
-        marker.touch()
-        transactions = chance.randrange(1, 12)
-        steps = chance.randrange(1, 2_000) if turn % 2 else 0
-        numbers = (str(transactions), str(steps))
-        process = subprocess.Popen(
-            [sys.executable, "-c", SYNCING, str(workspace), str(marker), *numbers]
-        )
-        if steps:
-            assert process.wait() == -signal.SIGKILL
-        else:
-            wait_until(partial(has_begun, transactions, marker, process))
-        process.kill()
-        process.wait()
-        written = marker.read_bytes()
-        inside += written.count(b"(") > written.count(b")")
-        with Memory() as memory:
-            assert memory.search("apple").legs[0].answered
-    with Memory() as memory:
-        memory.index(workspace)
-        assert not memory.notices
-        assert memory.status(deep=True).deep["integrity"] == "ok"
-    assert contents(index_file(home)) == fresh_contents(workspace, home.parent / "fresh")
-    return inside
-
-
-def has_begun(transactions: int, marker: Path, process: subprocess.Popen[bytes]) -> bool:
-    """Whether a sync has begun so many transactions, or has ended."""
-    return marker.read_bytes().count(b"(") >= transactions or process.poll() is not None
-
-
-def test_kill_9_at_any_moment_of_a_sync_loses_nothing(
-    tmp_path: Path, home: Path, workspace: Path
-) -> None:
-    inside = kill_during_syncs(tmp_path, home, workspace, kills=20)
-    assert inside >= 10
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-def test_soak_kill_9(tmp_path: Path, home: Path, workspace: Path) -> None:
-    inside = kill_during_syncs(tmp_path, home, workspace, kills=200)
-    sys.stderr.write(f"\n{inside} of 200 kills landed inside a write\n")
-    assert inside >= 100
-
-
 # -- many processes ------------------------------------------------------------------------------
-
-SEARCHING = """
-import sys
-from memwell import Memory
-with Memory() as memory:
-    for _ in range(int(sys.argv[1])):
-        result = memory.search("apple number")
-        assert result.legs[0].answered and result.hits, result
-"""
-
-
-def search_while_syncing(workspace: Path, processes: int, searches: int) -> None:
-    """Search from many processes while this one syncs without pause."""
-    for number in range(300):
-        (workspace / f"{number}.md").write_text(f"apple number {number}\n")
-    with Memory() as memory:
-        memory.index(workspace)
-        searchers = [
-            subprocess.Popen([sys.executable, "-c", SEARCHING, str(searches)])
-            for _ in range(processes)
-        ]
-        turn = 0
-        while any(process.poll() is None for process in searchers):
-            turn += 1
-            for number in range(0, 300, 3):
-                (workspace / f"{number}.md").write_text(f"apple number {number} turn {turn}\n")
-            memory.index(workspace)
-    assert [process.returncode for process in searchers] == [0] * processes
-
-
-def test_processes_search_while_one_syncs(workspace: Path) -> None:
-    search_while_syncing(workspace, processes=3, searches=15)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-def test_soak_eight_processes_search_while_one_syncs(workspace: Path) -> None:
-    search_while_syncing(workspace, processes=8, searches=100)
 
 
 def test_two_syncs_at_once_are_safe(home: Path, workspace: Path) -> None:

@@ -89,6 +89,21 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_reliability_page_names_only_tests_that_exist() -> None:
+    text = (REPOSITORY / "docs" / "reliability.md").read_text(encoding="utf-8")
+    files = [*(REPOSITORY / "tests").rglob("test_*.py")]
+    defined = {
+        name
+        for file in files
+        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)
+    }
+    assert {*re.findall(r"`(test_\w+)`", text)} <= defined
+    for name in re.findall(r"`(tests/[\w/.]+)`", text):
+        assert (REPOSITORY / name).exists(), name
+    parts = {file.stem.removeprefix("test_") for file in files if file.parent.name == "soak"}
+    assert {*re.findall(r"^\| `(\w+)` \|", text, re.M)} == parts
+
+
 def test_contributing_names_every_package_and_only_files_that_exist() -> None:
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     source = REPOSITORY / "src" / "memwell"

@@ -10,6 +10,7 @@ those that still contain a fact.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ from memwell.store.sqlite.verify import open_for_verify
 
 if TYPE_CHECKING:
     from memwell.facts.service import FactService
+
+_alone = threading.Lock()
+"""Erasures rewrite the same files. Of many at once, as in a server, each would open its own
+connections, whose descriptors SQLite keeps while another connection of the process is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,11 @@ def finish_erasures(store: FactStore) -> bool:
 
 def _finish(store: FactStore) -> tuple[bool, str]:
     """Remove every trace of forgotten facts; return whether all are gone, and what remains."""
+    with _alone:
+        return _finish_alone(store)
+
+
+def _finish_alone(store: FactStore) -> tuple[bool, str]:
     traces = store.pending_erasures()
     for pattern in (f"{ANSWERS}*", "*.corrupt-*"):  # a cache, and files that nobody can read
         for file in store.home.glob(f"agents/*/{pattern}"):

@@ -18,18 +18,16 @@ from memwell import config
 from memwell.config.fields import Value
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
-from memwell.files import close_to_others
+from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
+from memwell.memory.stores import open_stores
 from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
-from memwell.store.factory import Stores, open_postgres, open_sqlite
-from memwell.store.sqlite.auto_backup import AutoBackups
-from memwell.store.vectors.backend import BackendSetting
 
 if TYPE_CHECKING:
     from typing import Self
@@ -94,7 +92,7 @@ class Memory:
         opened_with = self._load(find_workspace(self._folder) if self._folder else None)
         self.agent = agent or opened_with.agent
         config.check_agent(self.agent)
-        stores = self._open_stores(opened_with)
+        stores = open_stores(opened_with, self.home, self.agent, self._clock, self._notify_once)
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
@@ -589,14 +587,6 @@ class Memory:
 
     # -- how they do it ----------------------------------------------------------------------------
 
-    def _open_stores(self, settings: Settings) -> Stores:
-        if settings.store.url:
-            return open_postgres(settings.store.url, settings.store.tenant, self.home, self.agent)
-        backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
-        file = self.home / "memory.db"
-        backups = AutoBackups(file, settings.backup, self._clock, self._notify_once)
-        return open_sqlite(self.home, self.agent, backend, backups)
-
     def _load(self, workspace: Path | None) -> Settings:
         settings = config.load(workspace, home=self.home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
@@ -673,6 +663,8 @@ class Memory:
                 finish_erasures(self._fact_store)
             elif self._fact_store.file:
                 self._fact_store.file.remove_leftovers()
+            for folder in (self.home, self._agent_folder, self.home / "models"):
+                remove_unfinished(folder)
         self._shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:

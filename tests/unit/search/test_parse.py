@@ -250,14 +250,6 @@ def test_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> N
     check_query(examples_index, query)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-@settings(max_examples=10_000, suppress_health_check=[*HealthCheck])
-@given(QUERIES)
-def test_soak_any_text_is_a_valid_query(examples_index: SqliteIndex, query: str) -> None:
-    check_query(examples_index, query)
-
-
 @pytest.mark.parametrize(
     "query", ["", "   ", "word " * 10_000, "(" * 5_000, "a AND " * 3_000, '"' * 999, "\0", "🐈"]
 )

@@ -368,10 +368,15 @@ def reserve_checksums(connection: apsw.Connection) -> None:
 def version_in_header(path: Path) -> int:
     """Return the schema version in the header of a file, without reading the rest.
 
-    The pages of a newer memwell may look damaged to this one.
+    The pages of a newer memwell may look damaged to this one. SQLite reads the header: if Python
+    opened and closed the file, the system would release the locks of all connections of this
+    process, and another process could take the log away from them.
     """
-    with open(path, "rb") as file:
-        header = file.read(_HEADER_BYTES)
+    file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        header = file.xRead(_HEADER_BYTES, 0)
+    finally:
+        file.xClose()
     is_database = header.startswith(b"SQLite format 3\0") and len(header) == _HEADER_BYTES
     return int.from_bytes(header[60:64], "big") if is_database else 0
 

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import random
 import secrets
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +21,11 @@ from memwell import Memory
 from memwell.model import Hit
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import server as connect
+from tests.soak.conftest import print_figures, sizes
 from tests.support.postgres import Cluster, cluster, new_role
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.process, pytest.mark.server]
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -189,19 +190,11 @@ def _verify(own: Cluster, jobs: Sequence[Job]) -> None:
     assert own.execute("SELECT * FROM memwell.leases") == []
 
 
-def test_processes_write_and_search_while_the_server_restarts(tmp_path: Path) -> None:
+@sizes(sample=3, whole=20)
+def test_processes_write_and_search_while_the_server_restarts(tmp_path: Path, size: int) -> None:
+    tenants, turns = (2, 2) if size < 20 else (5, 10)
     with cluster() as own:
-        done = restarted_under_work(own, tmp_path, processes=3, tenants=2, turns=2)
+        done = restarted_under_work(own, tmp_path, size, tenants, turns)
+    assert done["writes"] >= 3 * size * turns
     assert done["retries"] >= 2
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-def test_soak_twenty_processes_while_the_server_restarts(tmp_path: Path) -> None:
-    with cluster() as own:
-        done = restarted_under_work(own, tmp_path, processes=20, tenants=5, turns=10)
-    sys.stderr.write(
-        f"\n{done['writes']} facts and {done['notes']} notes written, {done['searches']} searches,"
-        f" {done['retries']} times tried again\n"
-    )
-    assert done["writes"] >= 3 * 20 * 10
+    print_figures("restarts", processes=size, restarts=2, **done, lost=0)
