@@ -6,12 +6,13 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test coverage lint docs torch soak bench lock sbom clean
+.PHONY: help demo check test slow coverage lint docs torch soak bench lock sbom clean
 
 help:
 	@echo "make demo      install, index examples/notes and search it four times"
 	@echo "make check     lint, types of src and unit tests, with few dependencies"
-	@echo "make test      lint, types and all tests"
+	@echo "make test      lint, types and all tests but the slow ones"
+	@echo "make slow      the slow tests: both stores with the same queries, two orders of indexing"
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
@@ -56,7 +57,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (soak or slow)"
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term:skip-covered

@@ -48,6 +48,7 @@ def _index(memory: Memory, folder: Path, notes: list[Path]) -> None:
         memory.index(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "differ"), [("hybrid", 1e-6), ("words", 1e-9)])
 def test_two_orders_of_indexing_give_the_same_answers(
     memories: tuple[Memory, Memory], mode: str, differ: float

@@ -157,6 +157,7 @@ def answers(home: Path, tenant: str = "") -> list[list[tuple[str, str, int, floa
         ]
 
 
+@pytest.mark.slow
 def test_a_copy_to_the_server_and_back_gives_the_same_export_and_hits(
     first: Path, tmp_path: Path
 ) -> None:

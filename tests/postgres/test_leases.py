@@ -176,6 +176,7 @@ def test_another_process_embeds_the_chunks_of_a_killed_one(
     assert held(agent) == 0
 
 
+@pytest.mark.slow
 def test_a_slow_process_renews_its_leases(agent: Shared, workspace: Path, write: Write) -> None:
     texts = index(agent, workspace, write, 5)
     barred(agent.log).touch()

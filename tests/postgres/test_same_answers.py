@@ -23,6 +23,8 @@ from memwell.store.words import ranking
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
 from tests.support.postgres import app_url, build_agent_indexes, new_tenant
 
+pytestmark = pytest.mark.slow
+
 K = 6
 SAME = 0.95
 QUESTIONS = 60

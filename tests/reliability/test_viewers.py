@@ -332,6 +332,7 @@ def _first_difference(before: str, after: str) -> str:
     return f"{before[start : start + 160]!r}\n{after[start : start + 160]!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_nothing_that_a_viewer_observes_depends_on_others(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

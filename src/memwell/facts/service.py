@@ -8,7 +8,7 @@ forget     erases the fact
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -213,6 +213,7 @@ class FactService:
         with self.store.change(self.viewer) as facts:
             old = facts.get(fact_id)
             fact = replace(old, **changes)
+            fact = replace(fact, tags=_folded(fact.tags))
             self.require_right_to(fact.scope)
             edited = NewFact(
                 fact.text,
@@ -374,8 +375,13 @@ class FactService:
             superseded_by=None,
             scope=scope,
             target=target if scope != GLOBAL else "",
-            tags=tuple(sorted({tag.casefold() for tag in new_fact.tags})),
+            tags=_folded(new_fact.tags),
         )
+
+
+def _folded(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags as they are stored: without regard to case, each once, in order."""
+    return tuple(sorted({tag.casefold() for tag in tags}))
 
 
 def _check_details(new_fact: NewFact) -> None:
