@@ -46,14 +46,14 @@ demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 check: $(LIGHT)
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench training
+	$(BIN)/ruff format --check src tests bench training
 	$(BIN)/mypy src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench training
+	$(BIN)/ruff format --check src tests bench training
 	$(BIN)/mypy
 
 test: lint

@@ -1,0 +1,128 @@
+"""The training text as tokens, and random pieces of it as batches.
+
+Texts are cut into segments: sentences of a document, or lines of a translation. The segments of a
+text follow each other in one flat array of tokens, so that several of them together are one slice
+of it. A batch takes slices of random lengths, and hardly any text is seen twice.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+LONGEST = 400
+"""Tokens of the longest slice."""
+STEP = 16
+"""Lengths are rounded up to this many tokens: few shapes, which the device computes faster."""
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
+_CHUNK = 32_768
+
+
+def read_lines(file: Path) -> list[list[str]]:
+    """Return the lines of a packed file: the shard, the language and the texts."""
+    return [
+        line.split("\x01") for line in lzma.decompress(file.read_bytes()).decode().split("\x00")
+    ]
+
+
+def sentences(text: str) -> list[str]:
+    """Cut a text after each sentence; all but the first begin with a space."""
+    parts = [part for part in _SENTENCE.split(text) if part.strip()]
+    return [part if number == 0 else " " + part for number, part in enumerate(parts)]
+
+
+def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Any, Any]:
+    """Return the tokens of all texts in one array, where each begins, and where the last ends."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    found: list[Any] = []
+    for start in range(0, len(texts), 50_000):
+        batch = tokenizer.encode_batch_fast(texts[start : start + 50_000], add_special_tokens=False)
+        found += [np.array(encoding.ids[:LONGEST], dtype=np.int32) for encoding in batch]
+    starts = np.concatenate(([0], np.cumsum([len(tokens) for tokens in found])))
+    return np.concatenate(found), starts.astype(np.int64)
+
+
+@dataclass
+class Tokens:
+    """All tokens of a kind of text on the device."""
+
+    tokens: Tensor
+    starts: Any
+    """Where each segment begins, on the host."""
+    begin: int
+    end: int
+    pad: int
+
+    def take(self, first: Any, last: Any, limit: int = 510) -> tuple[Tensor, Tensor]:
+        """Return the tokens from segment `first` to before `last`, padded, and their mask."""
+        device = self.tokens.device
+        start = self.starts[first]
+        length = np.minimum(self.starts[last] - start, limit)
+        starts = torch.from_numpy(start).to(device, non_blocking=True)[:, None]
+        lengths = torch.from_numpy(length).to(device, non_blocking=True)[:, None]
+        place = torch.arange(-(-(int(length.max()) + 2) // STEP) * STEP, device=device)[None]
+        index = (starts + place - 1).clamp(0, len(self.tokens) - 1)
+        tokens = self.tokens[index].long()
+        tokens = torch.where(place == 0, self.begin, tokens)
+        tokens = torch.where(place == lengths + 1, self.end, tokens)
+        mask = place <= lengths + 1
+        return torch.where(mask, tokens, self.pad), mask
+
+
+def slices(
+    starts: Any, ends: Any, random: np.random.Generator, single: float
+) -> Iterator[tuple[Any, Any]]:
+    """Yield slices without end, a chunk at a time: the first segment, and the one after the last.
+
+    `ends` is, for each segment, the segment after its text. A share of `single` of the slices is
+    one segment. The others have between 8 and LONGEST tokens, with as many short ones as long
+    ones.
+    """
+    count = len(starts) - 1
+    while True:
+        order = random.permutation(count)
+        for at in range(0, count, _CHUNK):
+            first = order[at : at + _CHUNK]
+            wanted = np.exp(random.uniform(np.log(8), np.log(LONGEST), len(first)))
+            wanted[random.random(len(first)) < single] = 0
+            last = np.searchsorted(starts, starts[first] + wanted, side="right") - 1
+            yield first, np.minimum(np.maximum(last, first + 1), ends[first])
+
+
+def batches(
+    chunks: Iterator[tuple[Any, Any]],
+    sides: Sequence[Any],
+    budget: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield slices of about equal lengths, together at most `budget` tokens with their padding.
+
+    The length of a slice is that of its longest side: the text, and its translation or its answer.
+    """
+    for first, last in chunks:
+        longest = np.max([starts[last] - starts[first] for starts in sides], axis=0)
+        size = -(-(longest + 2) // STEP) * STEP
+        order = np.argsort(size, kind="stable")
+        first, last, size = first[order], last[order], size[order]
+        cuts, at = [], 0
+        while at < len(first):
+            end = at + max(1, budget // int(size[at]))
+            while end < len(first) and end > at + 1 and (end - at) * int(size[end - 1]) > budget:
+                end = at + max(1, budget // int(size[end - 1]))
+            end = min(end, len(first))
+            if end - at > 1:
+                cuts.append((at, end))
+            at = end
+        for number in random.permutation(len(cuts)):
+            start, end = cuts[number]
+            yield first[start:end], last[start:end]

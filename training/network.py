@@ -1,0 +1,171 @@
+"""The encoder: BERT's layers, whose first state is the vector of a text.
+
+Teacher and student are the same network with other sizes and other tokens. The student is trained
+as it runs: weights of 7 bits with a scale for each row, and inputs of 8 bits with a fixed range for
+each matrix. With 7 bits, the sum of two products never overflows on older processors, so that every
+processor returns the same vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+PAD, UNKNOWN, BEGIN, END = range(4)
+WEIGHT_LEVELS = 63
+"""The largest whole number that a weight becomes."""
+INPUT_LEVELS = 255
+"""The largest whole number that an input becomes."""
+EMBEDDING_LEVELS = 127
+_EPSILON = 1e-12
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of an encoder."""
+
+    vocabulary: int
+    layers: int = 6
+    width: int = 384
+    heads: int = 12
+    inner: int = 1536
+    positions: int = 512
+
+
+def quantise_rows(weight: Tensor, levels: int) -> Tensor:
+    """Return the values that a matrix has when each row is stored as small whole numbers.
+
+    The gradient is that of the values themselves.
+    """
+    scale = weight.detach().abs().amax(-1).clamp_min(1e-8) / levels
+    zeros = torch.zeros_like(scale, dtype=torch.int32)
+    return torch.fake_quantize_per_channel_affine(weight, scale, zeros, 0, -levels, levels)
+
+
+class QuantisedLinear(nn.Linear):
+    """A matrix with a bias whose weights and inputs become whole numbers, once that is enabled."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
+        self.quantised = False
+        self.watching = False
+        self.register_buffer("low", torch.zeros(()))
+        self.register_buffer("high", torch.zeros(()))
+
+    def forward(self, values: Tensor) -> Tensor:  # noqa: D102
+        if self.watching:
+            self._watch(values)
+        if not self.quantised:
+            return super().forward(values)
+        scale, zero = self.input_scale()
+        whole = torch.fake_quantize_per_tensor_affine(values.float(), scale, zero, 0, INPUT_LEVELS)
+        return F.linear(whole, quantise_rows(self.weight, WEIGHT_LEVELS), self.bias)
+
+    def input_scale(self) -> tuple[Tensor, Tensor]:
+        """Return the step between two inputs, and the whole number that stands for zero."""
+        scale = (self.high - self.low) / INPUT_LEVELS
+        return scale, (-self.low / scale).round().to(torch.int32)
+
+    @torch.no_grad()
+    def _watch(self, values: Tensor) -> None:
+        """Widen the range to what the inputs show, without the rarest of them."""
+        sample = values.float().flatten()
+        sample = sample[torch.randint(len(sample), (1 << 20,), device=sample.device)]
+        ordered = sample.sort().values
+        rare = len(ordered) // 100_000
+        self.low.copy_(torch.minimum(self.low, ordered[rare]))
+        self.high.copy_(torch.maximum(self.high, ordered[-1 - rare]))
+
+
+class Layer(nn.Module):
+    """Attention and two dense steps; each half adds its input to its output."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.qkv = QuantisedLinear(shape.width, 3 * shape.width)
+        self.out = QuantisedLinear(shape.width, shape.width)
+        self.norm1 = nn.LayerNorm(shape.width, eps=_EPSILON)
+        self.up = QuantisedLinear(shape.width, shape.inner)
+        self.down = QuantisedLinear(shape.inner, shape.width)
+        self.norm2 = nn.LayerNorm(shape.width, eps=_EPSILON)
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
+        batch, length, width = states.shape
+        qkv = self.qkv(states).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        states = self.norm1(states + self.out(mixed.transpose(1, 2).reshape(states.shape)))
+        return self.norm2(states + self.down(F.gelu(self.up(states))))
+
+
+class Encoder(nn.Module):
+    """Tokens in, one normalised vector for each text out."""
+
+    def __init__(self, shape: Shape, *, rotated: bool = False) -> None:
+        super().__init__()
+        self.shape = shape
+        self.tokens = nn.Embedding(shape.vocabulary, shape.width)
+        self.positions = nn.Embedding(shape.positions, shape.width)
+        self.norm = nn.LayerNorm(shape.width, eps=_EPSILON)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.rotation = nn.Linear(shape.width, shape.width, bias=False) if rotated else None
+        self.quantised = False
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
+        rows = self.tokens(tokens)
+        if self.quantised:
+            flat = quantise_rows(rows.flatten(0, 1), EMBEDDING_LEVELS)
+            rows = flat.view_as(rows)
+        states = self.norm(rows + self.positions.weight[: tokens.shape[1]])
+        wide = mask[:, None, None, :]
+        for layer in self.layers:
+            states = layer(states, wide)
+        vector = states[:, 0]
+        if self.rotation is not None:
+            vector = self.rotation(vector)
+        return F.normalize(vector.float(), dim=1)
+
+    def matrices(self) -> list[QuantisedLinear]:
+        """Return the matrices that become whole numbers."""
+        return [module for module in self.modules() if isinstance(module, QuantisedLinear)]
+
+    def watch_ranges(self, watching: bool) -> None:
+        """Widen the ranges of all inputs to the values of the next batches."""
+        for matrix in self.matrices():
+            matrix.watching = watching
+
+    def quantise(self) -> None:
+        """Run and train with whole numbers from now on."""
+        self.quantised = True
+        for matrix in self.matrices():
+            matrix.quantised = True
+
+
+@torch.no_grad()
+def load_layers(encoder: Encoder, weights: dict[str, Any], numbers: Sequence[int]) -> None:
+    """Copy the numbered layers of the teacher, and all else but its token embeddings."""
+    take = lambda name: torch.from_numpy(weights[name])  # noqa: E731
+    places = take("pos_emb")[2 : 2 + encoder.shape.positions] + take("type_emb")[0]
+    encoder.positions.weight.copy_(places)
+    _load(encoder.norm, weights, "emb_ln")
+    for layer, number in zip(encoder.layers, numbers, strict=True):
+        for module, name in (
+            (layer.qkv, "qkv"),
+            (layer.out, "ao"),
+            (layer.norm1, "aln"),
+            (layer.up, "f1"),
+            (layer.down, "f2"),
+            (layer.norm2, "fln"),
+        ):
+            _load(module, weights, f"l{number}.{name}")
+
+
+def _load(module: nn.LayerNorm | nn.Linear, weights: dict[str, Any], name: str) -> None:
+    module.weight.copy_(torch.from_numpy(weights[f"{name}.w"]))
+    module.bias.copy_(torch.from_numpy(weights[f"{name}.b"]))
