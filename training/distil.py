@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 from training.corpus import Tokens, batches, encode, read_lines, sentences, slices
-from training.network import BEGIN, END, PAD, Encoder, Shape, load_layers
+from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape, load_layers
 from training.teacher import read_teacher
 
 LAYERS = (0, 2, 3, 4, 5)
@@ -120,7 +120,7 @@ class Trainer:
 
     def begin(self) -> None:
         """Make the student out of the teacher."""
-        shape = Shape(len(self.pieces["vocab"]), layers=len(LAYERS))
+        shape = Shape(len(self.pieces["vocab"]), layers=len(LAYERS), limit=INNER_LIMIT)
         self.student = Encoder(shape, rotated=True).to(self.device)
         load_layers(self.student, self.weights, LAYERS)
         with torch.no_grad():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from training.network import BEGIN, END, PAD, Encoder, Shape
+from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape
 
 LANGUAGES = ("zh", "ja", "de", "fr", "es", "ru", "ko", "pt", "it", "vi", "tr", "ar")
 ENGLISH = (
@@ -32,7 +32,7 @@ def load_student(file: Path) -> Encoder:
     """Return a student as `distil` saved it, with whole numbers where it was trained so."""
     state = torch.load(file, weights_only=True)["state"]
     layers = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("layers."))
-    shape = Shape(len(state["tokens.weight"]), layers=layers)
+    shape = Shape(len(state["tokens.weight"]), layers=layers, limit=INNER_LIMIT)
     student = Encoder(shape, rotated=True)
     student.load_state_dict(state)
     if float(state["layers.0.qkv.high"]) > 0:
