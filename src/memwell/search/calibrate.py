@@ -45,7 +45,7 @@ def logit(cosine_z: float | None, coverage: float | None, *, known: bool = True)
 
 def relevance(x: float) -> float:
     """Return the probability for a logit."""
-    return 1.0 / (1.0 + exp(min(_LIMIT, max(-_LIMIT, -x))))
+    return 1.0 / (1.0 + exp(-x)) if x > -_LIMIT else exp(-_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,9 +137,9 @@ def _unique(
         new = _to_selected(candidate, hit)
         same = next((passage for passage in selected if _is_copy(passage, new)), None)
         note = next((other for other in selected if by_note and _is_same_note(other, new)), None)
-        if same and candidate.parts:
+        if same and candidate.is_ranked:
             _collapse(new, into=same)
-        elif note and candidate.parts:
+        elif note and candidate.is_ranked:
             note.more.append((candidate, hit))
         elif len(selected) == limit:
             break
@@ -174,7 +174,7 @@ def _is_copy(one: Selected, other: Selected) -> bool:
 
 
 def _is_same_note(one: Selected, other: Selected) -> bool:
-    return (one.hit.workspace, one.hit.path) == (other.hit.workspace, other.hit.path)
+    return one.hit.path == other.hit.path and one.hit.workspace == other.hit.workspace
 
 
 def _collapse(copy: Selected, *, into: Selected) -> None:

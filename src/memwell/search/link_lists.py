@@ -36,7 +36,7 @@ def demote_link_lists(
     waiting: list[tuple[tuple[int, float, float], int, Candidate, Hit]] = []
     number = count()
     for candidate, hit in passages:
-        if candidate.parts and is_link_list(hit.text):
+        if candidate.is_ranked and is_link_list(hit.text):
             factor = candidate.decay.factor * FACTOR
             candidate.decay = Decayed(factor, "mostly links", candidate.decay.gain)
             heapq.heappush(waiting, (candidate.order, next(number), candidate, hit))

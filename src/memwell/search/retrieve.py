@@ -88,6 +88,11 @@ class Candidate:
     remote_parts: tuple[LegScore, ...] = ()
 
     @property
+    def is_ranked(self) -> bool:
+        """Whether it has a score: a query of filters alone gives none."""
+        return self.legs is not None or bool(self.remote_parts)
+
+    @property
     def parts(self) -> tuple[LegScore, ...]:
         """The contribution of each leg."""
         return self.legs[self.chunk_id] if self.legs else self.remote_parts
