@@ -11,14 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 
 from memwell import Memory
 from memwell.embed.openai import OpenAI
 from memwell.embed.testing import WordCounts
+from memwell.store.sqlite.facts import SqliteFacts
 from tests.conftest import Write
 from tests.support.cli import run, run_json
 from tests.support.servers import serving, without_proxies
+from tests.support.states import index_file
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -229,6 +232,34 @@ class _Listening(WordCounts):
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         self._seen.extend(texts)
         return super().embed_documents(texts)
+
+
+# -- races -----------------------------------------------------------------------------------------
+
+
+def test_reliability_d04_a_sync_does_not_write_a_forgotten_fact_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process reads the facts for its index, and another one forgets one of them meanwhile."""
+    word = "Zebulon"
+    with Memory() as slow, Memory() as quick:
+        fact = quick.remember(f"{word} waters the plants.").fact
+        quick.search("plants")
+        slow.facts.edit(fact.id, importance=0.9)  # so that there is something to sync
+        changed_since, forgotten = SqliteFacts.changed_since, []
+
+        def forget_meanwhile(facts: SqliteFacts, revision: int) -> object:
+            found = changed_since(facts, revision)
+            if not forgotten:
+                forgotten.append(fact.id)
+                assert quick.forget(fact.id).count == 1
+            return found
+
+        monkeypatch.setattr(SqliteFacts, "changed_since", forget_meanwhile)
+        assert slow.search("plants").hits == ()
+    with apsw.Connection(str(index_file(home))) as connection:
+        texts = [text for (text,) in connection.execute("SELECT text FROM chunks")]
+    assert [text for text in texts if word in text] == []
 
 
 # -- checksums -------------------------------------------------------------------------------------

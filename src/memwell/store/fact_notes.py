@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memwell.files import digest_of
-from memwell.model import Chunk, Fact, Note, Viewer
+from memwell.model import GLOBAL, Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Notes
 from memwell.store.contract.values import (
@@ -78,27 +78,38 @@ def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
 
 def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in an index."""
+    while not _try_sync(index, store, viewer, now):
+        pass  # Another process changed the facts of the index meanwhile: read again.
+
+
+def _try_sync(index: Index, store: FactStore, viewer: Viewer, now: str) -> bool:
+    """Sync once; return False if another process was faster, and nothing is done."""
     # The index is read first: its revision must not come from a change after that of the store.
     with index.reading() as reader:
         lineage = read_lineage(reader.notes) if store.file else None
-        behind = _synced_revision(reader.notes, viewer)
-    last = store.revision()
+        revisions = _revisions(reader.notes, viewer)
+    behind, last = min(revisions), store.revision()
     if not last:
-        return
+        return True
     if lineage and find_mismatch(index, store):
-        return _sync_unfamiliar(index, store, viewer, now)
+        _sync_unfamiliar(index, store, viewer, now)
+        return True
     identity = store.identity()
     with store.for_viewer(viewer) as facts:
         changed, gone = facts.changed_since(behind) if behind < last else ([], [])
         expired = facts.find(FactFilter(expired_before=now, superseded=True))
     is_recorded = lineage is None or lineage.identity == identity
     if behind == last and not expired and is_recorded:
-        return
+        return True
     with index.writing() as notes:
+        # A fact that was read above may have been forgotten, and erased here, since then.
+        if _revisions(notes, viewer) != revisions:
+            return False
         _apply(notes, viewer, changed, [*gone, *(fact.id for fact in expired)], now)
         notes.set_facts_revision(_roots(viewer), last)
         if not is_recorded:
             record_lineage(notes, identity)
+    return True
 
 
 def _sync_unfamiliar(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
@@ -142,13 +153,28 @@ def _roots(viewer: Viewer) -> list[str]:
 
 def _synced_revision(notes: Notes, viewer: Viewer) -> int:
     """Return the fact revision that the facts of a viewer were last synced to."""
-    return min(map(notes.facts_revision, _roots(viewer)))
+    return min(_revisions(notes, viewer))
+
+
+def _revisions(notes: Notes, viewer: Viewer) -> list[int]:
+    return [notes.facts_revision(root) for root in _roots(viewer)]
 
 
 def remove_facts(index: Index, ids: Sequence[str]) -> None:
     """Remove facts from an index, of every scope."""
     with index.writing() as notes:
         _remove(notes, ids, [])
+        _refuse_older_syncs(notes)
+
+
+def _refuse_older_syncs(notes: Notes) -> None:
+    """Let a sync that read the facts before an erasure read them again, and not write them back.
+
+    It compares the revisions, and the global one, which every viewer has, goes back by one.
+    """
+    root = scope_workspace(GLOBAL, "")
+    notes.workspace(root)
+    notes.set_facts_revision([root], notes.facts_revision(root) - 1)
 
 
 def remove_old_texts(index: Index, edits: Iterable[tuple[str, bytes]]) -> None:
@@ -166,6 +192,7 @@ def remove_old_texts(index: Index, edits: Iterable[tuple[str, bytes]]) -> None:
                 if (fact_id, digest_of(chunk.text)) in old
             ]
         )
+        _refuse_older_syncs(notes)
 
 
 def _put(notes: Notes, fact: Fact) -> None:

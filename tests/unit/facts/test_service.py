@@ -74,7 +74,7 @@ def test_a_fact_is_corrected_and_its_text_checked_like_a_new_one(store: SqliteFa
     assert [event.what for event in keeper(store).history(fact.id)] == ["added", "edited"]
 
 
-def test_an_edit_stores_each_tag_once_without_regard_to_case(store: FactStore) -> None:
+def test_an_edit_stores_each_tag_once_without_regard_to_case(store: SqliteFactStore) -> None:
     fact = keeper(store).remember(NewFact("The cat is gray.")).fact
     assert keeper(store).edit(fact.id, tags=("Pets", "home", "pets")).tags == ("home", "pets")
 
