@@ -246,7 +246,8 @@ def test_reliability_d04_a_sync_does_not_write_a_forgotten_fact_back(
         fact = quick.remember(f"{word} waters the plants.").fact
         quick.search("plants")
         slow.facts.edit(fact.id, importance=0.9)  # so that there is something to sync
-        changed_since, forgotten = SqliteFacts.changed_since, []
+        changed_since = SqliteFacts.changed_since
+        forgotten: list[str] = []
 
         def forget_meanwhile(facts: SqliteFacts, revision: int) -> object:
             found = changed_since(facts, revision)
