@@ -78,38 +78,50 @@ def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
 
 def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in an index."""
-    while not _try_sync(index, store, viewer, now):
-        pass  # Another process changed the facts of the index meanwhile: read again.
-
-
-def _try_sync(index: Index, store: FactStore, viewer: Viewer, now: str) -> bool:
-    """Sync once; return False if another process was faster, and nothing is done."""
     # The index is read first: its revision must not come from a change after that of the store.
     with index.reading() as reader:
         lineage = read_lineage(reader.notes) if store.file else None
         revisions = _revisions(reader.notes, viewer)
-    behind, last = min(revisions), store.revision()
-    if not last:
-        return True
+    if not store.revision():
+        return
     if lineage and find_mismatch(index, store):
-        _sync_unfamiliar(index, store, viewer, now)
-        return True
+        return _sync_unfamiliar(index, store, viewer, now)
     identity = store.identity()
-    with store.for_viewer(viewer) as facts:
-        changed, gone = facts.changed_since(behind) if behind < last else ([], [])
-        expired = facts.find(FactFilter(expired_before=now, superseded=True))
+    changes = _read_changes(store, viewer, min(revisions), now)
     is_recorded = lineage is None or lineage.identity == identity
-    if behind == last and not expired and is_recorded:
-        return True
+    if changes.is_empty and is_recorded:
+        return
     with index.writing() as notes:
         # A fact that was read above may have been forgotten, and erased here, since then.
-        if _revisions(notes, viewer) != revisions:
-            return False
-        _apply(notes, viewer, changed, [*gone, *(fact.id for fact in expired)], now)
-        notes.set_facts_revision(_roots(viewer), last)
+        if (current := _revisions(notes, viewer)) != revisions:
+            changes = _read_changes(store, viewer, min(current), now)
+        _apply(notes, viewer, changes.changed, changes.gone, now)
+        notes.set_facts_revision(_roots(viewer), changes.last)
         if not is_recorded:
             record_lineage(notes, identity)
-    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The facts that changed or are gone since a revision, and the last revision."""
+
+    changed: Sequence[Fact]
+    gone: Sequence[str]
+    since: int
+    last: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.since == self.last and not self.gone
+
+
+def _read_changes(store: FactStore, viewer: Viewer, since: int, now: str) -> _Changes:
+    """Return what changed; the last revision is read first, so that no change is missed."""
+    last = store.revision()
+    with store.for_viewer(viewer) as facts:
+        changed, gone = facts.changed_since(since) if since < last else ([], [])
+        expired = facts.find(FactFilter(expired_before=now, superseded=True))
+    return _Changes(changed, [*gone, *(fact.id for fact in expired)], since, last)
 
 
 def _sync_unfamiliar(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:

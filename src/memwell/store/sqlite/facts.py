@@ -44,12 +44,14 @@ class MemoryFile(Database, FactFile):
         super().__init__(path, FACT_MIGRATIONS, durable=True)
 
     def copies(self) -> list[Path]:
-        from memwell.store.sqlite.backup import find_leftovers
+        from memwell.store.sqlite.backup import find_leftovers, hold_copy_lock
 
-        recorded = self._recorded_copies()
-        beside = self.path.parent.glob(f"{self.path.name}.*")
-        files = {*beside, *recorded, *find_leftovers(self.path, recorded)}
-        return sorted(file for file in files if file.is_file())
+        # A part that a backup is still writing must not be opened: SQLite would refuse the backup.
+        with hold_copy_lock(self.path):
+            recorded = self._recorded_copies()
+            beside = self.path.parent.glob(f"{self.path.name}.*")
+            files = {*beside, *recorded, *find_leftovers(self.path, recorded)}
+            return sorted(file for file in files if file.is_file())
 
     def _recorded_copies(self) -> list[Path]:
         with fact_errors(self.path), self.reading() as connection:
