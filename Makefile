@@ -12,7 +12,7 @@ help:
 	@echo "make demo      install, index examples/notes and search it four times"
 	@echo "make check     lint, types of src and unit tests, with few dependencies"
 	@echo "make test      lint, types and all tests but the slow ones"
-	@echo "make slow      the slow tests: both stores with the same queries, two orders of indexing"
+	@echo "make slow      the slow tests: every command of the documentation, both stores side by side"
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"

@@ -19,6 +19,7 @@ from tests.support.documents import documents, rewritten, sandbox
 from tests.support.embedders import embedding_once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", documents(), ids=lambda page: page.name)
 def test_blocks_run_and_print_what_they_show(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
