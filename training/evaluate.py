@@ -15,17 +15,9 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape
+from training.sets import ENGLISH
 
 LANGUAGES = ("zh", "ja", "de", "fr", "es", "ru", "ko", "pt", "it", "vi", "tr", "ar")
-ENGLISH = (
-    "anthropic-docs",
-    "scifact",
-    "cranfield",
-    "medline",
-    "locomo-turn-a",
-    "cosqa-code",
-    "xquad-en",
-)
 
 
 def load_student(file: Path) -> Encoder:

@@ -13,24 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from training.sets import ENGLISH
 
 KINDS = {"mono": ("t",), "parallel": ("en", "x"), "pairs": ("q", "p")}
 LEFT_OUT = {"acl_abstracts"}
 """Its older part has a non-commercial licence, and a line does not say how old it is."""
 LONGEST = 2000
 """Characters of a text."""
-SETS = (
-    "anthropic-docs",
-    "scifact",
-    "cranfield",
-    "medline",
-    "locomo-turn-a",
-    "cosqa-code",
-    "xquad-en",
-    "rgb-zh",
-    "jsquad-ja",
-    "xquad-zh",
-)
+SETS = (*ENGLISH, "rgb-zh", "jsquad-ja", "xquad-zh")
 SENTENCES = 450
 """Pairs of sentences of each language, for finding a translation."""
 

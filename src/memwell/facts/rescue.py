@@ -65,8 +65,8 @@ def rescue(store: FactStore, now: dt.datetime) -> RescueReport:
     rescued = 0
     if facts:
         with store.change(AllScopes(every=scopes)) as target:
-            _, deleted = target.changed_since(0)
-            rescued = sum(_put(target, fact, now) for fact in facts if fact.id not in {*deleted})
+            deleted = {*target.changed_since(0)[1]}
+            rescued = sum(_put(target, fact, now) for fact in facts if fact.id not in deleted)
     clear_indexes(store.home)
     return RescueReport(len(facts), rescued, str(kept) if kept else None)
 

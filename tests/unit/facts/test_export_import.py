@@ -558,7 +558,7 @@ def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     assert "Remember a fact first" in run("backup", "x", cwd=workspace).stderr
     run("remember", "Der Kater heißt Miso.", "--tag", "pets", cwd=workspace)
     shown = run("export", cwd=workspace).stdout
-    assert run("export", "facts.jsonl", cwd=workspace).stdout == "1 facts written to facts.jsonl\n"
+    assert run("export", "facts.jsonl", cwd=workspace).stdout == "1 fact written to facts.jsonl\n"
     file = workspace / "facts.jsonl"
     assert file.read_text(encoding="utf-8") == shown
     assert mode(file) == 0o600
@@ -572,7 +572,7 @@ def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     assert run("import", "-", cwd=workspace, stdin="{\n").stderr == "line 1: it is not JSON\n"
     assert run("export", cwd=workspace).stdout == shown
     run("remember", "Der Hund heißt Rex.", cwd=workspace)
-    assert run("restore", "a.backup", cwd=workspace).stdout.startswith("1 facts restored from")
+    assert run("restore", "a.backup", cwd=workspace).stdout.startswith("1 fact restored from")
     assert run("export", cwd=workspace).stdout == shown
     assert run_json("verify", "a.backup", cwd=workspace)["sound"] is True
     assert run("verify", "nothing", cwd=workspace).returncode == 3

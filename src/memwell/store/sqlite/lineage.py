@@ -143,9 +143,9 @@ def remedy_for_mismatch(store: FactStore) -> str:
     """Return how to get facts back that memory.db lacks."""
     latest = store.file.offer_backup() if store.file else ""
     return (
-        "`memwell facts rescue` writes the facts that the index still has back,"
-        f" {latest or '`memwell restore FILE` restores a backup'}; `memwell reset` continues"
-        " without them"
+        "`memwell facts rescue` writes back the facts that the index still has. If they are not"
+        f" enough, {latest or '`memwell restore FILE` restores a backup'}, without what was"
+        " remembered after it. `memwell reset` continues without the facts"
     )
 
 

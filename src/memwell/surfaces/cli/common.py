@@ -105,6 +105,11 @@ def with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
     return options.workspace(prints_answer(run))
 
 
+def count_of(number: int, what: str) -> str:
+    """Return a number with its noun, which gets an s unless there is one."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     import json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.surfaces.cli import options
-from memwell.surfaces.cli.common import Answer, with_memory
+from memwell.surfaces.cli.common import Answer, count_of, with_memory
 from memwell.surfaces.cli.search import NO_HITS
 from memwell.surfaces.cli.terminal import visible
 
@@ -130,9 +130,10 @@ def _confirm(facts: list[Fact], yes: bool) -> None:
     """Show the facts that would be forgotten, and ask for confirmation."""
     _print(*facts, err=True)
     if not yes:
+        number = count_of(len(facts), "fact")
         if not sys.stdin.isatty():
-            raise click.UsageError(f"{len(facts)} facts would be forgotten: add --yes to confirm")
-        click.confirm(f"Forget {len(facts)} facts?", abort=True, err=True)
+            raise click.UsageError(f"{number} would be forgotten: add --yes to confirm")
+        click.confirm(f"Forget {number}?", abort=True, err=True)
 
 
 @click.group("facts")
@@ -235,12 +236,15 @@ def rescue_command(memory: Memory, yes: bool) -> Answer:
     service = memory.facts
     found = len(find_rescuable(service.store))
     if found and not yes:
+        number = count_of(found, "fact")
         if not sys.stdin.isatty():
-            raise click.UsageError(f"The indexes have {found} facts: add --yes to write them back")
-        click.confirm(f"Write {found} facts of the indexes to memory.db?", abort=True, err=True)
+            raise click.UsageError(f"The indexes have {number}: add --yes to write them back")
+        click.confirm(f"Write {number} of the indexes to memory.db?", abort=True, err=True)
     report = rescue(service.store, service.now)
     kept = f"\nThe damaged file is kept as {report.kept}" if report.kept else ""
-    text = f"{report.rescued} of {report.found} facts rescued; the others were there{kept}"
+    text = (
+        f"{report.rescued} of {count_of(report.found, 'fact')} rescued; the others were there{kept}"
+    )
     return Answer(report, text, 0 if report.found else NO_HITS)
 
 

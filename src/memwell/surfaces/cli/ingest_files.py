@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memwell.surfaces.cli import options
-from memwell.surfaces.cli.common import Answer, open_memory, prints_answer
+from memwell.surfaces.cli.common import Answer, count_of, open_memory, prints_answer
 from memwell.surfaces.cli.progress import progress_bar
 from memwell.surfaces.cli.search import NO_HITS
 from memwell.surfaces.cli.terminal import visible
@@ -63,19 +63,16 @@ def _print(report: IngestReport, wanted: str) -> None:
         return
     gone = f", {report.gone} gone" if report.gone else ""
     click.echo(
-        f"{report.workspace}: {_count(report.files, 'file')} ({report.unchanged} unchanged{gone}),"
-        f" {_count(report.pieces, 'piece')}, {_count(report.found, 'fact')} found by {report.by}"
+        f"{report.workspace}: {count_of(report.files, 'file')}"
+        f" ({report.unchanged} unchanged{gone}), {count_of(report.pieces, 'piece')},"
+        f" {count_of(report.found, 'fact')} found by {report.by}"
     )
     counts = ("added", "reinforced", "duplicates", "superseded", "expired")
     figures = [f"{getattr(report, name)} {name}" for name in counts]
     figures.append(f"{len(report.refused)} refused")
-    figures.append(_count(len(report.failures), "failure"))
+    figures.append(count_of(len(report.failures), "failure"))
     click.echo(("Dry run, nothing is stored: " if report.dry_run else "") + ", ".join(figures))
     if report.calls:
-        click.echo(f"{_count(report.calls, 'call')}, {report.tokens} tokens")
+        click.echo(f"{count_of(report.calls, 'call')}, {report.tokens} tokens")
     for line in (*report.refused, *report.failures):
         click.echo(line, err=True)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

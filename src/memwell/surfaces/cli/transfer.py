@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from memwell.surfaces.cli import options
-from memwell.surfaces.cli.common import Answer, with_memory
+from memwell.surfaces.cli.common import Answer, count_of, with_memory
 
 if TYPE_CHECKING:
     from memwell.facts.export_import import ImportReport
@@ -46,7 +46,7 @@ def export_command(memory: Memory, file: Path | None, layout: str) -> Answer:
     with private_file(file.absolute()) as part:
         part.write_bytes(content)
     written = {"facts": len(facts), "file": str(file)}
-    return Answer(written, f"{len(facts)} facts written to {file}")
+    return Answer(written, f"{count_of(len(facts), 'fact')} written to {file}")
 
 
 @click.command("import")
@@ -83,13 +83,13 @@ def backup_command(memory: Memory, file: str, force: bool) -> Answer:
         return _backup_list(memory)
     report = memory.backup(file, force=force)
     size = f"{report.bytes / 1e6:.1f} MB"
-    return Answer(report, f"{report.facts} facts copied to {report.file} ({size})")
+    return Answer(report, f"{count_of(report.facts, 'fact')} copied to {report.file} ({size})")
 
 
 def _backup_list(memory: Memory) -> Answer:
     backups = memory.facts.store.require_file().list_backups()
     lines = [
-        f"{backup.at[:16].replace('T', ' ')} UTC  {_count(backup.facts)}  {backup.file}"
+        f"{backup.at[:16].replace('T', ' ')} UTC  {_describe(backup.facts):>10}  {backup.file}"
         for backup in backups
     ]
     if lines:
@@ -98,8 +98,8 @@ def _backup_list(memory: Memory) -> Answer:
     return Answer({"backups": backups}, "\n".join(lines) or empty)
 
 
-def _count(facts: int | None) -> str:
-    return "   damaged" if facts is None else f"{facts:>4} facts"
+def _describe(facts: int | None) -> str:
+    return "damaged" if facts is None else count_of(facts, "fact")
 
 
 @click.command("restore")
@@ -113,7 +113,7 @@ def restore_command(memory: Memory, file: Path) -> Answer:
     """
     report = memory.restore(file)
     kept = f"\nThe facts from before are in {report.kept}" if report.kept else ""
-    return Answer(report, f"{report.facts} facts restored from {report.file}{kept}")
+    return Answer(report, f"{count_of(report.facts, 'fact')} restored from {report.file}{kept}")
 
 
 @click.command("verify")
