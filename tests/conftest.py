@@ -19,6 +19,7 @@ Write = Callable[[str, str], Path]
 FOLDER_MARKS = {
     "faults": "process",
     "postgres": "server",
+    "reliability/defects": "process",
     "surfaces/hooks": "process",
     "surfaces/web": "browser",
 }

@@ -30,7 +30,7 @@ def _table_files_with(server: Cluster, texts: list[str]) -> list[tuple[str, str]
     return found
 
 
-def test_reliability_d04_forgotten_facts_leave_the_tables_of_a_server(
+def test_forgotten_facts_leave_the_tables_of_a_server(
     owned: Cluster, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_STORE_URL", owned.url())
@@ -58,7 +58,7 @@ def test_reliability_d04_forgotten_facts_leave_the_tables_of_a_server(
         assert memory.search(kept[0], mode="words").hits[0].path == ids[kept[0]]
 
 
-def test_reliability_d04_a_role_without_rights_says_who_can_vacuum(
+def test_a_role_without_rights_says_who_can_vacuum(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMWELL_STORE_URL", app_url())

@@ -40,31 +40,7 @@ def _remember_daily(days: int, **settings: float) -> None:
 # -- writing and rotating --------------------------------------------------------------------------
 
 
-def test_reliability_d01_a_change_of_facts_writes_one_backup_a_day(
-    home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMWELL_NOW", "2026-03-02T12:00:00+00:00")
-    run("search", "lamp", cwd=workspace)
-    assert _backups(home) == []
-    run("remember", "The lamp is green.", cwd=workspace)
-    run("remember", "The door is blue.", cwd=workspace)
-    monkeypatch.setenv("MEMWELL_NOW", "2026-03-05T12:00:00+00:00")
-    run("search", "lamp", cwd=workspace)
-    run("facts", "list", cwd=workspace)
-    assert [file.name for file in _backups(home)] == ["memory-20260302T120000Z.db"]
-    run("remember", "The roof is red.", cwd=workspace)
-    listed = run_json("backup", "list", cwd=workspace)["backups"]
-    assert [(backup["at"][:10], backup["facts"]) for backup in listed] == [
-        ("2026-03-05", 3),
-        ("2026-03-02", 1),
-    ]
-    assert {file.stat().st_mode & 0o777 for file in _backups(home)} == {0o600}
-    for backup in listed:
-        assert run("verify", backup["file"], cwd=workspace).returncode == 0
-        assert backup["file"] in run("backup", "list", cwd=workspace).stdout
-
-
-def test_reliability_d01_seven_daily_and_four_weekly_backups_are_kept(home: Path) -> None:
+def test_seven_daily_and_four_weekly_backups_are_kept(home: Path) -> None:
     _remember_daily(60)
     last = START + dt.timedelta(days=59)  # a Thursday
     daily = [last - dt.timedelta(days=number) for number in range(7)]
@@ -74,7 +50,7 @@ def test_reliability_d01_seven_daily_and_four_weekly_backups_are_kept(home: Path
     assert [file.name for file in _backups(home)] == expected
 
 
-def test_reliability_d01_backups_take_no_more_space_than_allowed(home: Path) -> None:
+def test_backups_take_no_more_space_than_allowed(home: Path) -> None:
     _remember_daily(3)
     size = _backups(home)[0].stat().st_size
     shutil.rmtree(home)
@@ -86,7 +62,7 @@ def test_reliability_d01_backups_take_no_more_space_than_allowed(home: Path) -> 
 
 
 @pytest.mark.parametrize("problem", ["blocked", "too large"])
-def test_reliability_d01_a_failed_backup_is_a_notice(
+def test_a_failed_backup_is_a_notice(
     home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     home.mkdir(mode=0o700)
@@ -102,9 +78,7 @@ def test_reliability_d01_a_failed_backup_is_a_notice(
 
 
 @pytest.mark.process
-def test_reliability_d01_a_disk_without_space_for_a_backup_is_a_notice(
-    home: Path, workspace: Path
-) -> None:
+def test_a_disk_without_space_for_a_backup_is_a_notice(home: Path, workspace: Path) -> None:
     with Memory(settings={"backup.every": 0.0}) as memory:
         for number in range(600):
             memory.remember(f"The chair number {number} is in the room, with a table beside it.")
@@ -123,7 +97,7 @@ def test_reliability_d01_a_disk_without_space_for_a_backup_is_a_notice(
     assert "The lamp is green." in run("facts", "list", cwd=workspace).stdout
 
 
-def test_reliability_d01_a_backup_to_a_file_works_as_before(home: Path, workspace: Path) -> None:
+def test_a_backup_to_a_file_works_as_before(home: Path, workspace: Path) -> None:
     run("remember", "The lamp is green.", cwd=workspace)
     assert run("backup", "mine.db", cwd=workspace).returncode == 0
     assert run("backup", "mine.db", cwd=workspace).returncode != 0
@@ -139,7 +113,7 @@ def test_reliability_d01_a_backup_to_a_file_works_as_before(home: Path, workspac
 
 @pytest.mark.parametrize("followed", [True, False])
 @pytest.mark.parametrize("loss", ["deleted", "emptied"])
-def test_reliability_d01_a_lost_memory_is_restored_from_the_latest_backup(
+def test_a_lost_memory_is_restored_from_the_latest_backup(
     home: Path, workspace: Path, followed: bool, loss: str
 ) -> None:
     run("remember", "The lamp is green.", cwd=workspace)
@@ -166,9 +140,7 @@ def test_reliability_d01_a_lost_memory_is_restored_from_the_latest_backup(
     assert run("verify", cwd=workspace).returncode == 0
 
 
-def test_reliability_d01_a_new_memory_beside_backups_is_reported(
-    home: Path, workspace: Path
-) -> None:
+def test_a_new_memory_beside_backups_is_reported(home: Path, workspace: Path) -> None:
     assert run("remember", "The lamp is green.", cwd=workspace).stderr == ""
     (newest,) = _backups(home)
     (home / "memory.db").unlink()
@@ -179,9 +151,7 @@ def test_reliability_d01_a_new_memory_beside_backups_is_reported(
     assert str(newest) in done.stderr
 
 
-def test_reliability_d01_a_damaged_memory_names_the_latest_backup(
-    home: Path, workspace: Path
-) -> None:
+def test_a_damaged_memory_names_the_latest_backup(home: Path, workspace: Path) -> None:
     run("remember", "The lamp is green.", cwd=workspace)
     (home / "memory.db").write_bytes(os.urandom(8192))
     done = run("facts", "list", cwd=workspace)
@@ -192,7 +162,7 @@ def test_reliability_d01_a_damaged_memory_names_the_latest_backup(
     assert "The lamp is green." in run("facts", "list", cwd=workspace).stdout
 
 
-def test_reliability_d01_a_new_memory_does_not_replace_backups_of_the_lost_one(
+def test_a_new_memory_does_not_replace_backups_of_the_lost_one(
     home: Path,
 ) -> None:
     with Memory(clock=partial(_day, 0)) as memory:
@@ -207,7 +177,7 @@ def test_reliability_d01_a_new_memory_does_not_replace_backups_of_the_lost_one(
     assert _backups(home) == kept
 
 
-def test_reliability_d01_there_is_nothing_to_restore_without_backups(workspace: Path) -> None:
+def test_there_is_nothing_to_restore_without_backups(workspace: Path) -> None:
     assert run_json("backup", "list", cwd=workspace) == {"backups": []}
     done = run("restore", "latest", cwd=workspace)
     assert done.returncode != 0
@@ -222,7 +192,7 @@ def _files_with(folder: Path, text: str) -> list[str]:
     return [file.name for file in files if text.encode() in file.read_bytes()]
 
 
-def test_reliability_d04_forget_erases_from_every_backup(home: Path, workspace: Path) -> None:
+def test_forget_erases_from_every_backup(home: Path, workspace: Path) -> None:
     _remember_daily(12)
     run("remember", "The Zqlamp is green.", cwd=workspace)
     fact = run_json("facts", "list", cwd=workspace)["facts"][0]["id"]
@@ -245,9 +215,7 @@ def test_reliability_d04_forget_erases_from_every_backup(home: Path, workspace: 
     assert len(run_json("facts", "list", cwd=workspace)["facts"]) == 12
 
 
-def test_reliability_d04_a_damaged_backup_is_not_left_with_the_text(
-    home: Path, workspace: Path
-) -> None:
+def test_a_damaged_backup_is_not_left_with_the_text(home: Path, workspace: Path) -> None:
     run("remember", "The Zqlamp is green.", cwd=workspace)
     fact = run_json("facts", "list", cwd=workspace)["facts"][0]["id"]
     (backup,) = _backups(home)
@@ -262,7 +230,7 @@ def test_reliability_d04_a_damaged_backup_is_not_left_with_the_text(
     assert _files_with(home, "Zqlamp") == []
 
 
-def test_reliability_d04_parts_of_a_killed_backup_are_removed(home: Path, workspace: Path) -> None:
+def test_parts_of_a_killed_backup_are_removed(home: Path, workspace: Path) -> None:
     run("remember", "The Zqlamp is green.", cwd=workspace)
     (backup,) = _backups(home)
     for suffix in ("", "-journal"):
@@ -271,9 +239,7 @@ def test_reliability_d04_parts_of_a_killed_backup_are_removed(home: Path, worksp
     assert [*(home / "backups").iterdir()] == [backup]
 
 
-def test_reliability_d04_a_damaged_file_from_before_a_restore_is_named(
-    home: Path, workspace: Path
-) -> None:
+def test_a_damaged_file_from_before_a_restore_is_named(home: Path, workspace: Path) -> None:
     with Memory() as memory:
         for number in range(300):
             memory.remember(f"The chair number {number} is in the room.")
@@ -300,7 +266,7 @@ def _kill_while_writing(process: subprocess.Popen[bytes], folder: Path, nth: int
 
 
 @pytest.mark.process
-def test_reliability_d04_a_killed_forget_leaves_valid_backups(home: Path, workspace: Path) -> None:
+def test_a_killed_forget_leaves_valid_backups(home: Path, workspace: Path) -> None:
     texts = [f"The Zqlamp{number:02} stands in the room." for number in range(12)]
     with Memory() as memory:
         for number in range(400):

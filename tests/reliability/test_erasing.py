@@ -91,7 +91,7 @@ def embedded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
 
 
-def test_reliability_d04_no_file_has_a_byte_of_forgotten_facts(
+def test_no_file_has_a_byte_of_forgotten_facts(
     home: Path, embedded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forget_half(home, 60, monkeypatch)
@@ -99,13 +99,13 @@ def test_reliability_d04_no_file_has_a_byte_of_forgotten_facts(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_reliability_d04_no_file_has_a_byte_of_1500_forgotten_facts(
+def test_no_file_has_a_byte_of_1500_forgotten_facts(
     home: Path, embedded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forget_half(home, 3_000, monkeypatch)
 
 
-def test_reliability_d04_edited_facts_leave_no_byte(home: Path, embedded: None) -> None:
+def test_edited_facts_leave_no_byte(home: Path, embedded: None) -> None:
     marks = _marks(40, 4)
     with Memory(agent="one") as one, Memory(agent="two") as two:
         ids = [one.remember(f"{mark} is the lamp.", scope="global").fact.id for mark in marks]
@@ -130,7 +130,7 @@ def _exported(memory: Memory) -> list[dict[str, str]]:
     return export_facts(memory.facts)
 
 
-def test_reliability_d04_a_text_that_is_edited_back_is_found(home: Path) -> None:
+def test_a_text_that_is_edited_back_is_found(home: Path) -> None:
     with Memory() as memory, Memory() as reader:
         fact = memory.remember("The Zqlamp is green.").fact.id
         memory.search("green")
@@ -144,9 +144,7 @@ def test_reliability_d04_a_text_that_is_edited_back_is_found(home: Path) -> None
         assert [hit.text for hit in memory.search("green").hits] == ["The Zqlamp is green."]
 
 
-def test_reliability_d04_an_import_that_replaces_a_text_leaves_no_byte(
-    home: Path, workspace: Path
-) -> None:
+def test_an_import_that_replaces_a_text_leaves_no_byte(home: Path, workspace: Path) -> None:
     run("remember", "The Zqlamp is green.", cwd=workspace)
     run("search", "lamp", cwd=workspace)
     exported = run("export", cwd=workspace).stdout
@@ -157,7 +155,7 @@ def test_reliability_d04_an_import_that_replaces_a_text_leaves_no_byte(
     assert "The door is" in run("search", "green", cwd=workspace).stdout
 
 
-def test_reliability_d17_pruned_facts_leave_no_byte_in_backups(
+def test_pruned_facts_leave_no_byte_in_backups(
     home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("remember", "The Zqlamp is green.", "--decay", "checkpoint", cwd=workspace)
@@ -171,7 +169,7 @@ def test_reliability_d17_pruned_facts_leave_no_byte_in_backups(
 
 
 @pytest.mark.parametrize("noticed_by", ["search", "index"])
-def test_reliability_d17_a_deleted_note_is_gone_after_the_sync_that_noticed_it(
+def test_a_deleted_note_is_gone_after_the_sync_that_noticed_it(
     home: Path, workspace: Path, write: Write, noticed_by: str, embedded: None
 ) -> None:
     marks = _marks(120, 17)
@@ -197,7 +195,7 @@ def test_reliability_d17_a_deleted_note_is_gone_after_the_sync_that_noticed_it(
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 
-def test_reliability_a_remote_provider_gets_no_secret(
+def test_a_remote_provider_gets_no_secret(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_proxies(monkeypatch)
@@ -237,7 +235,7 @@ class _Listening(WordCounts):
 # -- races -----------------------------------------------------------------------------------------
 
 
-def test_reliability_d04_a_sync_does_not_write_a_forgotten_fact_back(
+def test_a_sync_does_not_write_a_forgotten_fact_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process reads the facts for its index, and another one forgets one of them meanwhile."""
@@ -266,7 +264,7 @@ def test_reliability_d04_a_sync_does_not_write_a_forgotten_fact_back(
 # -- checksums -------------------------------------------------------------------------------------
 
 
-def test_reliability_doctor_reports_missing_page_checksums(workspace: Path) -> None:
+def test_doctor_reports_missing_page_checksums(workspace: Path) -> None:
     assert "checksum" not in run("doctor", cwd=workspace).stdout
     script = (
         "import sys, apsw; apsw.__file__ = '/nowhere/apsw.so'\n"

@@ -10,32 +10,10 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from tests.support.cli import run
-
-
-def test_reliability_d04_unfinished_files_of_killed_commands_are_removed(
-    home: Path, workspace: Path
-) -> None:
-    assert run("remember", "The cat is named Miso.", cwd=workspace).returncode == 0
-    assert run("index", ".", cwd=workspace).returncode == 0
-    agent = home / "agents" / "main"
-    (home / "models").mkdir()
-    old = [
-        home / ".tokens.json.a1.part",
-        agent / ".hyde.json.b2.part",
-        home / "models" / ".m.c3.part",
-    ]
-    young = agent / ".workspaces.json.d4.part"  # another process may be writing it
-    for file in (*old, young):
-        file.write_text("{}")
-    for file in old:
-        os.utime(file, (0, 0))
-    assert run("facts", "list", cwd=workspace).returncode == 0
-    assert [file for file in (*old, young) if file.exists()] == [young]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads the descriptors in /proc")
-def test_reliability_d11_erasures_at_once_keep_few_descriptors(workspace: Path) -> None:
+def test_erasures_at_once_keep_few_descriptors(workspace: Path) -> None:
     """SQLite keeps the descriptor of a closed connection while another one is open."""
     together = 16
     with Memory() as memory:

@@ -18,7 +18,7 @@ from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.mcp.tools import Tools
-from tests.support.cli import run, run_json
+from tests.support.cli import run
 from tests.support.http_servers import in_a_thread
 from tests.support.postgres import app_url, new_tenant
 
@@ -45,7 +45,7 @@ def ben(request: pytest.FixtureRequest, home: Path, write: Any, workspace: Path)
         yield memory
 
 
-def test_reliability_d06_counts_are_of_what_the_viewer_sees(ben: Memory) -> None:
+def test_counts_are_of_what_the_viewer_sees(ben: Memory) -> None:
     def counts() -> list[object]:
         status = ben.status()
         checks = [check for check in ben.doctor() if check.name == "vectors"]
@@ -65,7 +65,7 @@ def test_reliability_d06_counts_are_of_what_the_viewer_sees(ben: Memory) -> None
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_reliability_d06_a_map_shows_the_same_points_beside_others(
+def test_a_map_shows_the_same_points_beside_others(
     store: str, tmp_path: Path, workspace: Path, write: Any
 ) -> None:
     for number in range(9):
@@ -86,46 +86,7 @@ def test_reliability_d06_a_map_shows_the_same_points_beside_others(
     assert len(samples[0]) == 3
 
 
-def test_reliability_d06_a_command_counts_for_its_viewer(
-    workspace: Path, write: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "test")
-    write("notes.md", "The heron eats fish.\n")
-    run_json("index", str(workspace), cwd=workspace)
-
-    def shown() -> tuple[Any, ...]:
-        status = run_json("status", cwd=workspace)
-        for row in status["workspaces"]:
-            del row["synced_at"]
-        return status, run_json("spaces", cwd=workspace)
-
-    before = shown()
-    for secret in SECRETS:
-        run_json("remember", secret, "--user", "anna", cwd=workspace)
-    run_json("search", "kryptonite", "--user", "anna", cwd=workspace)
-    assert shown() == before
-    (space,) = run_json("spaces", "--user", "anna", cwd=workspace)["spaces"]
-    assert space["chunks"] == 4
-
-
-def test_reliability_d07_a_session_belongs_to_its_user(
-    workspace: Path, write: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write("notes.md", "The heron eats fish.\n")
-    run_json("index", str(workspace), cwd=workspace)
-    anna, ben = (("--user", name, "--session", "default") for name in ("anna", "ben"))
-    fact = run_json("remember", "Anna hides the kryptonite.", *anna, cwd=workspace)["fact"]
-    assert (fact["scope"], fact["target"]) == ("session", "default@anna")
-    for viewer in (ben, ("--session", "default"), ("--session", "default@anna")):
-        assert run_json("facts", "list", *viewer, cwd=workspace)["facts"] == []
-        assert run_json("search", "kryptonite", *viewer, cwd=workspace)["hits"] == []
-    assert run_json("search", "kryptonite", *anna, cwd=workspace)["hits"]
-    for viewer in (anna, ben):  # nobody is left without a note because another has recalled it
-        block = run_json("recall", "what does the heron eat?", *viewer, cwd=workspace)["block"]
-        assert "The heron eats fish." in block
-
-
-def test_reliability_d07_an_export_without_users_of_sessions_is_imported(tmp_path: Path) -> None:
+def test_an_export_without_users_of_sessions_is_imported(tmp_path: Path) -> None:
     with Memory(tmp_path / "old", session="s1") as old:
         told = old.remember("The heron eats fish.", scope="session").fact
         exported = old.export().encode()

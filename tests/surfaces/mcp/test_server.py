@@ -611,7 +611,7 @@ def test_a_web_page_of_another_name_cannot_ask(notes: Path) -> None:
 
 
 @pytest.mark.process
-def test_reliability_d32_other_users_of_the_machine_need_a_token(notes: Path) -> None:
+def test_other_users_of_the_machine_need_a_token(notes: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
     hello["clientInfo"] = {"name": "test", "version": "1"}
     call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
