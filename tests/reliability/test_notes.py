@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,11 @@ import pytest
 from memwell import Memory
 from memwell.ingest.watch import watch
 from tests.conftest import Write
-from tests.reliability.defects.support import drop_rights_of_root, index_and_search
+from tests.reliability.defects.support import (
+    drop_rights_of_root,
+    index_and_search,
+    wait_for_another_time,
+)
 from tests.support.cli import run_process
 
 pytestmark = pytest.mark.process
@@ -233,12 +236,12 @@ def test_an_ignore_file_that_cannot_be_read_hides_its_folder(workspace: Path, wr
 
 
 def test_a_change_of_mode_does_not_keep_searches_from_small_edits(
-    workspace: Path, write: Write
+    workspace: Path, write: Write, tmp_path: Path
 ) -> None:
     for number in range(8):
         write(f"big{number}.md", f"word{number} " * 60_000)
     run_process("index", ".", cwd=workspace)
-    time.sleep(0.1)
+    wait_for_another_time(tmp_path)
     for file in workspace.iterdir():
         file.chmod(0o600)
     write("new.md", "zebra\n")
