@@ -81,7 +81,7 @@ def find_crash(done: Done) -> str:
         return signal.Signals(-done.returncode).name
     if "Traceback" not in done.stderr:
         return ""
-    errors: list[str] = re.findall(r"^[\w.]+(?:Error|Exception)\b.*", done.stderr, re.M)
+    errors: list[str] = re.findall(r"^[\w.]+: .*", done.stderr, re.M)
     return errors[-1] if errors else "Traceback"
 
 
@@ -99,7 +99,9 @@ def index_and_search(workspace: Path, word: str) -> list[str]:
     """Index a workspace in processes of their own; return the notes with a word."""
     for command in (["index", "."], ["search", word]):
         done = run_process(*command, cwd=workspace, preexec_fn=limit_processor_time)
-        assert (find_crash(done), done.returncode) == ("", 0)
+        crash = find_crash(done)
+        assert not crash, f"{command[0]}: {crash}"
+        assert done.returncode == 0, done.stderr
     return sorted(line.split(":")[0] for line in done.stdout.splitlines() if ".md:" in line)
 
 
