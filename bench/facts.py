@@ -18,7 +18,7 @@ from bench.results import Row, at_most
 from bench.stand_in import WordSums
 from memwell import Memory
 from memwell.config.fields import Value
-from memwell.embed.minilm import MiniLM
+from memwell.embed.multilingual import Multilingual
 from memwell.facts.comparison import normalised
 from memwell.facts.service import FactService, NewFact
 
@@ -72,7 +72,7 @@ class _StandIn(WordSums):
 
     def __init__(self) -> None:
         super().__init__()
-        self._dear = MiniLM()
+        self._dear = Multilingual()
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Return one vector a text."""

@@ -33,7 +33,7 @@ def run() -> list[Row]:
         with Memory() as memory:
             memory.index(folder / "notes", embed=False)
         start._fill(folder)
-        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "minilm"
+        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "memwell"
         cold = _measured("recall", _event(folder, "UserPromptSubmit", prompt=_PROMPT))
         with (
             Memory(fallback_workspace=folder / "notes", settings=SERVER_SETTINGS) as memory,

@@ -34,7 +34,7 @@ def run() -> list[Row]:
         with Memory() as memory:
             memory.index(notes, embed=False)
         start._fill(folder)
-        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "minilm"
+        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "memwell"
         begun, served, called = anyio.run(_measured, notes)
     through, directly = 1000 * median(served), 1000 * median(called)
     detail = {"served_s": served, "called_s": called}

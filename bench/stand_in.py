@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memwell.embed.minilm import MiniLM
+from memwell.embed.multilingual import Multilingual
 from memwell.embed.testing import WordCounts
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-_WIDTHS = np.arange(1, MiniLM.dimensions + 1, dtype=np.float32) ** -0.5
+_WIDTHS = np.arange(1, Multilingual.dimensions + 1, dtype=np.float32) ** -0.5
 
 
 class WordSums(WordCounts):
     """Sums of a vector for each word: as long as the default model's, and as uneven in width."""
 
     def __init__(self) -> None:
-        super().__init__(dimensions=MiniLM.dimensions)
+        super().__init__(dimensions=Multilingual.dimensions)
 
     def vector(self, text: str) -> Matrix:
         """Return the sum of the words' vectors, normalised."""
@@ -34,4 +34,4 @@ class WordSums(WordCounts):
 @cache
 def _of_word(word: str) -> Matrix:
     chance = np.random.default_rng(zlib.crc32(word.encode()))
-    return chance.standard_normal(MiniLM.dimensions, dtype=np.float32) * _WIDTHS
+    return chance.standard_normal(Multilingual.dimensions, dtype=np.float32) * _WIDTHS

@@ -17,7 +17,7 @@ import numpy as np
 from bench import data
 from bench.measure import seconds, temporary_home
 from bench.results import Row, at_most
-from memwell.embed.minilm import MiniLM
+from memwell.embed.multilingual import Multilingual
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.memory import Memory
 from memwell.store.contract.values import FILLING, Space
@@ -37,7 +37,7 @@ def run() -> list[Row]:
         with Memory() as memory:
             memory.index(folder / "notes", embed=False)
         _fill(folder)
-        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "minilm"
+        os.environ["MEMWELL_EMBEDDING_CHAIN"] = "memwell"
         program = str(Path(sysconfig.get_path("scripts")) / "memwell")
         place = ["--workspace", str(folder / "notes")]
         commands = {
@@ -65,15 +65,15 @@ def _fill(folder: Path) -> None:
     chance = np.random.default_rng(_SEED)
     index = SqliteIndex(next(folder.rglob("index.db")))
     with index.writing_spaces() as spaces:
-        model, dimensions = MiniLM.model, MiniLM.dimensions
-        new = Space(0, MiniLM.fingerprint, "minilm", model, dimensions, "{}", FILLING, "")
+        model, dimensions = Multilingual.model, Multilingual.dimensions
+        new = Space(0, Multilingual.fingerprint, "memwell", model, dimensions, "{}", FILLING, "")
         space = spaces.open(new)
         waiting = spaces.waiting(space, 10 * _CHUNKS)
-        rows = chance.standard_normal((len(waiting), 2, MiniLM.dimensions)).astype(np.float32)
+        rows = chance.standard_normal((len(waiting), 2, Multilingual.dimensions)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=2, keepdims=True)
         spaces.put(space, zip((item.chunk_id for item in waiting), rows, strict=True))
         spaces.mark_complete(space, 0.0, 0.05)
-    index.compact(MiniLM.fingerprint)
+    index.compact(Multilingual.fingerprint)
     index.close()
 
 

@@ -11,7 +11,7 @@ import platformdirs
 from bench import data
 from bench.results import Row
 from memwell import config
-from memwell.embed.minilm import MiniLM
+from memwell.embed.multilingual import Multilingual
 from memwell.evaluate.runner import evaluate_memory
 from memwell.search.fuse import MEANING
 from memwell.search.retrieve import HYBRID
@@ -23,11 +23,11 @@ SETS = ("locomo-session-a", "scifact")
 CACHE = Path(platformdirs.user_cache_dir("memwell-bench", appauthor=False)) / "embeddings.db"
 
 
-class CutOff(MiniLM):
+class CutOff(Multilingual):
     """The default model, reading only the first window of a text."""
 
     name = "cut-off"
-    fingerprint = f"{MiniLM.fingerprint} first only"
+    fingerprint = f"{Multilingual.fingerprint} first only"
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed the first window of each text."""
@@ -40,7 +40,7 @@ def run() -> list[Row]:
         Row(f"{name}, {mode}, {provider}", _ndcg(name, mode, provider), "nDCG@10")
         for name in SETS
         for mode in (MEANING, HYBRID)
-        for provider in ("minilm", "cut-off")
+        for provider in ("memwell", "cut-off")
     ]
 
 

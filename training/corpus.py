@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-LONGEST = 400
+LONGEST = 480
 """Tokens of the longest slice."""
 STEP = 16
 """Lengths are rounded up to this many tokens: few shapes, which the device computes faster."""
@@ -80,17 +80,20 @@ class Tokens:
 
 
 def slices(
-    starts: Any, ends: Any, random: np.random.Generator, single: float
+    starts: Any, ends: Any, random: np.random.Generator, single: float, weights: Any = None
 ) -> Iterator[tuple[Any, Any]]:
     """Yield slices without end, a chunk at a time: the first segment, and the one after the last.
 
     `ends` is, for each segment, the segment after its text. A share of `single` of the slices is
     one segment. The others have between 8 and LONGEST tokens, with as many short ones as long
-    ones.
+    ones. With `weights`, a segment begins a slice as often as its weight says.
     """
     count = len(starts) - 1
     while True:
-        order = random.permutation(count)
+        if weights is None:
+            order = random.permutation(count)
+        else:
+            order = random.choice(count, count, p=weights / weights.sum())
         for at in range(0, count, _CHUNK):
             first = order[at : at + _CHUNK]
             wanted = np.exp(random.uniform(np.log(8), np.log(LONGEST), len(first)))

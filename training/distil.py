@@ -31,6 +31,11 @@ RANGES = 3
 """Batches that the range of inputs is read from, each time."""
 _TEACHER_BEGIN, _TEACHER_PAD, _TEACHER_END = 0, 1, 2
 _DIALOGUES = "dialogues_en"
+_EVERYDAY = {"tatoeba", "wesnoth", "ud_pud", "freedict_words"}
+_DICTIONARY_WEIGHT = 0.2
+"""Dictionaries have more lines than all other translations, but single words are only a help."""
+_SAME = 0.98
+"""Two texts whose vectors are so similar say the same: neither is a wrong answer for the other."""
 
 
 @dataclass
@@ -43,6 +48,8 @@ class Texts:
     foreign: Tokens | None = None
     english: Any = None
     """For pairs: whether the teacher can read them."""
+    weights: Any = None
+    """How often each segment begins a slice; as often as any other if there are none."""
 
 
 class Trainer:
@@ -77,14 +84,20 @@ class Trainer:
         mono = [line[2] for line in read_lines(folder / "mono.txt.xz") if line[1] == "en"]
         pairs = [line for line in read_lines(folder / "pairs.txt.xz") if len(line) == 4]
         self.parallel = [line for line in read_lines(folder / "parallel.txt.xz") if len(line) == 4]
+        dictionaries = [
+            line for line in read_lines(folder / "dictionaries.txt.xz") if len(line) == 4
+        ]
         if share < 1:
-            mono, pairs, self.parallel = (
-                lines[: int(len(lines) * share)] for lines in (mono, pairs, self.parallel)
+            mono, pairs, self.parallel, dictionaries = (
+                lines[:: int(1 / share)] for lines in (mono, pairs, self.parallel, dictionaries)
             )
         passages = [line[3] for line in pairs if line[1] == "en"]
         questions = [line[2] for line in pairs if line[1] == "en"]
         documents = [sentences(text) for text in [*mono, *passages, *questions]]
-        self.log("text", len(mono), len(pairs), len(self.parallel))
+        self.log("text", len(mono), len(pairs), len(self.parallel), len(dictionaries))
+        weights = [2.0 if line[0] in _EVERYDAY else 1.0 for line in self.parallel]
+        weights += [_DICTIONARY_WEIGHT] * len(dictionaries)
+        self.parallel += dictionaries
         self.english = self.tokenise(
             [segment for document in documents for segment in document],
             np.repeat(np.cumsum([len(d) for d in documents]), [len(d) for d in documents]),
@@ -94,6 +107,7 @@ class Trainer:
         self.translations = self.tokenise([line[2] for line in self.parallel], _block_ends(blocks))
         foreign = self.place(*encode(self.tokenizer, [line[3] for line in self.parallel]))
         self.translations.foreign = foreign
+        self.translations.weights = np.array(weights)
         self.log("translations", len(foreign.tokens) / 1e6)
         kept = [line for line in pairs if line[0] != _DIALOGUES or self.random.random() < 0.2]
         one = np.arange(1, len(kept) + 1)
@@ -215,7 +229,7 @@ class Trainer:
     def stream(self, texts: Texts, budget: int, single: float) -> Any:
         """Yield batches of one kind of text without end."""
         sides = [side.starts for side in (texts.student, texts.foreign) if side is not None]
-        chunks = slices(sides[0], texts.ends, self.random, single)
+        chunks = slices(sides[0], texts.ends, self.random, single, texts.weights)
         return batches(chunks, sides, budget, self.random)
 
     @torch.no_grad()
@@ -266,9 +280,7 @@ class Trainer:
         batch = next(streams["translations"])
         target = self.teach(self.translations, *batch) @ self.rotation
         foreign = self.learn(self.translations.foreign, *batch)
-        most = min(2048, len(target))
-        rows = torch.arange(most, device=self.device)
-        contrast = F.cross_entropy(foreign[:most] @ target[:most].T * 30, rows)
+        contrast = self.contrast(foreign[:2048], target[:2048], target[:2048])
         add("foreign", self.distance(foreign, target) + 0.5 * contrast)
         if number % 2:
             add(
@@ -279,21 +291,43 @@ class Trainer:
             self.step_pairs(next(streams["pairs"]), add)
         return losses
 
+    def contrast(self, vectors: Tensor, answers: Tensor, like: Tensor) -> Tensor:
+        """Return how hard it is to tell each vector's answer from those of the others.
+
+        An answer that is as good as the right one, by the vectors `like`, is not a wrong one.
+        """
+        scores = vectors @ answers.T * 30
+        rows = torch.arange(len(scores), device=self.device)
+        same = (like @ like.T > _SAME).fill_diagonal_(False)
+        return F.cross_entropy(scores.masked_fill(same, -1e4), rows)
+
     def step_pairs(self, batch: Any, add: Any) -> None:
         """Bring a question near its passage, away from the others; English also to the teacher."""
         english = self.passages.english[torch.from_numpy(batch[0]).to(self.device)].float()
         question, passage = (
             self.learn(texts.student, *batch) for texts in (self.questions, self.passages)
         )
-        rows = torch.arange(len(english), device=self.device)
-        scores = question @ passage.T * 30
-        contrast = F.cross_entropy(scores, rows) + 0.3 * F.cross_entropy(scores.T, rows)
-        loss = 0.3 * contrast
-        for texts, vectors in ((self.questions, question), (self.passages, passage)):
-            target = self.teach(texts, *batch) @ self.rotation
+        targets = [
+            self.teach(side, *batch) @ self.rotation for side in (self.questions, self.passages)
+        ]
+        loss = 0.3 * self.contrast(question, passage, passage.detach())
+        loss = loss + 0.1 * self.contrast(passage, question, question.detach())
+        for vectors, target in zip((question, passage), targets, strict=True):
             distance = 1 - F.cosine_similarity(vectors - self.mean, target - self.mean, dim=1)
             loss = loss + (distance * english).sum() / (english.sum() + 1)
+        loss = loss + 0.3 * self.ranking(question, passage, targets, english)
         add("pairs", loss)
+
+    def ranking(
+        self, question: Tensor, passage: Tensor, targets: list[Tensor], english: Tensor
+    ) -> Tensor:
+        """Return how an English question ranks the passages differently from the teacher."""
+        readable = english.bool()
+        if not readable.any():
+            return question.new_zeros(())
+        wanted = F.softmax(targets[0][readable] @ targets[1][readable].T * 20, 1)
+        scores = F.log_softmax(question[readable] @ passage[readable].T * 20, 1)
+        return F.kl_div(scores, wanted, reduction="batchmean")
 
     def train(self) -> None:
         """Take all steps; from `quantise` on with whole numbers."""

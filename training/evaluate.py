@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from memwell.embed.onnx_format import read_weights
 from tokenizers import Tokenizer
-from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape
+from training.network import BEGIN, END, INNER_LIMIT, INPUT_LEVELS, PAD, Encoder, Shape
 from training.sets import ENGLISH
 
 LANGUAGES = ("zh", "ja", "de", "fr", "es", "ru", "ko", "pt", "it", "vi", "tr", "ar")
@@ -29,6 +30,39 @@ def load_student(file: Path) -> Encoder:
     student.load_state_dict(state)
     if float(state["layers.0.qkv.high"]) > 0:
         student.quantise()
+    return student.eval()
+
+
+def load_exported(file: Path) -> Encoder:
+    """Return the student of a `model.onnx`, as the training code computes it."""
+    weights = {
+        name: torch.from_numpy(w.copy()) for name, w in read_weights(file.read_bytes()).items()
+    }
+    layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
+    student = Encoder(Shape(len(weights["tokens.q"]), layers, limit=INNER_LIMIT), rotated=True)
+    state: dict[str, Any] = {
+        "tokens.weight": weights["tokens.q"] * weights["tokens.s"],
+        "positions.weight": weights["positions"],
+        "rotation.weight": weights["rotation"].T,
+    }
+    for name in student.state_dict():
+        module, _, part = name.rpartition(".")
+        names = [module.replace("qkv", kind) for kind in ("query", "key", "value")]
+        names = names if module.endswith("qkv") else [module]
+        if f"{module}.zero" not in weights:
+            state.setdefault(name, weights.get(name))
+        elif part == "weight":
+            rows = [weights[f"{one}.q"].T * weights[f"{one}.s"][:, None] for one in names]
+            state[name] = torch.cat(rows)
+        elif part == "bias":
+            state[name] = torch.cat([weights[f"{one}.bias"] for one in names])
+        else:
+            level = 0 if part == "low" else INPUT_LEVELS
+            state[name] = (
+                weights[f"{module}.scale"] * (level - weights[f"{module}.zero"].float())
+            )[0]
+    student.load_state_dict(state)
+    student.quantise()
     return student.eval()
 
 
@@ -112,13 +146,14 @@ class Evaluator:
 def main() -> None:
     """Print the figures of a student."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--student", type=Path, required=True)
+    parser.add_argument("--student", type=Path, required=True, help="student.pt or model.onnx")
     parser.add_argument("--text", type=Path, required=True, help="folder with tokenizer.json")
     parser.add_argument("--sets", type=Path, required=True)
     parser.add_argument("--window", type=int, default=510)
     arguments = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(arguments.text / "tokenizer.json"))
-    evaluator = Evaluator(load_student(arguments.student), tokenizer, arguments.window)
+    load = load_exported if arguments.student.suffix == ".onnx" else load_student
+    evaluator = Evaluator(load(arguments.student), tokenizer, arguments.window)
     sets = json.loads(lzma.decompress(arguments.sets.read_bytes()))
     figures = evaluator.run(sets)
     for name, figure in figures.items():

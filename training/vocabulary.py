@@ -3,10 +3,10 @@
 ``python -m training.vocabulary --text FOLDER --teacher WHEEL`` writes `tokenizer.json` and
 `pieces.json` into the folder of the packed text.
 
-The tokenizer is BERT's with two changes. Accents stay, because they separate words in most
-languages, and a run of punctuation is one word, because notes are full of ``--`` and ``://``. A
-piece that the teacher knows begins with the teacher's vector, so that English hardly has to be
-learnt again.
+The tokenizer is BERT's with three changes. Characters that look alike become one (NFKC). Accents
+stay, because they separate words in most languages. A run of punctuation is one word, because notes
+are full of ``--`` and ``://``. A piece that the teacher knows begins with the teacher's vector, so
+that English hardly has to be learnt again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,13 @@ _RARE, _RARE_IDEOGRAPH = 4, 6
 _LONGEST_PIECE = 24
 _LONGEST_WORD = 100
 
-NORMALIZER = normalizers.BertNormalizer(
-    clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True
+NORMALIZER = normalizers.Sequence(
+    [
+        normalizers.NFKC(),
+        normalizers.BertNormalizer(
+            clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True
+        ),
+    ]
 )
 WORDS = pre_tokenizers.Sequence(
     [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous")]

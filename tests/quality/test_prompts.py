@@ -33,7 +33,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     if not NOTEBOOK.is_dir():
         pytest.skip("the notebook is not here")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+        patch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
         home = tmp_path_factory.mktemp("home")
         with Memory(home=home, workspace=NOTEBOOK) as memory:
             memory.index(NOTEBOOK)

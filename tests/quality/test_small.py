@@ -27,7 +27,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     folder = tmp_path_factory.mktemp("small")
     shutil.copytree(HERE / "small", folder / "notes")
     with pytest.MonkeyPatch.context() as patch, embedding_once():
-        patch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+        patch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
         with Memory(home=folder / "home", workspace=folder / "notes") as memory:
             memory.index(folder / "notes")
             yield memory

@@ -101,7 +101,7 @@ def test_a_damaged_memory_without_a_backup_is_rescued(home: Path, workspace: Pat
 def test_another_name_or_unit_makes_another_fact(
     known: str, told: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     first = remember(workspace, known)
     answer = run_json("remember", told, cwd=workspace)
     assert answer["outcome"] == "added"
@@ -112,7 +112,7 @@ def test_another_name_or_unit_makes_another_fact(
 def test_a_similar_fact_is_named_and_an_inflection_reinforces(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     monday = remember(workspace, "Deploys go out on Monday")
     tuesday = run("remember", "Deploys go out on Tuesday", cwd=workspace).stdout.splitlines()
     assert tuesday[1:] == [f"similar to {monday}: Deploys go out on Monday"]

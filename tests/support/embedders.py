@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from memwell.embed.base import Limits
-from memwell.embed.minilm import MiniLM
+from memwell.embed.multilingual import Multilingual
 from memwell.embed.testing import WordCounts
 from memwell.embed.unrelated_baseline import PASSAGES, QUESTIONS
 from memwell.errors import EmbeddingError
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 _VECTORS: dict[str, Matrix] = {}
-"""What MiniLM made of each text, for all tests of this process."""
+"""The vectors of the default model of each text, for all tests of this process."""
 
 
 @contextmanager
 def embedding_once() -> Iterator[None]:
-    """Let MiniLM embed each text once a session: many tests index the example notes."""
-    embed = MiniLM.embed_documents
+    """Let the default model embed each text once a session: many tests index the example notes."""
+    embed = Multilingual.embed_documents
 
-    def embed_documents(self: MiniLM, texts: Sequence[str]) -> list[Matrix]:
+    def embed_documents(self: Multilingual, texts: Sequence[str]) -> list[Matrix]:
         new = [text for text in dict.fromkeys(texts) if text not in _VECTORS]
         _VECTORS.update(zip(new, embed(self, new), strict=True))
         return [_VECTORS[text] for text in texts]
 
-    with mock.patch.object(MiniLM, "embed_documents", embed_documents):
+    with mock.patch.object(Multilingual, "embed_documents", embed_documents):
         yield
 
 

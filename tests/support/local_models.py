@@ -1,6 +1,6 @@
 """Small real models for the providers that read one from a folder.
 
-Tests cannot download models. memwell installs MiniLM with itself, so these functions write its
+Tests cannot download models. The extra memwell[minilm] installs MiniLM, so these functions write its
 weights in the formats that the other providers read.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.onnx_format import read_weights
-from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, vocabulary
+from memwell.embed.wordpiece import UNCASED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Weights = dict[str, npt.NDArray[np.float32]]
 
 DIMENSIONS, CONTEXT, LAYERS, HEADS, INNER = 384, 512, 6, 12, 1_536
-PAD, MASK = 0, 103
+PAD, UNKNOWN, BEGIN, END, MASK = 0, 100, 101, 102, 103
 WORDS = ["fish", "salmon", "river", "boat", "car", "motor", "road", "wheel", "the", "a"]
 
 
@@ -106,7 +106,7 @@ def sentence_transformers_folder(folder: Path, longest: int = 256) -> Path:
     transformers: Any = import_module("transformers")
     transformers.utils.logging.disable_progress_bar()
     config = transformers.BertConfig(
-        vocab_size=len(vocabulary()),
+        vocab_size=len(UNCASED.vocabulary),
         hidden_size=DIMENSIONS,
         num_hidden_layers=LAYERS,
         num_attention_heads=HEADS,
@@ -120,7 +120,7 @@ def sentence_transformers_folder(folder: Path, longest: int = 256) -> Path:
     bert.load_state_dict(weights)
     plain, target = folder / "bert", folder / "sentence-transformers"
     bert.save_pretrained(plain)
-    tokenizer = transformers.BertTokenizer(vocab=vocabulary(), model_max_length=CONTEXT)
+    tokenizer = transformers.BertTokenizer(vocab=UNCASED.vocabulary, model_max_length=CONTEXT)
     tokenizer.save_pretrained(plain)
     reader = Transformer(str(plain), max_seq_length=longest)
     model = SentenceTransformer(modules=[reader, Pooling(DIMENSIONS)])
@@ -175,7 +175,7 @@ def _add_gguf_tokenizer(writer: Any) -> None:
     writer.add_tokenizer_pre("default")
     control = {PAD, BEGIN, END, MASK}
     tokens, kinds = [], []
-    for piece, number in vocabulary().items():
+    for piece, number in UNCASED.vocabulary.items():
         marked = piece[2:] if piece.startswith("##") else "\u2581" + piece
         special = number in control or number == UNKNOWN
         tokens.append(piece if special else marked)

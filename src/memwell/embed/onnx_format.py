@@ -15,7 +15,12 @@ Value = int | float | str | bytes
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators, each of which replaces several standard ones."""
 
-_KINDS: dict[int, npt.DTypeLike] = {1: np.dtype("<f4"), 3: np.dtype("i1"), 7: np.dtype("<i8")}
+_KINDS: dict[int, npt.DTypeLike] = {
+    1: np.dtype("<f4"),
+    2: np.dtype("u1"),
+    3: np.dtype("i1"),
+    7: np.dtype("<i8"),
+}
 _NUMBERS = {np.dtype(kind): number for number, kind in _KINDS.items()}
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2
 
@@ -40,9 +45,9 @@ class Graph:
         self._nodes: list[bytes] = []
         self._constants: list[bytes] = []
 
-    def constant(self, values: Array) -> str:
+    def constant(self, values: Array, name: str = "") -> str:
         """Add a constant; return its name."""
-        name = f"constant {len(self._constants)}"
+        name = name or f"constant {len(self._constants)}"
         data = np.ascontiguousarray(values)
         self._constants.append(
             _field(1, *data.shape)

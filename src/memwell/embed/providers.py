@@ -16,6 +16,7 @@ from memwell.errors import ProviderUnavailable
 GROUP = "memwell.embedders"
 
 BUILT_IN = {
+    "memwell": "multilingual.Multilingual",
     "minilm": "minilm.MiniLM",
     "gguf": "gguf.GGUF",
     "openai": "openai.OpenAI",

@@ -73,7 +73,7 @@ def describe_model(settings: Settings) -> str:
     if not _has_vectors(settings):
         raise MemwellError(
             "HyDE searches by embedding, and embeddings are switched off",
-            "Set embedding.chain to minilm and search.mode to hybrid",
+            "Set embedding.chain to memwell and search.mode to hybrid",
         )
     chat = _chat(settings)
     if chat is None:

@@ -449,7 +449,7 @@ def test_a_question_without_a_common_word_finds_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Offline, by the default model, as the demo promises."""
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     folder = tmp_path / "notes"
     for name in ("protocols", "home", "garden"):
         shutil.copytree(EXAMPLES / name, folder / name)

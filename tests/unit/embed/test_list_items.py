@@ -59,7 +59,7 @@ def test_the_whole_passage_comes_first() -> None:
 
 
 def test_one_item_answers(workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     topics = ["the boiler", "the fence", "the tax form", "the bicycle", "the choir", "the router"]
     others = [f"- Number {n} on the list: ask someone about {topics[n % 6]}.\n" for n in range(24)]
     write("MEMORY.md", "# Memory\n\n" + "".join(others[:12]))

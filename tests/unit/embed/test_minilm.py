@@ -1,4 +1,4 @@
-"""The default model: the fused graph gives the vectors of the packaged one."""
+"""The model of memwell[minilm]: the fused graph gives the vectors of the packaged one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from memwell.embed import minilm
 from memwell.embed.minilm import WINDOW, MiniLM
 from memwell.embed.onnx_format import MICROSOFT, Graph, read_weights
-from memwell.embed.wordpiece import BEGIN, END, UNKNOWN, encode
+from memwell.embed.wordpiece import UNCASED
 from memwell.errors import ProviderUnavailable
 from tests.conftest import EXAMPLES
 
@@ -33,7 +33,8 @@ def test_the_fused_graph_gives_the_vectors_of_the_packaged_one(model: MiniLM) ->
         minilm._packaged_model(), providers=["CPUExecutionProvider"]
     )
     for text in TEXTS:
-        pieces = np.array([[BEGIN, *encode(text)[:WINDOW], END]])
+        begin, end = UNCASED.marks
+        pieces = np.array([[begin, *UNCASED.encode(text)[:WINDOW], end]])
         inputs = {
             "input_ids": pieces,
             "attention_mask": pieces * 0 + 1,
@@ -52,7 +53,7 @@ def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(model: MiniLM) -
 
 def test_a_long_text_is_read_to_its_end(model: MiniLM) -> None:
     words = "river boat salmon road wheel motor " * 200
-    pieces = len(encode(words))
+    pieces = len(UNCASED.encode(words))
     (rows,) = model.embed_documents([words])
     stride = WINDOW - WINDOW // 4
     assert len(rows) == -(-(pieces - WINDOW) // stride) + 1
@@ -62,7 +63,8 @@ def test_a_long_text_is_read_to_its_end(model: MiniLM) -> None:
 
 def test_it_says_nothing_of_what_it_does_not_understand(model: MiniLM) -> None:
     chinese = "下午的会议改到三点，地点换到七楼的小会议室。"
-    unknown = encode(chinese).count(UNKNOWN) / len(encode(chinese))
+    tokens = UNCASED.encode(chinese)
+    unknown = tokens.count(UNCASED.unknown) / len(tokens)
     assert unknown > 0.2
     assert model.embed_query(chinese).shape == (0, 384)
     assert model.embed_query("the word 会议 is Chinese for meeting").shape == (1, 384)

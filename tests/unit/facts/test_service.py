@@ -242,7 +242,7 @@ def test_reading_renews_some_classes_and_age_costs_confidence(
 def test_another_form_of_a_word_reinforces_but_another_word_does_not(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     with Memory() as memory:
         first = memory.remember("The staging database listens on port 5433.").fact
         near = memory.remember("the staging database listened on port 5433")

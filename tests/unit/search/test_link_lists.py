@@ -29,7 +29,7 @@ def test_a_list_of_links_is_recognised() -> None:
     assert not is_link_list(f"See [bread](a.md), [peas](b.md) and [plums](c.md). {prose}")
 
 
-@pytest.mark.parametrize("chain", ["", "minilm"])
+@pytest.mark.parametrize("chain", ["", "memwell"])
 def test_a_list_of_links_ranks_behind_what_it_links_to(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, chain: str
 ) -> None:

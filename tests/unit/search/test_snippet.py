@@ -49,7 +49,7 @@ def test_the_item_that_matched_is_shown() -> None:
 def test_a_search_shows_the_item_that_answers(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     others = "".join(f"- Ask someone about the {n}th part of the boiler.\n" for n in range(20))
     write("list.md", f"# Memory\n\n{others}- The cat gets her food at six and at eight.\n")
     with Memory() as memory:

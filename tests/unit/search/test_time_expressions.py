@@ -229,7 +229,7 @@ def test_an_older_note_never_keeps_more_of_its_score(
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Memory:
     """The example notes, with keyword and vector search."""
-    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "minilm")
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
     memory = Memory(workspace=REPOSITORY / "examples" / "notes")
     memory.index()
     return memory

@@ -109,7 +109,7 @@ def _check_fused(settings: Settings) -> None:
     mode, chain = settings.search.mode, settings.embedding.chain
     for name, value, missing, remedy in (
         ("search.mode", mode, mode != "hybrid", 'Set it to "hybrid"'),
-        ("embedding.chain", chain, not chain, 'Name a provider, such as "minilm"'),
+        ("embedding.chain", chain, not chain, 'Name a provider, such as "memwell"'),
     ):
         if missing:
             raise MemwellError(
