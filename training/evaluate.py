@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from memwell.embed.onnx_format import read_weights
 from tokenizers import Tokenizer
 from training.network import BEGIN, END, INNER_LIMIT, INPUT_LEVELS, PAD, Encoder, Shape
 from training.sets import ENGLISH
+
+from memwell.embed.onnx_format import read_weights
 
 LANGUAGES = ("zh", "ja", "de", "fr", "es", "ru", "ko", "pt", "it", "vi", "tr", "ar")
 
@@ -62,6 +63,7 @@ def load_exported(file: Path) -> Encoder:
                 weights[f"{module}.scale"] * (level - weights[f"{module}.zero"].float())
             )[0]
     student.load_state_dict(state)
+    student.centre.copy_(weights["centre"])
     student.quantise()
     return student.eval()
 

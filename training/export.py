@@ -3,23 +3,31 @@
 ``python -m training.export --student run/student.pt --text packed --out FOLDER`` writes three
 files. `student.npz` has the trained weights as whole numbers, `model.onnx` the graph that
 onnxruntime runs, and `vocabulary.txt` a token a line. With ``--weights student.npz`` instead of
-``--student``, only the last two are written, without torch.
+``--student``, only the last two are written.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
+from training.corpus import read_lines
+from training.network import BEGIN, END
 
 from memwell.embed.onnx_format import MICROSOFT, Graph
+from memwell.embed.onnx_session import open_session
 
 HEADS = 12
 _FLOAT, _INT64 = 1, 7
 _EPSILON = 1e-12
+_WINDOW = 510
+_SAMPLE = 1000
+"""Texts whose mean is the centre, of each kind."""
 
 
 def pack_weights(file: Path) -> dict[str, Any]:
@@ -58,6 +66,28 @@ def build_model(weights: dict[str, Any]) -> bytes:
     return _Builder(_separate_attention(weights)).build()
 
 
+def find_centre(weights: dict[str, Any], text: Path) -> Any:
+    """Return the mean vector of the training text: half of it English, half of it not.
+
+    All vectors share one large component. Without it, cosines tell texts apart better.
+    """
+    tokenizer = Tokenizer.from_file(str(text / "tokenizer.json"))
+    tokenizer.enable_truncation(_WINDOW)
+    nothing = np.zeros(len(weights["rotation"]), dtype=np.float32)
+    session = open_session(build_model({**weights, "centre": nothing}))
+
+    def mean(texts: list[str]) -> Any:
+        encoded = (tokenizer.encode(one).ids for one in texts[:: len(texts) // _SAMPLE])
+        return np.mean(
+            [session.run(None, {"tokens": [[BEGIN, *ids, END]]})[0][0, 0] for ids in encoded],
+            axis=0,
+        )
+
+    english = [line[2] for line in read_lines(text / "mono.txt.xz") if line[1] == "en"]
+    foreign = [line[3] for line in read_lines(text / "parallel.txt.xz") if len(line) == 4]
+    return (mean(english) + mean(foreign)) / 2
+
+
 def _separate_attention(weights: dict[str, Any]) -> dict[str, Any]:
     """Cut the matrices for query, key and value apart: the last layer needs one query only."""
     separate: dict[str, Any] = {}
@@ -94,7 +124,9 @@ class _Builder:
             state = self.layer(f"layers.{number}", state, last=number == len(layers) - 1)
         rotation = self.graph.constant(self.weights["rotation"].T, "rotation")
         vector = self.graph.node("MatMul", state, rotation)
-        return self.graph.model(("tokens", _INT64, (1, "length")), vector)
+        unit = self.graph.node("LpNormalization", vector)
+        centred = self.graph.node("Sub", unit, self.constant("centre"))
+        return self.graph.model(("tokens", _INT64, (1, "length")), centred)
 
     def embeddings(self) -> str:
         """Add the vectors of each token and of its position, and normalise."""
@@ -161,7 +193,7 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--student", type=Path, help="as `training.distil` saved it")
     source.add_argument("--weights", type=Path, help="as this command wrote them before")
-    parser.add_argument("--text", type=Path, required=True, help="folder with pieces.json")
+    parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     out: Path = arguments.out
@@ -171,7 +203,9 @@ def main() -> None:
         np.savez(out / "student.npz", **weights)
     else:
         weights = dict(np.load(arguments.weights))
-    (out / "model.onnx").write_bytes(build_model(weights))
+    model = build_model({**weights, "centre": find_centre(weights, arguments.text)})
+    (out / "model.onnx").write_bytes(model)
+    print(hashlib.sha256(model).hexdigest())
     pieces = json.loads((arguments.text / "pieces.json").read_text(encoding="utf-8"))["vocab"]
     (out / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
 

@@ -125,6 +125,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=_EPSILON)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.rotation = nn.Linear(shape.width, shape.width, bias=False) if rotated else None
+        self.register_buffer("centre", torch.zeros(shape.width), persistent=False)
         self.quantised = False
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
@@ -139,7 +140,7 @@ class Encoder(nn.Module):
         vector = states[:, 0]
         if self.rotation is not None:
             vector = self.rotation(vector)
-        return F.normalize(vector.float(), dim=1)
+        return F.normalize(F.normalize(vector.float(), dim=1) - self.centre, dim=1)
 
     def matrices(self) -> list[QuantisedLinear]:
         """Return the matrices that become whole numbers."""

@@ -27,7 +27,7 @@ from memwell.scripts import IDEOGRAPHIC
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-SHA256 = "4fdc2d49858a0cba16a64f8d5387a94d27ee27ce3c399a177415e91aedafe044"
+SHA256 = "bb5cc713e9b52de7e2d68ef3c895811a81ce662752d1c448c32320369910d405"
 """The digest of data/model.onnx, which `training.export` prints."""
 WINDOW = 510
 """Tokens of a window, without the two that mark its beginning and its end."""

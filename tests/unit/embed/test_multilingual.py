@@ -152,7 +152,8 @@ def vector_by_numpy(text: str) -> Any:
         inner = inner * 0.5 * (1 + np.vectorize(erf)(inner / np.sqrt(2)))
         state = normalise(state + dense(inner, f"{layer}.down"), f"{layer}.norm2")
     vector = state[0] @ known["rotation"]
-    return vector / np.linalg.norm(vector)
+    centred = vector / np.linalg.norm(vector) - known["centre"]
+    return centred / np.linalg.norm(centred)
 
 
 @pytest.mark.parametrize("text", TEXTS[:5])
