@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from memwell.config.sections import SearchSettings
 from memwell.errors import KeywordSearchUnavailable
@@ -182,13 +183,12 @@ def rank(
     candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
     places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     for candidate in candidates:
-        candidate.place = places[candidate.chunk_id].path, -places[candidate.chunk_id].seq
+        place = places[candidate.chunk_id]
+        candidate.place = place.path, -place.seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
     _apply_decay(candidates, options.decay, timed, places)
     hits, leg = remote_result()
-    # Of equal scores the last path is first: the newest of daily notes and of facts.
-    last_first = sorted(candidates, key=lambda candidate: candidate.place, reverse=True)
-    local = sorted(last_first, key=lambda candidate: candidate.order)
+    local = sorted(candidates, key=attrgetter("order"), reverse=True)
     ordered = interleave(local, to_candidates(hits))
     shown: list[Candidate] = []
     below: list[Candidate] = []
@@ -244,21 +244,19 @@ def _apply_decay(
     """Step 5: set the decay of each candidate."""
     if timed.period is None and (decay.method == OFF or decay.today is None):
         return
-    # Relevance 0 for overflow candidates: they must not be the newest note that ages the others,
-    # or the score of a hit would depend on k.
-    dated = [
-        Dated(
-            0.0 if candidate.overflow_rank else candidate.relevance,
-            places[candidate.chunk_id].path,
-            places[candidate.chunk_id].date,
-        )
-        for candidate in candidates
-    ]
+    dated = []
+    for candidate in candidates:
+        place = places[candidate.chunk_id]
+        # Relevance 0 for overflow candidates: they must not be the newest note that ages the
+        # others, or the score of a hit would depend on k.
+        relevance = 0.0 if candidate.overflow_rank else candidate.relevance
+        dated.append(Dated(relevance, place.path, place.date))
     factors = decay_factors(dated, decay, timed.period)
+    naming_date = timed.parsed.query.filters.at_any_time
     for candidate, passage, factor in zip(candidates, dated, factors, strict=True):
         # A note of another time may name the date of the query.
-        names_date = passage.path in timed.parsed.query.filters.at_any_time
-        candidate.decay = UNDECAYED if factor.wrong_time and names_date else factor
+        kept = factor.wrong_time and passage.path in naming_date
+        candidate.decay = UNDECAYED if kept else factor
 
 
 def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Selected]:
