@@ -113,7 +113,8 @@ def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str | None
     If no word has it, the first part of an identifier. A token alone is a stem, not a word.
     """
     words: list[str] = re.findall(r"[^\W_]+", text)
-    for word in (*words, *(part for word in words for part in camel_parts(word))):
+    parts = [part for word in words for part in camel_parts(word)]
+    for word in (*words, *parts):
         if any(other == token for other, _ in tokens(word)):
             return word.capitalize() if like[:1].isupper() else word.lower()
     return None
