@@ -104,7 +104,7 @@ class Candidate:
         Of equal scores the last path is first: the newest of daily notes and of facts.
         """
         slope = self.calibration.slope if self.calibration else 1.0
-        value = slope * self._kept + self.decay.gain
+        value = slope * (self.fused * self.kept) + self.decay.gain
         return -self.overflow_rank, value, self.fused, self.place
 
     @property
@@ -112,12 +112,12 @@ class Candidate:
         """The score that a hit shows: the relevance that decay leaves."""
         if self.calibration is None:
             return self.relevance * self.decay.factor
-        return self.calibration.relevance(self._kept, self.decay.gain)
+        return self.calibration.relevance(self.fused * self.kept, self.decay.gain)
 
     @property
-    def _kept(self) -> float:
-        """The fused score that decay leaves."""
-        return self.fused * self.decay.factor if self.fused > 0 else self.fused
+    def kept(self) -> float:
+        """The factor that is left of the fused score; it would raise one below 0."""
+        return self.decay.factor if self.fused > 0 else 1.0
 
     def is_weak(self, min_score: float) -> bool:
         """Whether its relevance is below a threshold, or its note is of another time."""
