@@ -7,7 +7,7 @@
                remote store are inserted by their relevance
  4. calibrate  the legs' scores of a chunk become its relevance, between 0 and 1
  5. decay      if two chunks answer equally well, the newer one comes first; if the query names a
-               time, that time decides instead
+               time, that time decides instead; a fact comes before those that it superseded
  6. threshold  chunks whose relevance before decay is below `min_score` are weak; the weakest are
                dropped
  7. dedupe     of chunks with nearly the same text one is kept, with the locations of the others;
@@ -44,6 +44,7 @@ from memwell.search.retrieve import (
     no_vectors,
 )
 from memwell.search.spelling import find_nearest
+from memwell.search.superseded import FindSuccessors, no_successors, raise_successors
 from memwell.search.time_expressions import Period
 from memwell.search.time_filter import TimedQuery, apply_time
 from memwell.store.contract.index import Reader
@@ -86,9 +87,11 @@ def search(
     within: Filters = ANYWHERE,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
+    find_successors: FindSuccessors = no_successors,
 ) -> SearchResult:
     """Run the steps above on one state of the index, with the remote search in parallel."""
-    ranked = rank(parse_query(text, within), options, reader, embed_query, remote_search)
+    parsed = parse_query(text, within)
+    ranked = rank(parsed, options, reader, embed_query, remote_search, find_successors)
     chosen = select_hits(ranked, options, reader)
     hits = tuple(_to_hit(selected, options, reader) for selected in chosen)
     hits = tuple(_with_focus(hits, chosen, ranked.embedded_query, reader))
@@ -168,6 +171,7 @@ def rank(
     reader: Reader,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
+    find_successors: FindSuccessors = no_successors,
 ) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
@@ -187,6 +191,7 @@ def rank(
         candidate.place = place.path, -place.seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
     _apply_decay(candidates, options.decay, timed, places)
+    raise_successors(candidates, find_successors([candidate.path for candidate in candidates]))
     hits, leg = remote_result()
     local = sorted(candidates, key=attrgetter("order"), reverse=True)
     ordered = interleave(local, to_candidates(hits))

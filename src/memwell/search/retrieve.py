@@ -103,9 +103,13 @@ class Candidate:
 
         Of equal scores the last path is first: the newest of daily notes and of facts.
         """
+        return -self.overflow_rank, self.value, self.fused, self.place
+
+    @property
+    def value(self) -> float:
+        """The logit of the score, but for what all candidates of a query have in common."""
         slope = self.calibration.slope if self.calibration else 1.0
-        value = slope * (self.fused * self.kept) + self.decay.gain
-        return -self.overflow_rank, value, self.fused, self.place
+        return slope * (self.fused * self.kept) + self.decay.gain
 
     @property
     def score(self) -> float:
@@ -118,6 +122,11 @@ class Candidate:
     def kept(self) -> float:
         """The factor that is left of the fused score; it would raise one below 0."""
         return self.decay.factor if self.fused > 0 else 1.0
+
+    @property
+    def path(self) -> str:
+        """The path of its note, or the id of a fact."""
+        return self.place[0]
 
     def is_weak(self, min_score: float) -> bool:
         """Whether its relevance is below a threshold, or its note is of another time."""
