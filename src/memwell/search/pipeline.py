@@ -49,6 +49,7 @@ from memwell.search.time_expressions import Period
 from memwell.search.time_filter import TimedQuery, apply_time
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Place, Word, WordQuery
+from memwell.store.words.function_words import find_function_words
 
 ANYWHERE = Filters()
 ORDERS = (BY_SCORE, BY_DATE, DIVERSE) = ("score", "date", "diversity")
@@ -285,6 +286,8 @@ def _suggestions(text: str, query: WordQuery, reader: Reader, *, only_best: bool
     found, an unknown word may be right: then only long words with one wrong letter are replaced.
     """
     words = [node for node in query.any_of if isinstance(node, Word)]
+    grammar = find_function_words(word.text for word in words)
+    words = [word for word in words if word.text not in grammar]
     least, edits = (_LONG_MISSPELT, 1) if only_best else (_SHORTEST_MISSPELT, 2)
     unknown = [
         word
