@@ -19,7 +19,6 @@ from memwell.search.fuse import WORDS
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
 from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
-from memwell.search.superseded import no_successors
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
@@ -101,7 +100,7 @@ class Searcher:
                 self._filters(reader, refresh, target),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
-                self._find_successors if target.superseded else no_successors,
+                self._find_successors if target.superseded else None,
             )
 
         result = self._refresh_and(run, options, progress)

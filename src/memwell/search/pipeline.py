@@ -44,7 +44,7 @@ from memwell.search.retrieve import (
     no_vectors,
 )
 from memwell.search.spelling import find_nearest
-from memwell.search.superseded import FindSuccessors, no_successors, raise_successors
+from memwell.search.superseded import FindSuccessors, raise_successors
 from memwell.search.time_expressions import Period
 from memwell.search.time_filter import TimedQuery, apply_time
 from memwell.store.contract.index import Reader
@@ -88,7 +88,7 @@ def search(
     within: Filters = ANYWHERE,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
-    find_successors: FindSuccessors = no_successors,
+    find_successors: FindSuccessors | None = None,
 ) -> SearchResult:
     """Run the steps above on one state of the index, with the remote search in parallel."""
     parsed = parse_query(text, within)
@@ -172,7 +172,7 @@ def rank(
     reader: Reader,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
-    find_successors: FindSuccessors = no_successors,
+    find_successors: FindSuccessors | None = None,
 ) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
@@ -192,7 +192,8 @@ def rank(
         candidate.place = place.path, -place.seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
     _apply_decay(candidates, options.decay, timed, places)
-    raise_successors(candidates, find_successors([candidate.path for candidate in candidates]))
+    if find_successors:
+        raise_successors(candidates, find_successors([place.path for place in places.values()]))
     hits, leg = remote_result()
     local = sorted(candidates, key=attrgetter("order"), reverse=True)
     ordered = interleave(local, to_candidates(hits))

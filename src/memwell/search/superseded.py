@@ -16,15 +16,8 @@ _STEP = 1e-6
 """By how much the logit of a fact is above that of the one before it, at least."""
 
 
-def no_successors(paths: Sequence[str]) -> Mapping[str, str]:
-    """A `FindSuccessors` for a search that finds no superseded facts."""
-    return {}
-
-
 def raise_successors(candidates: Sequence[Candidate], successors: Mapping[str, str]) -> None:
     """Raise the score of each fact above the scores of the facts that it superseded."""
-    if not successors:
-        return
     best = {
         candidate.path: candidate
         for candidate in sorted(candidates, key=lambda candidate: candidate.order)
