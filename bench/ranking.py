@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
@@ -182,7 +183,7 @@ def _steps(retrieval: Retrieval, reader: SqliteReader) -> dict[str, Callable[[],
         "fusion": lambda: fuse(retrieval.evidence, _OPTIONS.fusion),
         "calibration": lambda: retrieval.candidates(found),
         "decay": lambda: pipeline._apply_decay(candidates, _OPTIONS.decay, timed, places),
-        "sorting": lambda: sorted(ranked.candidates, key=lambda found: found.order),
+        "sorting": lambda: sorted(ranked.candidates, key=attrgetter("order"), reverse=True),
         "near copies, until there are 24 others": lambda: select_hits(ranked, choice, reader),
         "diversity (mmr), 6 of 24": lambda: mmr(scores, alike, _OPTIONS.k),
         "explanation": lambda: [one.to_hit(_OPTIONS.min_score, explain=True) for one in chosen],

@@ -121,7 +121,8 @@ class Trace:
     slope: float = 0.0
     """Relevance is that of the logit `best_logit` - `slope` times `below_best`."""
     gain: float = 0.0
-    """Added to the logit of `score`, because the note is of the time that the query names."""
+    """Added to the logit of `score`, because the note is of the time that the query names, or the
+    fact superseded one that matches better."""
 
 
 @dataclass(frozen=True, slots=True)

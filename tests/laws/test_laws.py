@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memwell import Memory
@@ -35,6 +35,7 @@ TODAY = dt.date(2026, 2, 10)
 QUERIES = st.lists(st.sampled_from([*WORDS_OF_NOTES, "last week", "unheard"]), min_size=1).map(
     " ".join
 )
+TIMES = st.sampled_from(["", "in January", "before 2026-01-20"])
 
 # Whole thousandths: of two floats that differ in the last bit only, a weight may make the same.
 SCORES = st.integers(0, 30_000).map(lambda thousandths: thousandths / 1000)
@@ -72,11 +73,13 @@ def places(hits: tuple[Hit, ...]) -> list[tuple[str, int]]:
 
 
 @settings(max_examples=40)
-@given(query=QUERIES, fusion=st.sampled_from(FUSIONS), mode=st.sampled_from(MODES))
-def test_a_trace_adds_up_to_the_fused_score(
-    memory: Memory, query: str, fusion: str, mode: str
+@given(query=QUERIES, time=TIMES, fusion=st.sampled_from(FUSIONS), mode=st.sampled_from(MODES))
+def test_a_trace_adds_up_to_the_score(
+    memory: Memory, query: str, time: str, fusion: str, mode: str
 ) -> None:
-    for hit in ask(memory, query, fusion=fusion, mode=mode, min_score=0.0).hits:
+    found = ask(memory, f"{query} {time}", k=40, fusion=fusion, mode=mode, min_score=0.0)
+    assume(found.order == "score")
+    for hit in found.hits:
         trace = hit.trace
         assert trace is not None
         assert trace.fused == math.fsum(part.contribution for part in trace.parts)
@@ -84,8 +87,10 @@ def test_a_trace_adds_up_to_the_fused_score(
         assert trace.best_logit is not None
         assert trace.relevance == relevance(trace.best_logit - trace.slope * trace.below_best)
         assert trace.relevance == hit.relevance
-        assert trace.score == hit.score <= trace.relevance
-        assert (trace.kept < 1) == bool(trace.kept_why)
+        lost = trace.fused * (1 - trace.kept)
+        logit = trace.best_logit - trace.slope * (trace.below_best + lost) + trace.gain
+        assert trace.score == hit.score == pytest.approx(relevance(logit), abs=1e-12)
+        assert (trace.kept < 1 or trace.gain > 0) == bool(trace.kept_why)
 
 
 @settings(max_examples=20)

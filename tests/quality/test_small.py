@@ -46,9 +46,20 @@ def test_the_words_alone_answer_most_questions(small: Memory) -> None:
     assert sum(found) >= 25
 
 
-@pytest.mark.parametrize("query", ["zzzzqqq", "xylofon quartz"])
-def test_nonsense_finds_only_weak_hits(small: Memory, query: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["zzzzqqq", "xylofon quartz", "the", "what is the capital of Mongolia"]
+)
+def test_nonsense_and_foreign_questions_find_only_weak_hits(small: Memory, query: str) -> None:
     assert all(hit.weak for hit in small.search(query).hits)
+
+
+@pytest.mark.parametrize("query", ["如何从 Python 历史中删除密码", "Kestrel のトリガー"])
+def test_one_word_of_a_question_in_another_script_is_not_an_answer(
+    small: Memory, query: str
+) -> None:
+    found = small.search(query).hits
+    assert found
+    assert all(hit.score < 0.5 for hit in found)
 
 
 def test_hits_are_in_the_order_of_the_scores_that_they_show(small: Memory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
 from memwell.store.contract.facts import FactStore
 from memwell.store.contract.index import Index, Reader
 from memwell.store.contract.query import Filters, WordQuery
-from memwell.store.contract.values import Workspace
+from memwell.store.contract.values import FactFilter, Workspace
 from memwell.store.fact_notes import FactState, read_fact_state, scope_workspace, sync_facts
 from memwell.store.sqlite.lineage import describe_mismatch
 
@@ -99,6 +100,7 @@ class Searcher:
                 self._filters(reader, refresh, target),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
+                self._find_successors if target.superseded else None,
             )
 
         result = self._refresh_and(run, options, progress)
@@ -254,6 +256,14 @@ class Searcher:
         if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
             return everywhere  # no filter is needed when every workspace is searched
         return replace(everywhere, workspaces=chosen)
+
+    def _find_successors(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the facts that superseded those of some paths."""
+        wanted = FactFilter(ids=tuple(paths), superseded=True)
+        with suppress(HomeError), self.facts.for_viewer(self.scope.viewer) as facts:
+            found = facts.find(wanted)
+            return {fact.id: fact.superseded_by for fact in found if fact.superseded_by}
+        return {}
 
     def _query_embedder(self, options: Options, passage: str = "") -> EmbedQuery:
         if options.mode == WORDS:

@@ -67,7 +67,8 @@ UNDECAYED = Decayed()
 
 def decay_factors(passages: Sequence[Dated], decay: Decay, period: Period | None) -> list[Decayed]:
     """Return the factor of each passage."""
-    days = [parse_day(passage.date) for passage in passages]
+    day_of = {date: parse_day(date) for date in {passage.date for passage in passages}}
+    days = [day_of[passage.date] for passage in passages]
     if period:
         return [_period_factor(day, period) for day in days]
     today = decay.today
@@ -80,7 +81,8 @@ def decay_factors(passages: Sequence[Dated], decay: Decay, period: Period | None
             for passage, day in zip(passages, days, strict=True)
         ]
     since = today if decay.method == PLAIN else _newest_relevant_day(passages, ageing, today)
-    return [UNDECAYED if day is None else _age_factor((since - day).days, decay) for day in ageing]
+    factors = {day: _age_factor((since - day).days, decay) for day in {*ageing} if day}
+    return [UNDECAYED if day is None else factors[day] for day in ageing]
 
 
 def _period_factor(day: dt.date | None, period: Period) -> Decayed:

@@ -81,8 +81,8 @@ def build_trace(
         candidate.word_coverage,
         candidate.relevance,
         min_score,
-        candidate.decay.factor,
-        candidate.decay.why,
+        candidate.kept,
+        candidate.decay.why if candidate.kept < 1 or candidate.decay.gain else "",
         candidate.score,
         copies,
         worth,
@@ -112,9 +112,9 @@ def select(
     selected = _unique(candidates, max(k, choice), reader, by_note=by_note)
     alike = _similarity(selected, diversity, reader, embedded_query)
     if diversity.method == MMR:
-        best = max((passage.candidate.score for passage in selected), default=0.0) or 1.0
-        values = [passage.candidate.score / best for passage in selected]
-        order = mmr(values, alike, k, diversity.balance)
+        scores = [passage.candidate.score for passage in selected]
+        best = max(scores, default=0.0) or 1.0
+        order = mmr([score / best for score in scores], alike, k, diversity.balance)
         for at, worth in order:
             selected[at].worth = worth
         return [selected[at] for at, _ in order]
@@ -135,8 +135,9 @@ def _unique(
     selected: list[Selected] = []
     for candidate, hit in demote_link_lists(_load_texts(candidates, limit + 1, reader)):
         new = _to_selected(candidate, hit)
-        same = next((passage for passage in selected if _is_copy(passage, new)), None)
-        note = next((other for other in selected if by_note and _is_same_note(other, new)), None)
+        same = next((other for other in selected if _is_copy(other, new)), None)
+        notes = selected if by_note else ()
+        note = next((other for other in notes if _is_same_note(other, new)), None)
         if same and candidate.is_ranked:
             _collapse(new, into=same)
         elif note and candidate.is_ranked:
@@ -198,15 +199,19 @@ def _similarity(
     embedded_query: EmbeddedQuery | None,
 ) -> Similarity:
     """Return a comparison by vectors, if that is configured and both have one, else by words."""
-    vectors = {}
-    if diversity.similarity == BY_VECTORS and embedded_query:
-        chunks = [passage.candidate.chunk_id for passage in selected]
-        vectors = reader.vectors.first_windows(embedded_query.space, chunks)
 
-    def alike(one: int, other: int) -> float:
-        first, second = (vectors.get(selected[at].candidate.chunk_id) for at in (one, other))
+    def by_words(one: int, other: int) -> float:
+        return jaccard(selected[one].words, selected[other].words)
+
+    if diversity.similarity != BY_VECTORS or embedded_query is None:
+        return by_words
+    chunks = [passage.candidate.chunk_id for passage in selected]
+    vectors = reader.vectors.first_windows(embedded_query.space, chunks)
+
+    def by_vectors(one: int, other: int) -> float:
+        first, second = (vectors.get(chunks[at]) for at in (one, other))
         if first is None or second is None:
-            return jaccard(selected[one].words, selected[other].words)
+            return by_words(one, other)
         return max(0.0, float(first @ second))
 
-    return alike
+    return by_vectors

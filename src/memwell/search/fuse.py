@@ -59,9 +59,10 @@ class Evidence:
     unit: float = 1.0
     """The score that counts as one, if no other leg is fused with this one."""
 
-    def credited(self, chunk: int) -> float:
-        """Return the score of a candidate with the credit for its neighbours."""
-        return self.scores[chunk] + self.neighbour_credit.get(chunk, 0.0)
+    def credited_scores(self) -> dict[int, float]:
+        """Return the score of each candidate with the credit for its neighbours."""
+        credit = self.neighbour_credit
+        return {chunk: score + credit.get(chunk, 0.0) for chunk, score in self.scores.items()}
 
     @property
     def pool(self) -> Sequence[int]:
@@ -181,12 +182,13 @@ def _standard(
     legs = [leg for leg in legs if leg.scores]
     if len(legs) == 1:  # on its own scale, which is the same for every query
         (leg,) = legs
-        scores = {chunk: leg.credited(chunk) / leg.unit for chunk in pool}
+        scores = {chunk: score / leg.unit for chunk, score in leg.credited_scores().items()}
         return [_LegContribution(leg, scores, 1.0)]
     # Independent of k, so that a search for more hits begins with the hits of one for fewer.
     basis = {chunk for leg in legs for chunk in leg.pool}
     evidence = [_standardise(leg, basis) for leg in legs]
-    for chunk in pool:  # a chunk without a vector is judged by its words alone
+    scored_by_all = set(pool).intersection(*evidence)
+    for chunk in set(pool) - scored_by_all:  # a chunk without a vector is judged by its words alone
         present = [scores[chunk] for scores in evidence if chunk in scores]
         for scores in evidence:
             scores.setdefault(chunk, fsum(present) / len(present))
@@ -211,10 +213,10 @@ def weight_of_words(coverage: float, best: float, count: int, fusion: Fusion) ->
 
 
 def _standardise(leg: Evidence, basis: set[int]) -> dict[int, float]:
-    scores = {chunk: leg.credited(chunk) for chunk in leg.scores}
+    scores = leg.credited_scores()
     usual = [score for chunk, score in scores.items() if chunk in basis]
     mean = fsum(usual) / (len(usual) or 1)
-    deviation = sqrt(fsum((score - mean) ** 2 for score in usual) / (len(usual) or 1))
+    deviation = sqrt(fsum([(score - mean) ** 2 for score in usual]) / (len(usual) or 1))
     if deviation <= _NOISE * abs(mean):  # the scores differ by rounding errors only
         return dict.fromkeys(scores, 0.0)
     return {chunk: (score - mean) / deviation for chunk, score in scores.items()}

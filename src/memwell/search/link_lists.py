@@ -5,10 +5,9 @@ An index note holds the titles of many notes, and so the words of many questions
 
 from __future__ import annotations
 
-import heapq
 import re
+from bisect import insort_left
 from collections.abc import Iterable, Iterator
-from itertools import count
 
 from memwell.model import Hit
 from memwell.search.decay import Decayed
@@ -16,7 +15,9 @@ from memwell.search.retrieve import Candidate
 
 FACTOR = 0.3
 """The part of its fused score that such a passage keeps."""
-_LINK = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)|\[\[[^\]\n]*\]\]|<?https?://\S+")
+_LINK = re.compile(  # `re` skips to the first letters of a link if they are named
+    r"(?=[!\[<h])(?:!?\[[^\]\n]*\]\([^)\n]*\)|\[\[[^\]\n]*\]\]|<?https?://\S+)"
+)
 _FEWEST = 3
 _SHARE = 0.5
 
@@ -33,16 +34,14 @@ def demote_link_lists(
     passages: Iterable[tuple[Candidate, Hit]],
 ) -> Iterator[tuple[Candidate, Hit]]:
     """Yield passages in order, best first, after lowering the scores of link lists."""
-    waiting: list[tuple[tuple[int, float, float], int, Candidate, Hit]] = []
-    number = count()
+    waiting: list[tuple[Candidate, Hit]] = []  # the best is the last
     for candidate, hit in passages:
         if candidate.is_ranked and is_link_list(hit.text):
             factor = candidate.decay.factor * FACTOR
             candidate.decay = Decayed(factor, "mostly links", candidate.decay.gain)
-            heapq.heappush(waiting, (candidate.order, next(number), candidate, hit))
+            insort_left(waiting, (candidate, hit), key=lambda passage: passage[0].order)
             continue
-        while waiting and waiting[0][0] <= candidate.order:
-            yield heapq.heappop(waiting)[2:]
+        while waiting and waiting[-1][0].order >= candidate.order:
+            yield waiting.pop()
         yield candidate, hit
-    while waiting:
-        yield heapq.heappop(waiting)[2:]
+    yield from reversed(waiting)

@@ -7,7 +7,7 @@
                remote store are inserted by their relevance
  4. calibrate  the legs' scores of a chunk become its relevance, between 0 and 1
  5. decay      if two chunks answer equally well, the newer one comes first; if the query names a
-               time, that time decides instead
+               time, that time decides instead; a fact comes before those that it superseded
  6. threshold  chunks whose relevance before decay is below `min_score` are weak; the weakest are
                dropped
  7. dedupe     of chunks with nearly the same text one is kept, with the locations of the others;
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from memwell.config.sections import SearchSettings
 from memwell.errors import KeywordSearchUnavailable
@@ -43,10 +44,12 @@ from memwell.search.retrieve import (
     no_vectors,
 )
 from memwell.search.spelling import find_nearest
+from memwell.search.superseded import FindSuccessors, raise_successors
 from memwell.search.time_expressions import Period
 from memwell.search.time_filter import TimedQuery, apply_time
 from memwell.store.contract.index import Reader
 from memwell.store.contract.query import Filters, Place, Word, WordQuery
+from memwell.store.words.function_words import find_function_words
 
 ANYWHERE = Filters()
 ORDERS = (BY_SCORE, BY_DATE, DIVERSE) = ("score", "date", "diversity")
@@ -85,9 +88,11 @@ def search(
     within: Filters = ANYWHERE,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
+    find_successors: FindSuccessors | None = None,
 ) -> SearchResult:
     """Run the steps above on one state of the index, with the remote search in parallel."""
-    ranked = rank(parse_query(text, within), options, reader, embed_query, remote_search)
+    parsed = parse_query(text, within)
+    ranked = rank(parsed, options, reader, embed_query, remote_search, find_successors)
     chosen = select_hits(ranked, options, reader)
     hits = tuple(_to_hit(selected, options, reader) for selected in chosen)
     hits = tuple(_with_focus(hits, chosen, ranked.embedded_query, reader))
@@ -167,6 +172,7 @@ def rank(
     reader: Reader,
     embed_query: EmbedQuery = no_vectors,
     remote_search: RemoteSearch = no_remote,
+    find_successors: FindSuccessors | None = None,
 ) -> Ranked:
     """Steps 2 to 6."""
     if not parsed.query.has_words:
@@ -182,13 +188,14 @@ def rank(
     candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
     places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     for candidate in candidates:
-        candidate.place = places[candidate.chunk_id].path, -places[candidate.chunk_id].seq
+        place = places[candidate.chunk_id]
+        candidate.place = place.path, -place.seq
     # Decay comes before the threshold, so that a higher threshold only removes hits.
     _apply_decay(candidates, options.decay, timed, places)
+    if find_successors:
+        raise_successors(candidates, find_successors([place.path for place in places.values()]))
     hits, leg = remote_result()
-    # Of equal scores the last path is first: the newest of daily notes and of facts.
-    last_first = sorted(candidates, key=lambda candidate: candidate.place, reverse=True)
-    local = sorted(last_first, key=lambda candidate: candidate.order)
+    local = sorted(candidates, key=attrgetter("order"), reverse=True)
     ordered = interleave(local, to_candidates(hits))
     shown: list[Candidate] = []
     below: list[Candidate] = []
@@ -244,21 +251,19 @@ def _apply_decay(
     """Step 5: set the decay of each candidate."""
     if timed.period is None and (decay.method == OFF or decay.today is None):
         return
-    # Relevance 0 for overflow candidates: they must not be the newest note that ages the others,
-    # or the score of a hit would depend on k.
-    dated = [
-        Dated(
-            0.0 if candidate.overflow_rank else candidate.relevance,
-            places[candidate.chunk_id].path,
-            places[candidate.chunk_id].date,
-        )
-        for candidate in candidates
-    ]
+    dated = []
+    for candidate in candidates:
+        place = places[candidate.chunk_id]
+        # Relevance 0 for overflow candidates: they must not be the newest note that ages the
+        # others, or the score of a hit would depend on k.
+        relevance = 0.0 if candidate.overflow_rank else candidate.relevance
+        dated.append(Dated(relevance, place.path, place.date))
     factors = decay_factors(dated, decay, timed.period)
+    naming_date = timed.parsed.query.filters.at_any_time
     for candidate, passage, factor in zip(candidates, dated, factors, strict=True):
         # A note of another time may name the date of the query.
-        names_date = passage.path in timed.parsed.query.filters.at_any_time
-        candidate.decay = UNDECAYED if factor.wrong_time and names_date else factor
+        kept = factor.wrong_time and passage.path in naming_date
+        candidate.decay = UNDECAYED if kept else factor
 
 
 def select_hits(ranked: Ranked, options: Options, reader: Reader) -> list[Selected]:
@@ -282,6 +287,8 @@ def _suggestions(text: str, query: WordQuery, reader: Reader, *, only_best: bool
     found, an unknown word may be right: then only long words with one wrong letter are replaced.
     """
     words = [node for node in query.any_of if isinstance(node, Word)]
+    grammar = find_function_words(word.text for word in words)
+    words = [word for word in words if word.text not in grammar]
     least, edits = (_LONG_MISSPELT, 1) if only_best else (_SHORTEST_MISSPELT, 2)
     unknown = [
         word

@@ -72,17 +72,17 @@ class Candidate:
     """The sum of the legs' contributions."""
     cosine_z: float | None = None
     word_coverage: float | None = None
-    decay: Decayed = UNDECAYED
+    overflow_rank: int = 0
+    """Its best rank, if it is a candidate only because the caller asked for many hits; else 0."""
     calibration: Calibration | None = None
     """How the fused score becomes relevance; None if the query has only filters, or for a remote
     hit."""
     legs: Fused | None = None
     """The fusion that it came from; None if the query has only filters, or for a remote hit."""
+    decay: Decayed = UNDECAYED
     place: tuple[str, int] = ("", 0)
     """The path of its note, and its number within the note, negative; it decides between equal
     scores."""
-    overflow_rank: int = 0
-    """Its best rank, if it is a candidate only because the caller asked for many hits; else 0."""
     hit: Hit | None = None
     """The hit itself, if it is from a remote store."""
     remote_parts: tuple[LegScore, ...] = ()
@@ -98,22 +98,35 @@ class Candidate:
         return self.legs[self.chunk_id] if self.legs else self.remote_parts
 
     @property
-    def order(self) -> tuple[int, float, float]:
-        """The key to sort by, best first: the order of scores, also where they round to 0 or 1."""
+    def order(self) -> tuple[int, float, float, tuple[str, int]]:
+        """The key to sort by, the best is the greatest; it tells apart scores that round to 1.
+
+        Of equal scores the last path is first: the newest of daily notes and of facts.
+        """
+        return -self.overflow_rank, self.value, self.fused, self.place
+
+    @property
+    def value(self) -> float:
+        """The logit of the score, but for what all candidates of a query have in common."""
         slope = self.calibration.slope if self.calibration else 1.0
-        return self.overflow_rank, -(slope * self._kept + self.decay.gain), -self.fused
+        return slope * (self.fused * self.kept) + self.decay.gain
 
     @property
     def score(self) -> float:
         """The score that a hit shows: the relevance that decay leaves."""
         if self.calibration is None:
             return self.relevance * self.decay.factor
-        return self.calibration.relevance(self._kept, self.decay.gain)
+        return self.calibration.relevance(self.fused * self.kept, self.decay.gain)
 
     @property
-    def _kept(self) -> float:
-        """The fused score that decay leaves."""
-        return self.fused * self.decay.factor if self.fused > 0 else self.fused
+    def kept(self) -> float:
+        """The factor that is left of the fused score; it would raise one below 0."""
+        return self.decay.factor if self.fused > 0 else 1.0
+
+    @property
+    def path(self) -> str:
+        """The path of its note, or the id of a fact."""
+        return self.place[0]
 
     def is_weak(self, min_score: float) -> bool:
         """Whether its relevance is below a threshold, or its note is of another time."""
@@ -147,34 +160,34 @@ class Retrieval:
 
     def candidates(self, fused: Fused) -> list[Candidate]:
         """Return a candidate for each chunk, with its scores on scales that all queries share."""
+        scores = fused.scores
+        if not scores:
+            return []
         cosines, keywords = self._evidence(MEANING), self._evidence(WORDS)
         covered = keywords.covered if keywords else {}
         no_words = 0.0 if any(leg.name == WORDS and leg.answered for leg in self.legs) else None
         query = self.embedded_query
         mean, deviation = _unrelated(query.space) if query else (0.0, 1.0)
+        found = cosines.scores.items() if cosines else ()
+        cosine_z = {chunk: (cosine - mean) / deviation for chunk, cosine in found}
         overflow = fused.overflow_ranks() if self.limit > POOL else {}
-        result = []
-        for chunk, score in fused.scores.items():
-            cosine = cosines.scores.get(chunk) if cosines else None
-            result.append(
-                Candidate(
-                    chunk,
-                    0.0,
-                    score,
-                    None if cosine is None else (cosine - mean) / deviation,
-                    covered.get(chunk, no_words),
-                    legs=fused,
-                    overflow_rank=overflow.get(chunk, 0),
-                )
+        best = max((chunk for chunk in scores if chunk not in overflow), key=scores.__getitem__)
+        known = no_words is None or keywords is not None
+        x = logit(cosine_z.get(best), covered.get(best, no_words), known=known)
+        calibration = Calibration(x, scores[best], self._slope())
+        return [
+            Candidate(
+                chunk,
+                calibration.relevance(score),
+                score,
+                cosine_z.get(chunk),
+                covered.get(chunk, no_words),
+                overflow.get(chunk, 0),
+                calibration,
+                fused,
             )
-        calibration = _calibration(
-            result, self._slope(), known=no_words is None or keywords is not None
-        )
-        if calibration:
-            for candidate in result:
-                candidate.calibration = calibration
-                candidate.relevance = calibration.relevance(candidate.fused)
-        return result
+            for chunk, score in scores.items()
+        ]
 
     def _slope(self) -> float:
         """Return what a difference of fused scores is worth, as a difference of logits."""
@@ -277,17 +290,6 @@ def _without_last_tie(matches: Sequence[Match], limit: int) -> Sequence[Match]:
     if len(matches) < limit:
         return matches
     return [match for match in matches if match.score > matches[-1].score + _TIE] or matches
-
-
-def _calibration(
-    candidates: Sequence[Candidate], slope: float, *, known: bool
-) -> Calibration | None:
-    """Return the calibration of a query: the relevance of its best candidate, and the slope."""
-    first = [candidate for candidate in candidates if not candidate.overflow_rank]
-    best = max(first, key=lambda candidate: candidate.fused, default=None)
-    if best is None:
-        return None
-    return Calibration(logit(best.cosine_z, best.word_coverage, known=known), best.fused, slope)
 
 
 def _neighbour_credit(group: Neighbours, scores: Mapping[int, float]) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from memwell.model import Trace
 from memwell.search.dedupe import OFF, Selected, build_trace
@@ -123,7 +124,7 @@ def _lost_in_order(
             "Search with --diversity off",
             trace,
         )
-    undecayed = sorted(ranked.candidates, key=lambda other: (-other.fused, other.place))
+    undecayed = sorted(ranked.candidates, key=attrgetter("fused", "place"), reverse=True)
     place_before, _ = _best_of_note(undecayed, mine)
     if place_before <= len(chosen) < at:
         reason = f"{place}; without decay it would be {place_before} ({best.decay.why})"

@@ -18,7 +18,7 @@ from memwell.store.contract.values import (
     MapPoint,
     SourceFile,
 )
-from memwell.store.words.normalise import WordRow
+from memwell.store.words.normalise import WordRow, camel_parts
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -107,13 +107,17 @@ def to_hit(row: Sequence[Any], relevance: float) -> Hit:
     )
 
 
-def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str:
-    """Return the first word of `text` that has a token, in the case of `like`."""
+def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str | None:
+    """Return the first word of `text` that has a token, in the case of `like`.
+
+    If no word has it, the first part of an identifier. A token alone is a stem, not a word.
+    """
     words: list[str] = re.findall(r"[^\W_]+", text)
-    for word in words:
+    parts = [part for word in words for part in camel_parts(word)]
+    for word in (*words, *parts):
         if any(other == token for other, _ in tokens(word)):
             return word.capitalize() if like[:1].isupper() else word.lower()
-    return token
+    return None
 
 
 def encode(matrix: Matrix, dimensions: int) -> list[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -193,7 +194,10 @@ def test_what_a_bar_shows_adds_up_to_the_relevance() -> None:
         "age": pytest.approx(100 * (0.8 - 0.6)),
     }
     explained = TEMPLATES.get_template("_score.html").module.sentences(trace)  # type: ignore[attr-defined]
-    assert "<li>Age leaves 75% of the sum: 9 days old.</li>" in explained
+    assert "<li>75% of the sum is left: 9 days old.</li>" in explained
+    in_time = replace(trace, kept=1.0, kept_why="2026-02-10 is in 2026", gain=2.3)
+    explained = TEMPLATES.get_template("_score.html").module.sentences(in_time)  # type: ignore[attr-defined]
+    assert "<li>Its logit rises by 2.30: 2026-02-10 is in 2026.</li>" in explained
 
 
 def test_a_text_is_cut_at_its_marks() -> None:

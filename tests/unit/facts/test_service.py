@@ -393,6 +393,28 @@ def test_a_superseded_fact_is_found_only_on_request(memory: Memory, notes: Path)
     assert found(include_superseded=True) == [new.id]
 
 
+@pytest.mark.parametrize("chain", [(), ("test",)])
+def test_a_fact_comes_before_those_that_it_superseded(home: Path, chain: tuple[str, ...]) -> None:
+    with Memory(home, settings={"embedding.chain": chain}) as memory:
+        first = memory.remember("The standup is at 9:30 in the blue room.").fact
+        second = memory.supersede(first.id, "Since May the standup is in the kitchen.").fact
+        third = memory.supersede(second.id, "Anna moved the standup, to the roof.").fact
+        memory.remember("The blue room has been painted in green.")
+        found = memory.search("standup in the blue room", include_superseded=True, explain=True)
+    order = [hit.path for hit in found.hits]
+    assert [path for path in order if path in (first.id, second.id, third.id)] == [
+        third.id,
+        second.id,
+        first.id,
+    ]
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
+    trace = found.hits[order.index(third.id)].trace
+    assert trace
+    assert trace.kept_why == f"it superseded {first.id}"
+    assert trace.gain > 0
+
+
 def test_a_search_of_some_notes_alone(memory: Memory, notes: Path) -> None:
     memory.index(notes)
     assert [hit.path for hit in memory.search("called", paths=["dogs.md"]).hits] == ["dogs.md"]

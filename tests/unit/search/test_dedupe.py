@@ -73,6 +73,39 @@ def test_mmr_chooses_each_once_and_a_larger_k_begins_with_the_same(
         assert relevances[chosen[0]] == pytest.approx(max(relevances))
 
 
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.text("abc ", max_size=8)), max_size=9),
+    st.integers(1, 9),
+    st.floats(0, 1),
+)
+def test_mmr_chooses_the_greatest_worth_of_all_that_are_left(
+    hits: list[tuple[float, str]], k: int, balance: float
+) -> None:
+    values, alike = [value for value, _ in hits], by_words([text for _, text in hits])
+    chosen: list[int] = []
+    for at, worth in mmr(values, alike, k, balance):
+        left = [other for other in range(len(hits)) if other not in chosen]
+        worths = {
+            other: balance * values[other]
+            - (1 - balance) * max((alike(other, before) for before in chosen), default=0.0)
+            for other in left
+        }
+        assert (at, worth) == (max(left, key=worths.__getitem__), max(worths.values()))
+        chosen.append(at)
+
+
+def test_mmr_compares_only_hits_that_may_be_the_next() -> None:
+    compared: list[tuple[int, int]] = []
+
+    def alike(one: int, other: int) -> float:
+        compared.append((one, other))
+        return 0.0
+
+    # The second is worth .7 x .9 = .63 after its comparison. The others are worth less before it.
+    assert [at for at, _ in mmr([1.0, 0.9, 0.8, 0.7], alike, 2, 0.7)] == [0, 1]
+    assert compared == [(1, 0)]
+
+
 @pytest.fixture
 def routers(memory: Memory, workspace: Path, write: Write) -> Memory:
     """Three notes that say nearly the same, two that say something else, and many others."""

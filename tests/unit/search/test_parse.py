@@ -142,6 +142,20 @@ def test_a_misspelt_word_gets_a_suggestion(pets: Memory) -> None:
     assert memory_suggests(pets, "qqqqqqq") == ()
 
 
+def test_a_function_word_that_no_note_holds_is_not_misspelt(pets: Memory) -> None:
+    assert memory_suggests(pets, "what were those barsk about") == ("what were those barks about",)
+
+
+def test_a_suggestion_is_a_word_even_if_only_an_identifier_holds_it(
+    memory: Memory, workspace: object, write: Write
+) -> None:
+    write("a.md", "Call getPostgresClient from deployGateway.\n")
+    write("b.md", "The postgres_url is secret.\n")
+    memory.index(str(workspace))
+    assert memory_suggests(memory, "postgers") == ("postgres",)  # its stem is postgr
+    assert memory_suggests(memory, "gatway") == ("gateway",)
+
+
 def test_a_misspelt_word_gets_a_suggestion_though_another_word_is_found(pets: Memory) -> None:
     result = pets.search("the cat sleeeps")
     assert result.hits

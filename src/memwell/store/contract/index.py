@@ -173,7 +173,7 @@ class Keywords(Vocabulary, Protocol):
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         """Return a word of the notes that has the stem `token`, in the case of `like`.
 
-        None if no note that the filters allow contains it.
+        None if no note that the filters allow contains such a word.
         """
 
 
