@@ -183,7 +183,7 @@ class FactsSettings(Section):
     """How facts are recognised and how long they live."""
 
     duplicate_similarity: float = setting(
-        0.95,
+        0.9,
         "A new fact with at least this cosine to a known one is compared with it word by word: if"
         " they differ only in inflection, it is a duplicate; else it is stored, and the answer"
         " names the known one. Above 1 no vectors are compared.",

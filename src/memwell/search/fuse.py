@@ -11,6 +11,7 @@ A leg is one way of searching: keyword search ("words") or vector search ("meani
                g: z of the best BM25 / sqrt(2 log n), which is about the best z of n random scores.
                If g is small, many passages match the words about equally well, and the words do not
                tell which one answers.
+               A query in a script without spaces has w = 0.6 x min(1, v / 0.2).
     rrf        fused = sum of weight / (k + rank), ranks from 1, over (sum of weights) / (k + 1)
     weighted   fused = sum of weight x normalised score: fuse_others.py
 
@@ -20,14 +21,16 @@ weight of vector search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from heapq import nlargest
 from math import fsum, log, sqrt
 
 from memwell.config.sections import SearchSettings
 from memwell.model import LegScore
+from memwell.scripts import UNSPACED
 from memwell.search.fuse_others import weighted_scores
 
 WORDS, MEANING = "words", "meaning"
@@ -38,6 +41,9 @@ STANDARD, RRF, WEIGHTED = FUSIONS = ("standard", "rrf", "weighted")
 
 COVERED_ENOUGH, MOST_WEIGHT = 0.4, 0.6
 """The constants of `standard`: see docs/ranking.md."""
+UNSPACED_WEIGHT, UNSPACED_COVERED = 0.6, 0.2
+"""For queries in Chinese, Japanese and Korean. Keyword search finds their words as pairs of
+characters, of which even the right passage holds fewer, and it is more reliable than the model."""
 _BEST_COVERED = 3
 _FEW = 3
 _NOISE = 1e-9
@@ -99,6 +105,8 @@ class Fusion:
     """The weight of keyword search in `standard`, for g = 1 and enough covered words."""
     covered_enough: float = COVERED_ENOUGH
     """The share of the query's words from which on keyword search has its whole weight."""
+    least_weight: float = 0.0
+    """The least weight of keyword search in `standard`, for enough covered words."""
 
     def weight(self, leg: str) -> float:
         """Return the configured weight of a leg."""
@@ -164,6 +172,19 @@ class Fused(Mapping[int, tuple[LegScore, ...]]):
         return len(self.scores)
 
 
+def fusion_for(text: str, fusion: Fusion) -> Fusion:
+    """Return the fusion for a query: one in a script without spaces counts on its words."""
+    letters = sum(map(str.isalpha, text))
+    if 2 * len(_unspaced().findall(text)) > letters:
+        return replace(fusion, least_weight=UNSPACED_WEIGHT, covered_enough=UNSPACED_COVERED)
+    return fusion
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
 def fuse(legs: Sequence[Evidence], fusion: Fusion) -> Fused:
     """Combine the legs' scores of each candidate into one score."""
     pool = sorted({chunk for leg in legs for chunk in leg.scores})
@@ -208,7 +229,7 @@ def _standard(
 def weight_of_words(coverage: float, best: float, count: int, fusion: Fusion) -> float:
     """Return w of the formula above, for v and for the best of `count` standardised scores."""
     prominence = best / sqrt(2 * log(max(count, _FEW)))
-    weight = min(MOST_WEIGHT, fusion.words_weight * prominence)
+    weight = max(fusion.least_weight, min(MOST_WEIGHT, fusion.words_weight * prominence))
     return weight * min(1.0, coverage / (fusion.covered_enough or 1.0))
 
 

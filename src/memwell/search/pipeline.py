@@ -31,7 +31,7 @@ from memwell.search.decay import OFF, UNDECAYED, Dated, Decay, decay_factors
 from memwell.search.dedupe import OFF as NO_DIVERSITY
 from memwell.search.dedupe import Diversity, Selected, select
 from memwell.search.filter_notices import explain_filters
-from memwell.search.fuse import POOL, Fusion, fuse
+from memwell.search.fuse import POOL, Fusion, fuse, fusion_for
 from memwell.search.highlight import Highlighter
 from memwell.search.parse import Parsed, loosen, parse
 from memwell.search.remote_merge import RemoteSearch, interleave, no_remote, to_candidates
@@ -185,7 +185,8 @@ def rank(
     retrieval = _retrieve(timed.parsed, options, reader, embed_query)
     if not retrieval.evidence and (looser := loosen(timed.parsed)):
         retrieval = _retrieve(looser, options, reader, embed_query)
-    candidates = retrieval.candidates(fuse(retrieval.evidence, options.fusion))
+    fusion = fusion_for(parsed.text, options.fusion)
+    candidates = retrieval.candidates(fuse(retrieval.evidence, fusion))
     places = reader.chunks.places([candidate.chunk_id for candidate in candidates])
     for candidate in candidates:
         place = places[candidate.chunk_id]

@@ -20,6 +20,7 @@ from memwell.search.fuse import (
     Fusion,
     fuse,
     fused,
+    fusion_for,
     weight_of_words,
 )
 from memwell.search.fuse_others import NORMALISERS
@@ -67,6 +68,15 @@ def test_the_weight_of_words_by_hand() -> None:
     assert weight_of_words(0.0, chance, 150, Fusion()) == 0.0
     assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.54)
     assert weight_of_words(1.0, 10 * chance, 150, Fusion()) == 0.6
+
+
+def test_words_without_spaces_weigh_more_by_hand() -> None:
+    chance = math.sqrt(2 * math.log(150))
+    chinese = fusion_for("会议改到几点 room 7", Fusion())
+    assert weight_of_words(0.2, chance, 150, chinese) == pytest.approx(0.6)
+    assert weight_of_words(0.05, chance, 150, chinese) == pytest.approx(0.6 / 4)
+    for text in ("", "7 / 9", "when is the 会议 of the team"):
+        assert fusion_for(text, Fusion()) == Fusion()
 
 
 def test_one_leg_alone_keeps_the_scale_of_its_unit() -> None:
