@@ -290,8 +290,11 @@ class VectorIndex:
                 reasons.append(f"{space.model} does not know the language of the query")
                 break
             return asked, Leg(MEANING, True, detail=f"{space.model} ({space.provider})")
-        nothing = "no passage has been embedded yet: run `memwell index`"
-        return None, Leg(MEANING, False, "; ".join(reasons) or nothing)
+        if not spaces:
+            reasons = ["no passage has been embedded yet: run `memwell index`"]
+        elif not {spec.name for spec in self.chain.specs} & {space.provider for space in spaces}:
+            reasons.append(f"run `memwell index` to embed with {self.chain}")
+        return None, Leg(MEANING, False, "; ".join(reasons))
 
     def _embed_in(
         self, text: str, space: Space, reader: Reader, begun: Future[Matrix] | None

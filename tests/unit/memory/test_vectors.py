@@ -612,6 +612,20 @@ def test_a_name_that_nobody_offers_is_said(
     assert "minilm" in status.detail
 
 
+def test_an_index_of_a_provider_that_is_gone_names_the_remedy(
+    chained: Chain, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chained(mine=Faulty()) as memory:
+        memory.index(notes)
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "memwell")
+    with Memory() as memory:
+        meaning = leg(memory.search("cat"), "meaning")
+        assert not meaning.answered
+        assert meaning.reason.endswith("run `memwell index` to embed with memwell")
+        memory.index(notes)
+        assert leg(memory.search("cat"), "meaning").answered
+
+
 def test_without_a_provider_only_what_no_space_holds_is_waiting(
     chained: Chain, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
