@@ -22,6 +22,7 @@ from memwell.embed.requirements import require
 from memwell.embed.windows import windows
 from memwell.embed.wordpiece import MULTILINGUAL
 from memwell.errors import ProviderUnavailable
+from memwell.net.background import call_in_thread
 from memwell.scripts import IDEOGRAPHIC
 
 if TYPE_CHECKING:
@@ -91,7 +92,11 @@ class Multilingual:
     @cached_property
     def _session(self) -> Any:
         with as_file(files("memwell.embed").joinpath("data/model.onnx")) as file:
-            return open_session(_check(file))
+            checked = call_in_thread(lambda: _check(file))
+            try:
+                return open_session(str(file))
+            finally:  # a damaged file is named, also if it cannot be opened
+                checked.result()
 
 
 def readable_tokens(text: str) -> list[int]:
@@ -114,12 +119,11 @@ def _is_shredded(word: str) -> bool:
     return MULTILINGUAL.unknown in tokens or 1 < len(tokens) > len(word) / 2
 
 
-def _check(file: Path) -> str:
-    """Return the path of the model; `ProviderUnavailable` if the file is damaged."""
+def _check(file: Path) -> None:
+    """Raise `ProviderUnavailable` if the file of the model is damaged."""
     with file.open("rb") as content:
         if hashlib.file_digest(content, "sha256").hexdigest() != SHA256:
             raise ProviderUnavailable(
                 f"{file} is damaged: its digest is not the expected one",
                 "pip install --force-reinstall memwell",
             )
-    return str(file)

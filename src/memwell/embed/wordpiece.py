@@ -31,8 +31,9 @@ class WordPiece:
     @cached_property
     def vocabulary(self) -> dict[str, int]:
         """The number of each token; a token inside a word begins with ``##``."""
-        lines = files("memwell.embed").joinpath("data", self._file).read_text(encoding="utf-8")
-        return {token: number for number, token in enumerate(lines.split("\n")) if token}
+        text = files("memwell.embed").joinpath("data", self._file).read_text(encoding="utf-8")
+        tokens = text.rstrip("\n").split("\n")
+        return dict(zip(tokens, range(len(tokens)), strict=True))
 
     @cached_property
     def unknown(self) -> int:
