@@ -38,7 +38,7 @@ _TUNED: Mapping[str, tuple[str, ...]] = {
     "weighted": (VECTOR_WEIGHT, TEXT_WEIGHT, NORMALISER),
 }
 """The settings to tune, by fusion method."""
-_WORDS_WEIGHTS = (0.1, 0.2, SearchSettings.words_weight, 0.35, 0.45, 0.6, 0.8, 1.0)
+_WORDS_WEIGHTS = (0.1, 0.15, SearchSettings.words_weight, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Of keyword search, in standard."""
 _WEIGHTS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
 """Of vector search and of keyword search."""

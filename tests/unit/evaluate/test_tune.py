@@ -85,7 +85,10 @@ def test_few_cases_are_refused_with_their_number() -> None:
 
 def test_what_holds_now_is_tried_first_and_once() -> None:
     tried = candidates(SearchSettings())
-    assert tried[0] == {"search.fusion": "standard", "search.words_weight": 0.27}
+    assert tried[0] == {
+        "search.fusion": "standard",
+        "search.words_weight": SearchSettings.words_weight,
+    }
     assert len(tried) == len(grid()) == 8 + 3 + 3
     unusual: dict[str, str | float] = {
         "search.fusion": "rrf",
