@@ -32,6 +32,9 @@ _KEPT = dt.timedelta(hours=1)
 """How long old versions of a table are kept for their readers."""
 _AT_ONCE = 5_000
 """Rows that one query returns."""
+_COLLISIONS = ("conflict", "directory not empty")
+"""In the messages of operations that met another writer. The second comes from deleting a table
+while another process writes its last file into it."""
 _ATTEMPTS = 8
 _LEFT_ALONE = 30.0
 """Seconds for which an address that did not answer is not called again."""
@@ -202,7 +205,8 @@ class Tables:
             try:
                 return work(self._database(root), name)
             except (ValueError, RuntimeError, OSError) as error:
-                if "conflict" not in str(error).lower() or attempt == _ATTEMPTS - 1:
+                collided = any(sign in str(error).lower() for sign in _COLLISIONS)
+                if not collided or attempt == _ATTEMPTS - 1:
                     self._tables.pop(place, None)
                     raise _unavailable(place, error) from error
                 time.sleep(random.random() * 0.05 * 2**attempt)
