@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 from training.corpus import read_lines
 from training.network import BEGIN, END
 
+from memwell.embed.onnx_embedder import open_session
 from memwell.embed.onnx_format import MICROSOFT, Graph
-from memwell.embed.onnx_session import open_session
 
 HEADS = 12
 _FLOAT, _INT64 = 1, 7

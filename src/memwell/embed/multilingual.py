@@ -7,19 +7,13 @@ text in a script that it was not trained on gets no vector rather than a meaning
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import threading
-from collections.abc import Sequence
-from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memwell.embed.base import Limits
-from memwell.embed.onnx_session import open_session
+from memwell.embed.onnx_embedder import OnnxEmbedder, open_session
 from memwell.embed.requirements import require
-from memwell.embed.windows import windows
 from memwell.embed.wordpiece import MULTILINGUAL
 from memwell.errors import ProviderUnavailable
 from memwell.net.background import call_in_thread
@@ -39,64 +33,34 @@ trained on, and 0.8 to 1 in Hebrew, Thai, Tamil, Georgian, Armenian, Kazakh and 
 _IDEOGRAPHIC = re.compile(f"[{IDEOGRAPHIC}]")
 
 
-class Multilingual:
+class Multilingual(OnnxEmbedder):
     """memwell's own model on onnxruntime."""
 
     name = "memwell"
-    remote = False
     model = "memwell-multilingual-1"
     dimensions = 384
     window = WINDOW
-    # Two callers with one thread each are twice as fast as one caller with two threads.
-    limits = Limits(parallel=os.cpu_count() or 1)
+    tokenizer = MULTILINGUAL
     fingerprint = f"memwell {SHA256[:16]} {dimensions} windows of {WINDOW}"
 
     def __init__(self) -> None:
         require("onnxruntime", install="memwell")
-        self._opening = threading.Lock()
+        super().__init__()
 
-    def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed every window of every text."""
-        return [
-            self._rows(windows(tokens, WINDOW) if tokens else [])
-            for tokens in map(readable_tokens, texts)
-        ]
+    def _readable_tokens(self, text: str) -> list[int]:
+        return readable_tokens(text)
 
-    def embed_query(self, text: str) -> Matrix:
-        """Embed the first window of a query."""
-        tokens = readable_tokens(text)[:WINDOW]
-        return self._rows([tokens] if tokens else [])
-
-    def _rows(self, token_windows: Sequence[Sequence[int]]) -> Matrix:
-        import numpy as np
-
-        rows = np.zeros((len(token_windows), self.dimensions), dtype=np.float32)
-        for number, window in enumerate(token_windows):
-            rows[number] = self._vector(window)
-        return rows
-
-    def _vector(self, window: Sequence[int]) -> Matrix:
-        """Return the vector of one window, normalised.
-
-        Each run takes one window: padding a batch costs more than the batch saves.
-        """
-        import numpy as np
-
-        begin, end = MULTILINGUAL.marks
-        tokens = np.array([[begin, *window, end]], dtype=np.int64)
-        with self._opening:
-            session = self._session
-        vector: Matrix = session.run(None, {"tokens": tokens})[0][0, 0]
-        return vector / np.linalg.norm(vector)
-
-    @cached_property
-    def _session(self) -> Any:
+    def _open(self) -> Any:
         with as_file(files("memwell.embed").joinpath("data/model.onnx")) as file:
             checked = call_in_thread(lambda: _check(file))
             try:
                 return open_session(str(file))
             finally:  # a damaged file is named, also if it cannot be opened
                 checked.result()
+
+    def _pool(self, output: Matrix) -> Matrix:
+        first: Matrix = output[0]
+        return first
 
 
 def readable_tokens(text: str) -> list[int]:
