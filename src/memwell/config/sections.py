@@ -19,6 +19,12 @@ class StoreSettings(Section):
     tenant: str = setting(
         "default", "The tenant on that server. A tenant never sees the rows of another one."
     )
+    prepare: str = setting(
+        "auto",
+        "Whether the server prepares statements that repeat: on, off, or auto, which is on unless"
+        " a pooler stands before the server.",
+        one_of=("auto", "on", "off"),
+    )
 
 
 class ScanSettings(Section):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from memwell.reports import Check
 from memwell.store.contract.values import Space
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
 
 SMALLEST = 20_000

@@ -28,7 +28,8 @@ from memwell.store.postgres.agent_indexes import (
 )
 from memwell.store.postgres.health import OLDEST_PGVECTOR, parse_version
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
 
 _BATCH = 1_000

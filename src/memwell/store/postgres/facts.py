@@ -19,7 +19,8 @@ from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, delete_sql, insert_sql, update_sql
 from memwell.store.postgres.vacuum import vacuum_texts
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact

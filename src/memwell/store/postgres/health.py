@@ -12,7 +12,7 @@ from memwell.reports import Check
 from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.roles import RIGHTS
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 
 _OLDEST_SERVER = 16
 OLDEST_PGVECTOR = (0, 8)

@@ -20,7 +20,8 @@ from memwell.store.postgres.notes import PostgresNotes
 from memwell.store.postgres.postings import POSTINGS_VERSION
 from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import PostgresSpaces
 from memwell.store.postgres.sql import delete_sql, of_agent
 

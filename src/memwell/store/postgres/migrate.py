@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -14,22 +13,22 @@ from memwell.store.postgres.schema import SCHEMA
 Connection = psycopg.Connection[Any]
 
 STATEMENT_MS = 60_000
+LOCK_MS = 10_000
+"""How long a step waits for a lock: every later statement waits behind it."""
 _MIGRATING = 0x6D656D77
 """The key of the lock under which migrations run."""
 
 
 def migrate(connection: Connection) -> None:
-    """Take the steps that a database lacks; other processes wait."""
-    if _version(connection) == len(MIGRATIONS):
-        return
-    connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATING,))
-    try:
-        # Another process may have taken the steps while this one waited.
-        for number in range(_version(connection), len(MIGRATIONS)):
-            _take_step(connection, number)
-    finally:
-        with suppress(psycopg.Error):
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATING,))
+    """Take the steps that a database lacks, each in a transaction; other processes wait."""
+    while (number := _version(connection)) < len(MIGRATIONS):
+        with connection.transaction():
+            # Of the transaction: behind a pooler, a lock of the session would be of anybody.
+            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}; {settings_sql()}")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+            # Another process may have taken the step while this one waited.
+            if _version(connection) == number:
+                _take_step(connection, number)
 
 
 def _version(connection: Connection) -> int:
@@ -50,17 +49,19 @@ def _version(connection: Connection) -> int:
 
 def _take_step(connection: Connection, number: int) -> None:
     name, statements = MIGRATIONS[number]
-    with connection.transaction():
-        if number == 0:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            connection.execute(f"CREATE TABLE {SCHEMA}.migrations (number int, name text)")
-        configure(connection)
-        connection.execute(statements)
-        connection.execute("INSERT INTO migrations VALUES (%s, %s)", (number + 1, name))
+    if number == 0:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        connection.execute(f"CREATE TABLE {SCHEMA}.migrations (number int, name text)")
+    connection.execute(statements)
+    connection.execute("INSERT INTO migrations VALUES (%s, %s)", (number + 1, name))
+
+
+def settings_sql() -> str:
+    """Return the SQL that sets, for a transaction, where the tables are and its time-out."""
+    return f"SET LOCAL search_path = {SCHEMA}, public; SET LOCAL statement_timeout = {STATEMENT_MS}"
 
 
 def configure(connection: Connection) -> None:
-    """Set where a connection finds the tables, and how long a statement may take."""
-    connection.execute(f"SET search_path TO {SCHEMA}, public")
-    connection.execute(f"SET statement_timeout TO {STATEMENT_MS}")
+    """Set the same for a connection that no pooler shares."""
+    connection.execute(settings_sql().replace("SET LOCAL", "SET"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.texts import encode_token
 from memwell.store.words.query import Clause

@@ -15,7 +15,8 @@ from psycopg import Connection
 
 from memwell.errors import MemwellError
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 
 _TABLES = ["facts", "fact_events", "notes", "chunks", "chunk_texts", "vocabulary", "postings"]
 """The tables that contain texts or their words."""
