@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -19,6 +20,7 @@ from psycopg_pool import ConnectionPool
 
 from memwell.errors import ConfigError, IndexDatabaseError
 from memwell.store.postgres.migrate import Connection, migrate
+from memwell.store.postgres.schema import ALL_SCOPES, SCHEMA
 from memwell.store.postgres.session import literal
 
 CONNECT_SECONDS = 5
@@ -28,6 +30,26 @@ AUTO, ON = "auto", "on"
 _PREPARE_AFTER = 5
 """How often a statement runs before the server prepares it."""
 _PROBE = "memwell probe"
+_BINDINGS_SINCE = 9
+"""The step that made the table of bindings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The tenant that a role is bound to, and the scopes; None is all of them."""
+
+    role: str
+    tenant: str
+    scopes: tuple[str, ...] | None
+
+    def limit_scopes(self, scopes: Sequence[str]) -> Sequence[str]:
+        """Return those scopes that the role may see."""
+        if self.scopes is None:
+            return scopes
+        if (*scopes,) == ALL_SCOPES:
+            return self.scopes
+        return [scope for scope in scopes if scope in self.scopes]
+
 
 # The errors that are raised say what went wrong; the pool must not print it.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -53,6 +75,8 @@ class Connections:
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._is_pooled = False
+        self.binding: Binding | None = None
+        """The binding of the role, which is known when the connections are open."""
         self.was_there = False
         """Whether the server has answered before."""
 
@@ -74,7 +98,10 @@ class Connections:
             if self._pool is None:
                 with self.connect() as connection:  # its error says more than the pool's
                     self._is_pooled = _has_pooler(connection, self.address)
-                    migrate(connection)
+                    version = migrate(connection)
+                    if version >= _BINDINGS_SINCE:
+                        self.binding = _read_binding(connection)
+                        _delete_old_marks(connection)
                 prepares = self._prepare == ON or (self._prepare == AUTO and not self._is_pooled)
                 pool = ConnectionPool(
                     make_conninfo(**self._parts),
@@ -109,6 +136,29 @@ class Connections:
             if self._pool:
                 self._pool.close()
             self._pool = None
+
+
+def _read_binding(connection: Connection) -> Binding | None:
+    """Return the binding of the role that logged in, if it has one."""
+    row = connection.execute(
+        f"SELECT session_user, tenant, scopes FROM {SCHEMA}.own_binding()"
+    ).fetchone()
+    return Binding(row[0], row[1], None if row[2] is None else tuple(row[2])) if row else None
+
+
+def _delete_old_marks(connection: Connection) -> None:
+    """Delete the marks of all tenants that are older than an hour (see the policy `old_marks`).
+
+    Most are deleted by the tenant that left them, but a tenant may fall silent.
+    """
+    with suppress(psycopg.Error), connection.transaction():  # a replica, or a bound role
+        connection.execute("SET LOCAL lock_timeout = 100")
+        (is_restricted,) = connection.execute(
+            "SELECT row_security_active(%s)", (f"{SCHEMA}.commits",)
+        ).fetchone() or (False,)
+        # With a condition, the policies would ask for rows that the session may also read.
+        old = "" if is_restricted else " WHERE at < now() - interval '1 hour'"
+        connection.execute(f"DELETE FROM {SCHEMA}.commits{old}")
 
 
 def _has_pooler(connection: Connection, address: str) -> bool:

@@ -17,7 +17,12 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from memwell.errors import ConfigError, IndexDatabaseError, TransactionEndedError
+from memwell.errors import (
+    ConfigError,
+    IndexDatabaseError,
+    ReadOnlyError,
+    TransactionEndedError,
+)
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres.connections import AUTO, CONNECT_SECONDS, Connections
 from memwell.store.postgres.migrate import Connection, configure, settings_sql
@@ -78,8 +83,8 @@ class Server:
     @contextmanager
     def reading(self, agent: str = "", scopes: Sequence[str] = ALL_SCOPES) -> Iterator[Session]:
         """Yield one unchanging state of the database, with the facts of the given scopes."""
-        begin = self._begin_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", scopes)
-        with self._open_transaction(begin) as connection:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._open_transaction(begin, scopes) as connection:
             yield Session(connection, self.tenant, agent, {})
             connection.execute("ROLLBACK")
 
@@ -88,9 +93,11 @@ class Server:
         self, agent: str = "", wait_ms: int = WAIT_MS, scopes: Sequence[str] = ALL_SCOPES
     ) -> Iterator[Session]:
         """Yield a transaction, which waits for a lock no longer than `wait_ms`."""
-        begin = self._begin_sql(f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}", scopes)
-        with self._open_transaction(begin) as connection:
-            yield Session(connection, self.tenant, agent)
+        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}"
+        with self._open_transaction(begin, scopes) as connection:
+            if agent and self.is_bound_to_scopes:
+                raise self._not_allowed("may not write to the index, which all users share")
+            yield Session(connection, self.tenant, agent, is_bound=self.is_bound_to_scopes)
             self._commit(connection)
 
     @contextmanager
@@ -115,12 +122,11 @@ class Server:
 
         The statement sees no row that shows a fact. It must be safe to run twice.
         """
-        begin = self._begin_sql("BEGIN", ())
 
         def attempt() -> list[Any]:
             with self._open_transaction() as connection:
                 session = Session(connection, self.tenant, agent)
-                return session.rows_at_once(begin, statement, **values)
+                return session.rows_at_once(self._begin_sql("BEGIN", ()), statement, **values)
 
         return self.retrying(attempt)
 
@@ -144,10 +150,12 @@ class Server:
     # -- connections and commits -------------------------------------------------------------------
 
     @contextmanager
-    def _open_transaction(self, begin: str = "") -> Iterator[Connection]:
+    def _open_transaction(
+        self, begin: str = "", scopes: Sequence[str] = ()
+    ) -> Iterator[Connection]:
         """Yield a connection, in a transaction if `begin` starts one; retry to connect."""
         with self._translated_errors():
-            pool, connection = self.retrying(lambda: self._begin(begin))
+            pool, connection = self.retrying(lambda: self._begin(begin, scopes))
             try:
                 yield connection
             except BaseException:
@@ -157,20 +165,56 @@ class Server:
             finally:
                 _return_connection(pool, connection)
 
-    def _begin(self, begin: str) -> tuple[ConnectionPool[Connection], Connection]:
+    def _begin(
+        self, begin: str, scopes: Sequence[str]
+    ) -> tuple[ConnectionPool[Connection], Connection]:
         with self._translated_errors():
             pool = self._connections.open()
+            self._check_binding(scopes)
             connection = pool.getconn(CONNECT_SECONDS)
             try:
                 if begin:
-                    connection.execute(begin)
+                    connection.execute(self._begin_sql(begin, scopes))
             except BaseException:
                 _return_connection(pool, connection)
                 raise
             return pool, connection
 
+    # -- the binding of the role -------------------------------------------------------------------
+
+    @property
+    def is_bound_to_scopes(self) -> bool:
+        """Whether the role sees some scopes of the tenant only; it must have connected."""
+        binding = self._connections.binding
+        return binding is not None and binding.scopes is not None
+
+    def _check_binding(self, scopes: Sequence[str]) -> None:
+        """Refuse a tenant or a user that the role is not bound to: all would be empty."""
+        binding = self._connections.binding
+        if binding is None:
+            return
+        if binding.tenant != self.tenant:
+            raise ConfigError(
+                f"The role {binding.role} is bound to another tenant than {self.tenant}",
+                "Set store.tenant to its tenant, or use another role in store.url",
+            )
+        foreign = [scope for scope in scopes if scope.startswith("user:")]
+        if binding.scopes is not None and {*foreign} - {*binding.scopes}:
+            raise self._not_allowed(f"may not use the facts of {foreign[0]}")
+
+    def _not_allowed(self, what: str) -> ReadOnlyError:
+        binding = self._connections.binding
+        bound = ", ".join(binding.scopes or ()) if binding else ""
+        role = binding.role if binding else ""
+        return ReadOnlyError(
+            f"The role {role} is bound to {bound}, and {what}",
+            "Use a process whose role is not bound to a user",
+        )
+
     def _begin_sql(self, begin: str, scopes: Sequence[str]) -> str:
         """Return the SQL that begins a transaction and sets what it needs."""
+        if binding := self._connections.binding:
+            scopes = binding.limit_scopes(scopes)
         return (
             f"{begin}; {settings_sql()}; SET LOCAL memwell.tenant = {literal(self.tenant)};"
             f" SET LOCAL memwell.scopes = {literal([*scopes])}"
@@ -189,7 +233,7 @@ class Server:
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it and the transaction's number."""
-        if random.random() < _CLEANUP_SHARE:
+        if random.random() < _CLEANUP_SHARE and not self.is_bound_to_scopes:
             connection.execute(_DELETE_OLD_MARKS, (self.tenant,))
         mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
         return mark

@@ -22,6 +22,8 @@ class Session:
     agent: str
     results: dict[str, list[Any]] | None = None
     """The results so far, in a state that does not change: a round trip may be slow."""
+    is_bound: bool = False
+    """Whether the role may change its own facts only, by functions (see migrations.sql)."""
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement and return its rows."""
