@@ -25,7 +25,13 @@ from memwell.errors import (
 )
 from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres.connections import AUTO, CONNECT_SECONDS, Connections
-from memwell.store.postgres.migrate import Connection, configure, settings_sql
+from memwell.store.postgres.migrate import (
+    Connection,
+    configure,
+    migrate,
+    missing_steps,
+    settings_sql,
+)
 from memwell.store.postgres.schema import ALL_SCOPES
 from memwell.store.postgres.server_errors import translated_errors
 from memwell.store.postgres.session import Session, literal
@@ -258,6 +264,30 @@ class Server:
 
     def _translated_errors(self) -> AbstractContextManager[None]:
         return translated_errors(self.location, self._connections.address)
+
+
+def migrate_online(server: Server, attempts: int, *, dry_run: bool = False) -> list[str]:
+    """Take the steps that a database lacks; return their names.
+
+    A step that waits too long for a lock is tried again, after others had their turn.
+    """
+    with server.unmigrated() as session:
+        steps = missing_steps(session.connection)
+        for is_last in (n == attempts for n in range(1, attempts + 1)):
+            if dry_run or not missing_steps(session.connection):
+                break
+            try:
+                migrate(session.connection)
+            except psycopg.errors.LockNotAvailable:
+                if is_last:
+                    raise
+                time.sleep(_LONGEST_PAUSE * random.uniform(0.5, 1.5))
+        if not dry_run and missing_steps(session.connection):
+            raise IndexDatabaseError(
+                f"{server.location}: the role does not own the tables, so it cannot migrate them",
+                "Run it as the owner: memwell --store postgresql://OWNER@HOST/DATABASE store …",
+            )
+    return steps
 
 
 def _backoff() -> Iterator[bool]:
