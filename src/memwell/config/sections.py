@@ -27,6 +27,23 @@ class StoreSettings(Section):
     )
 
 
+class TenantsSettings(Section):
+    """Limits of each tenant of a server that has several."""
+
+    requests_per_minute: int = setting(
+        0, "Requests that a tenant may send in a minute. 0: any number.", limits=(0, 10**9)
+    )
+    stored_mb: float = setting(
+        0.0, "Megabytes of texts and vectors that a tenant may store. 0: any.", limits=(0, 10**9)
+    )
+    proxy_secret: str = setting(
+        "",
+        "The key by which a trusted proxy signs the tenant of a request. Empty: only tokens name"
+        " tenants.",
+        secret=True,
+    )
+
+
 class ScanSettings(Section):
     """Which files of a workspace are notes."""
 

@@ -79,6 +79,19 @@ def open_tenant(server: Server, home: Path, agent: str) -> Stores:
     )
 
 
+def open_other_tenant(index: Index, tenant: str, home: Path, agent: str) -> Stores:
+    """Return the stores of another tenant on the server of an index; they share connections."""
+    if index.shared:
+        from memwell.store.postgres.index import PostgresIndex
+
+        if isinstance(index, PostgresIndex):
+            return open_tenant(index.server.for_tenant(tenant), home, agent)
+    raise ConfigError(
+        f"The memory is in files, which have no tenants such as {tenant}",
+        "Set store.url to a PostgreSQL server",
+    )
+
+
 def get_server(url: str, tenant: str, prepare: str = "auto") -> Server:
     """Return a PostgreSQL server for one tenant; nothing connects to it yet."""
     if not url.startswith(SCHEMES):

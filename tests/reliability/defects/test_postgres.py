@@ -131,7 +131,7 @@ def test_postgres_d03_doctor_and_reset_respect_what_a_role_cannot_see(
         before = count_rows(server, database, "chunks")
     anna = add_role(server, database, workspace, "--tenant", "acme", "--scope", "user:anna")
     with use(server.url(database, anna)):
-        checks = run_json("doctor", "--user", "anna", cwd=workspace)["checks"]
+        checks = run_json("doctor", cwd=workspace)["checks"]
         wrong = [check for check in checks if "memwell reset" in check["remedy"]]
         assert wrong == []
         run("reset", "--yes", cwd=workspace)

@@ -48,6 +48,11 @@ class PostgresIndex(Index):
         self.location = server.location
         self._keyword_index_checked = Event()  # shared with the copies that `for_viewer` returns
 
+    @property
+    def server(self) -> Server:
+        """The server, as the tenant of this index uses it."""
+        return self._server
+
     def for_viewer(self, viewer: Viewer) -> PostgresIndex:
         """Return the same index; its readers see all notes, but only the facts of the viewer."""
         other = copy(self)

@@ -16,6 +16,8 @@ from memwell.model import Viewer
 from memwell.surfaces.http.viewer import ViewerMemory, viewer_of
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_MOST_VIEWERS = 10_000
+"""Viewers whose figures are kept; those of the first one are dropped."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
 
 router = APIRouter(tags=["server"])
@@ -79,11 +81,17 @@ class ViewerMetrics:
         """Count a request; it has no viewer if it was rejected, or if no token is needed."""
         self._all.count(*request)
         if viewer:
+            if len(self._by_viewer) >= _MOST_VIEWERS:
+                self._by_viewer.pop(next(iter(self._by_viewer)))
             self._by_viewer.setdefault(viewer, Metrics()).count(*request)
 
     def visible_to(self, viewer: Viewer) -> Metrics:
-        """Return the figures of a viewer's own requests; an administrator sees those of all."""
-        return self._all if viewer.is_admin else self._by_viewer.get(viewer, Metrics())
+        """Return the figures of a viewer's own requests; an administrator sees those of all.
+
+        Nobody sees those of other tenants but an administrator of the server.
+        """
+        sees_all = viewer.is_admin and not viewer.tenant
+        return self._all if sees_all else self._by_viewer.get(viewer, Metrics())
 
 
 @dataclass(slots=True)
