@@ -77,7 +77,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = self._root_home = config.find_home(home)
+        self.home = self.root_home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -96,7 +96,7 @@ class Memory:
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
-        self._shared = _Shared()
+        self._shared = SharedState()
         self.viewer = Viewer(user, self.agent, session)
 
     def __enter__(self) -> Self:
@@ -129,29 +129,6 @@ class Memory:
         other.viewer = Viewer(user, self.agent, session, is_admin)
         other.notices = []
         return other
-
-    def as_tenant(self, tenant: str) -> Self:
-        """Return the memory of another tenant on the same server.
-
-        It shares the connections and the models, and covers all workspaces of the tenant.
-        """
-        from memwell.files import digest_of
-        from memwell.store.factory import open_other_tenant
-
-        other = copy(self)
-        other.home = self._root_home / "tenants" / digest_of(tenant).hex()
-        stores = open_other_tenant(self._index, tenant, other.home, self.agent)
-        other._index, other._fact_store = stores.index, stores.facts
-        other._workspaces = Workspaces(stores.registry, stores.index)
-        other._overrides = {**self._overrides, "store.tenant": tenant}
-        other._folder, other._workspace_required = None, False
-        other._shared, other.notices = _Shared(), []
-        return other
-
-    @property
-    def stored_bytes(self) -> int:
-        """The approximate size of all texts and vectors of the agent, whoever sees them."""
-        return self._index.bytes
 
     def folders(self) -> tuple[Path, ...]:
         """Return the existing folders of the workspaces that searches cover."""
@@ -611,7 +588,7 @@ class Memory:
     # -- how they do it ----------------------------------------------------------------------------
 
     def _load(self, workspace: Path | None) -> Settings:
-        settings = config.load(workspace, home=self._root_home)
+        settings = config.load(workspace, home=self.root_home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
         return settings.with_overrides(self._overrides)
 
@@ -657,7 +634,7 @@ class Memory:
         with self._shared.lock:
             if self._shared.vectors is None:
                 self._shared.vectors = VectorIndex(
-                    self._index, self._root_home, settings, self._embedders
+                    self._index, self.root_home, settings, self._embedders
                 )
             return self._shared.vectors
 
@@ -728,7 +705,7 @@ class Memory:
             return operation()
 
 
-class _Shared:
+class SharedState:
     """State that all viewers of one memory share."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from memwell import Memory
 from memwell.config.fields import Value
+from memwell.memory.tenants import as_tenant
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.embedders import shared_embedders
@@ -114,10 +115,10 @@ def test_a_tenant_that_stores_too_much_reads_and_forgets_only(home: Path) -> Non
     limits: dict[str, Value] = {"tenants.stored_mb": 0.0001}
     with tenant_server(home, **limits) as (server, tokens, memory):
         tenant = new_tenant()
-        memory.as_tenant(tenant).remember(f"The boat is blue. {'Very blue. ' * 20}")
+        as_tenant(memory, tenant).remember(f"The boat is blue. {'Very blue. ' * 20}")
         client = replace(server, token=tokens.add("a", tenant=tenant))
         refused = client.ask("POST", "/api/remember", {"text": "The cat is named Miso."})
-        assert (refused.status, "stores more than" in refused.error) == (400, True)
+        assert (refused.status, "stores more than" in refused.error) == (403, True)
         assert client.post("/api/search", {"query": "boat"})["hits"]
 
 
@@ -143,7 +144,7 @@ def test_a_proxy_that_signs_names_the_tenant(home: Path) -> None:
     with tenant_server(home, **{"tenants.proxy_secret": SECRET}) as (server, tokens, memory):
         tokens.add("any")  # so that a token is needed
         tenant = new_tenant()
-        memory.as_tenant(tenant).as_viewer("ann").remember("The boat is blue.", scope="user")
+        as_tenant(memory, tenant).as_viewer("ann").remember("The boat is blue.", scope="user")
         facts = ask_by_proxy(server, tenant, "ann").json["facts"]
         assert [fact["text"] for fact in facts] == ["The boat is blue."]
         assert ask_by_proxy(server, tenant, "ben").json["facts"] == []

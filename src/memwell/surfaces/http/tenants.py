@@ -15,8 +15,9 @@ from hashlib import sha256
 from typing import TypeVar
 
 from memwell.config.sections import TenantsSettings
-from memwell.errors import MemwellError
+from memwell.errors import MemwellError, NotAllowedError
 from memwell.memory import Memory
+from memwell.memory.tenants import as_tenant, stored_bytes
 from memwell.surfaces.http.errors import log
 
 T = TypeVar("T")
@@ -30,10 +31,6 @@ _LONGEST_DELAY = 60.0
 _MINUTE = 60.0
 _BYTES_SECONDS = 60.0
 """How long the stored bytes of a tenant are taken for unchanged."""
-
-
-class QuotaExceededError(MemwellError):
-    """A tenant uses more than the operator allows."""
 
 
 class TenantMemories:
@@ -65,7 +62,7 @@ class TenantMemories:
         """Return the memory of a tenant."""
         with self._lock:
             if tenant not in self._opened:
-                self._opened[tenant] = self._memory.as_tenant(tenant)
+                self._opened[tenant] = as_tenant(self._memory, tenant)
             return _use(self._opened, tenant)
 
     # -- limits ------------------------------------------------------------------------------------
@@ -91,7 +88,7 @@ class TenantMemories:
         """Refuse to write for a tenant that stores too much."""
         most = self._limits.stored_mb
         if most and self._stored_bytes(tenant) > most * 1e6:
-            raise QuotaExceededError(
+            raise NotAllowedError(
                 f"The tenant stores more than {most:g} MB",
                 "Forget facts or remove notes, or ask the operator for more space",
             )
@@ -100,7 +97,7 @@ class TenantMemories:
         with self._lock:
             at, count = self._bytes.get(tenant, (-_BYTES_SECONDS, 0))
         if time.monotonic() - at >= _BYTES_SECONDS:
-            count = self.get(tenant).stored_bytes
+            count = stored_bytes(self.get(tenant))
             with self._lock:
                 self._bytes[tenant] = (time.monotonic(), count)
                 _use(self._bytes, tenant)
