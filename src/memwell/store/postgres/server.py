@@ -53,8 +53,8 @@ _IS_OVER = """
 _CLEANUP_SHARE = 0.01
 """The share of transactions that also delete old marks."""
 _DELETE_OLD_MARKS = """
-    DELETE FROM commits WHERE (tenant, mark) IN (
-        SELECT tenant, mark FROM commits WHERE tenant = %s AND at < now() - interval '1 hour'
+    DELETE FROM commits WHERE tenant = %(tenant)s AND mark IN (
+        SELECT mark FROM commits WHERE tenant = %(tenant)s AND at < now() - interval '1 hour'
         LIMIT 10000 FOR UPDATE SKIP LOCKED
     )
 """
@@ -240,7 +240,7 @@ class Server:
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it and the transaction's number."""
         if random.random() < _CLEANUP_SHARE and not self.is_bound_to_scopes:
-            connection.execute(_DELETE_OLD_MARKS, (self.tenant,))
+            connection.execute(_DELETE_OLD_MARKS, {"tenant": self.tenant})
         mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
         return mark
 
