@@ -73,6 +73,7 @@ def lines(log: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+@pytest.mark.slow
 def test_two_versions_serve_one_database_while_it_migrates(tmp_path: Path) -> None:
     with cluster() as made:
         role = new_role(on=made)
@@ -179,6 +180,7 @@ def archive() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_server_is_recovered_to_the_time_before_a_mistake(tmp_path: Path, archive: Path) -> None:
     settings: dict[str, Any] = {"store.tenant": "acme", "embedding.chain": ("test",)}
     copy = Path(tempfile.mkdtemp(prefix="memwell-pg-"))

@@ -124,6 +124,7 @@ def use_everything(url: str, tenant: str, folder: Path, workspace: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_each_statement_needs_the_partitions_of_one_tenant(
     tmp_path: Path, workspace: Path, write: Write
 ) -> None:

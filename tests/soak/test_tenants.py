@@ -11,7 +11,6 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
@@ -21,8 +20,8 @@ import psycopg
 import pytest
 
 from memwell.surfaces.http.tokens import Token, _digest
-from tests.soak.conftest import SCALE
-from tests.support.cluster import bouncer, cluster
+from tests.soak.conftest import SCALE, print_figures
+from tests.support.cluster import Bouncer, Cluster, bouncer, cluster
 from tests.support.http_servers import Server, served
 from tests.support.postgres import new_role
 
@@ -112,17 +111,19 @@ def run_load(home: Path, folder: Path, tenants: int, clients: int, seconds: floa
             ) as server,
         ):
             load = Load(server, tenants)
-            disturb: list[Callable[[], None]] = [
-                lambda: (database.stop("fast"), database.start())[1],
-                lambda: (pooler.stop(), pooler.start())[1],
-                lambda: (database.stop("immediate"), database.start())[1],
+            disturbed: list[tuple[Cluster | Bouncer, tuple[str, ...]]] = [
+                (database, ("fast",)),
+                (pooler, ()),
+                (database, ("immediate",)),
             ]
             with ThreadPoolExecutor(clients) as threads:
                 running = [threads.submit(load.run_client, number) for number in range(clients)]
                 try:
-                    for action in [*disturb, lambda: None]:
+                    for stopped, how in disturbed:
                         load.enough.wait(seconds / 4)
-                        action()
+                        stopped.stop(*how)
+                        stopped.start()
+                    load.enough.wait(seconds / 4)
                 finally:
                     load.enough.set()
                 for done in running:
@@ -156,4 +157,4 @@ def test_a_thousand_tenants_share_a_server_and_a_pooler(home: Path, workspace: P
     started = time.monotonic()
     load = run_load(home / "served", workspace, 1_000, clients=50, seconds=300 * SCALE)
     assert load.outcomes["megabytes"] <= MOST_MEGABYTES
-    print(f"\n{time.monotonic() - started:.0f} s: {dict(load.outcomes)}")  # noqa: T201
+    print_figures("tenants", seconds=round(time.monotonic() - started), **load.outcomes)

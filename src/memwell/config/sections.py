@@ -25,6 +25,11 @@ class StoreSettings(Section):
         " a pooler stands before the server.",
         one_of=("auto", "on", "off"),
     )
+    slow_ms: int = setting(
+        0,
+        "Statements that take longer are logged with the name of their step. 0: none.",
+        limits=(0, 10**9),
+    )
 
 
 class TenantsSettings(Section):
@@ -35,6 +40,10 @@ class TenantsSettings(Section):
     )
     stored_mb: float = setting(
         0.0, "Megabytes of texts and vectors that a tenant may store. 0: any.", limits=(0, 10**9)
+    )
+    audit: bool = setting(
+        False,
+        "Whether a server logs who asked for what in audit.jsonl of the home, without contents.",
     )
     proxy_secret: str = setting(
         "",

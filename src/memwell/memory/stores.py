@@ -25,7 +25,7 @@ def open_stores(
     """Return the stores of an agent; only facts in files are backed up automatically."""
     if settings.store.url:
         store = settings.store
-        return open_postgres(store.url, store.tenant, home, agent, store.prepare)
+        return open_postgres(store.url, store.tenant, home, agent, store.prepare, store.slow_ms)
     backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
     backups = AutoBackups(home / "memory.db", settings.backup, clock, notify)
     return open_sqlite(home, agent, backend, backups)

@@ -61,9 +61,11 @@ def _indexed_workspaces(index: Index) -> list[Workspace]:
         return found
 
 
-def open_postgres(url: str, tenant: str, home: Path, agent: str, prepare: str = "auto") -> Stores:
+def open_postgres(
+    url: str, tenant: str, home: Path, agent: str, prepare: str = "auto", slow_ms: int = 0
+) -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
-    return open_tenant(get_server(url, tenant, prepare), home, agent)
+    return open_tenant(get_server(url, tenant, prepare, slow_ms), home, agent)
 
 
 def open_tenant(server: Server, home: Path, agent: str) -> Stores:
@@ -92,7 +94,7 @@ def open_other_tenant(index: Index, tenant: str, home: Path, agent: str) -> Stor
     )
 
 
-def get_server(url: str, tenant: str, prepare: str = "auto") -> Server:
+def get_server(url: str, tenant: str, prepare: str = "auto", slow_ms: int = 0) -> Server:
     """Return a PostgreSQL server for one tenant; nothing connects to it yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
@@ -106,4 +108,4 @@ def get_server(url: str, tenant: str, prepare: str = "auto") -> Server:
         )
     from memwell.store.postgres.server import Server
 
-    return Server(url, tenant, prepare)
+    return Server(url, tenant, prepare, slow_ms)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +63,12 @@ def test_a_token_opens_the_memory_of_its_tenant(home: Path) -> None:
             facts = client.get("/api/facts")["facts"]
             assert [fact["text"] for fact in facts] == [f"The boat of {name} is blue."]
 
-        def is_embedded(client: Server) -> bool:
-            return all(space["embedded"] == 1 for space in client.get("/api/spaces")["spaces"])
+        def is_embedded(name: str) -> bool:
+            spaces = clients[name].get("/api/spaces")["spaces"]
+            return [space["embedded"] for space in spaces] == [1]
 
         for name in names:  # in the background, each in its turn
-            wait_until(lambda name=name: bool(clients[name].get("/api/spaces")["spaces"]))
-            wait_until(lambda name=name: is_embedded(clients[name]))
+            wait_until(partial(is_embedded, name))
         pools = shared().execute(
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'memwell'"
         )
@@ -154,6 +156,24 @@ def test_a_proxy_that_signs_names_the_tenant(home: Path) -> None:
         assert server.ask("GET", "/api/facts", headers=named).status == 401
     with tenant_server(home) as (server, _, _):  # without a key, no signature is valid
         assert ask_by_proxy(server, tenant, "ann", "").status == 401
+
+
+def test_an_audit_log_says_who_asked_for_what_without_contents(home: Path) -> None:
+    with tenant_server(home, **{"tenants.audit": True}) as (server, tokens, _):
+        tenant = new_tenant()
+        client = replace(server, token=tokens.add("a", "ann", tenant=tenant))
+        client.post("/api/remember", {"text": "The boat is blue."})
+        client.post("/api/search", {"query": "boat"})
+        client.ask("GET", "/api/facts/01kh0000000000000000000000")
+        server.ask("GET", "/api/facts")  # without a token, so without a viewer
+    file = home / "audit.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["tenant"], line["user"]) for line in lines] == [(tenant, "ann")] * 3
+    asked = [(line["method"], line["route"], line["status"]) for line in lines]
+    assert asked[:2] == [("POST", "/api/remember", 200), ("POST", "/api/search", 200)]
+    assert asked[2] == ("GET", "/api/facts/{fact_id}", 404)
+    assert "boat" not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_server_of_files_has_no_tenants(home: Path) -> None:

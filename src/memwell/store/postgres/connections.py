@@ -58,7 +58,7 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 class Connections:
     """A pool of connections, opened at the first use."""
 
-    def __init__(self, url: str, prepare: str = AUTO) -> None:
+    def __init__(self, url: str, prepare: str = AUTO, slow_ms: int = 0) -> None:
         try:
             parts: dict[str, Any] = {
                 "connect_timeout": CONNECT_SECONDS,
@@ -72,6 +72,7 @@ class Connections:
             ) from None
         self._parts = parts
         self._prepare = prepare
+        self.slow_ms = slow_ms
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._is_pooled = False

@@ -66,10 +66,15 @@ class Server:
     """A database on a server, as one tenant uses it."""
 
     def __init__(
-        self, url: str, tenant: str, prepare: str = AUTO, shared: Connections | None = None
+        self,
+        url: str,
+        tenant: str,
+        prepare: str = AUTO,
+        slow_ms: int = 0,
+        shared: Connections | None = None,
     ) -> None:
         """Use the connections that other tenants share, if there are some."""
-        self._connections = shared or Connections(url, prepare)
+        self._connections = shared or Connections(url, prepare, slow_ms)
         if not tenant or "\0" in tenant or len(tenant) > _LONGEST_TENANT:
             raise ConfigError(
                 f"store.tenant = {tenant!r} is not a valid name for a tenant",
@@ -91,7 +96,7 @@ class Server:
         """Yield one unchanging state of the database, with the facts of the given scopes."""
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._open_transaction(begin, scopes) as connection:
-            yield Session(connection, self.tenant, agent, {})
+            yield self._session(connection, agent, {})
             connection.execute("ROLLBACK")
 
     @contextmanager
@@ -103,7 +108,7 @@ class Server:
         with self._open_transaction(begin, scopes) as connection:
             if agent and self.is_bound_to_scopes:
                 raise self._not_allowed("may not write to the index, which all users share")
-            yield Session(connection, self.tenant, agent, is_bound=self.is_bound_to_scopes)
+            yield self._session(connection, agent)
             self._commit(connection)
 
     @contextmanager
@@ -131,7 +136,7 @@ class Server:
 
         def attempt() -> list[Any]:
             with self._open_transaction() as connection:
-                session = Session(connection, self.tenant, agent)
+                session = self._session(connection, agent)
                 return session.rows_at_once(self._begin_sql("BEGIN", ()), statement, **values)
 
         return self.retrying(attempt)
@@ -185,6 +190,12 @@ class Server:
                 _return_connection(pool, connection)
                 raise
             return pool, connection
+
+    def _session(
+        self, connection: Connection, agent: str, results: dict[str, list[Any]] | None = None
+    ) -> Session:
+        slow_ms, is_bound = self._connections.slow_ms, self.is_bound_to_scopes
+        return Session(connection, self.tenant, agent, results, is_bound, slow_ms)
 
     # -- the binding of the role -------------------------------------------------------------------
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import __file__ as contextlib_file
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +16,8 @@ from psycopg import sql
 
 from memwell.store.postgres.migrate import Connection
 from memwell.store.postgres.sql import of_agent
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,8 @@ class Session:
     """The results so far, in a state that does not change: a round trip may be slow."""
     is_bound: bool = False
     """Whether the role may change its own facts only, by functions (see migrations.sql)."""
+    slow_ms: int = 0
+    """Statements that take longer are logged; 0 is none."""
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement and return its rows."""
@@ -49,7 +58,8 @@ class Session:
 
     def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement, which must name the tenant."""
-        return self.connection.execute(statement, self._named(statement, values))
+        with self._timed():
+            return self.connection.execute(statement, self._named(statement, values))
 
     def lock_index(self) -> None:
         """Keep other processes from writing to the agent's index until the transaction ends."""
@@ -61,14 +71,16 @@ class Session:
         Only then does the planner see that it can use the index of an agent (see agent_indexes.py).
         """
         cursor = psycopg.ClientCursor(self.connection)
-        cursor.execute(statement, self._named(statement, values))
+        with self._timed():
+            cursor.execute(statement, self._named(statement, values))
         return cursor.fetchall() if cursor.description else []
 
     def rows_at_once(self, begin: str, statement: str, **values: Any) -> list[Any]:
         """Run a transaction of one statement in one round trip, and return its rows."""
         cursor = psycopg.ClientCursor(self.connection)
         whole = f"{begin.replace('%', '%%')}; {statement}; COMMIT"
-        cursor.execute(whole, self._named(statement, values))
+        with self._timed():
+            cursor.execute(whole, self._named(statement, values))
         rows: list[Any] = []
         for result in cursor.results():
             rows += result.fetchall() if result.description else []
@@ -81,10 +93,27 @@ class Session:
             while rows := cursor.fetchmany(batch):
                 yield rows
 
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Log a statement that takes too long, with the function that sent it."""
+        started = time.perf_counter()
+        yield
+        taken = (time.perf_counter() - started) * 1000
+        if self.slow_ms and taken >= self.slow_ms:
+            _LOG.warning("slow statement: %s took %.0f ms", _find_step(), taken)
+
     def _named(self, statement: str, values: dict[str, Any]) -> dict[str, Any]:
         assert "%(tenant)s" in statement, statement
         known = {"tenant": self.tenant, "agent": self.agent}
         return known | {name: to_storable(value) for name, value in values.items()}
+
+
+def _find_step() -> str:
+    """Return the module and the function outside of this module that sent a statement."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename in (__file__, contextlib_file):
+        frame = frame.f_back
+    return f"{frame.f_globals['__name__'].rpartition('.')[2]}.{frame.f_code.co_name}"
 
 
 def literal(value: Any) -> str:

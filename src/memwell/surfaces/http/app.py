@@ -16,6 +16,7 @@ from memwell.memory import Memory
 from memwell.surfaces.background import Background
 from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.http import api, login, metrics
+from memwell.surfaces.http.audit import AUDIT_FILE, AuditMiddleware
 from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
@@ -85,4 +86,6 @@ def create_app(
         proxy_secret=memory.settings.tenants.proxy_secret,
     )
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
+    if memory.settings.tenants.audit:
+        app.add_middleware(AuditMiddleware, file=memory.home / AUDIT_FILE)
     return app
