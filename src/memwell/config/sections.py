@@ -38,6 +38,9 @@ class TenantsSettings(Section):
     requests_per_minute: int = setting(
         0, "Requests that a tenant may send in a minute. 0: any number.", limits=(0, 10**9)
     )
+    requests_at_once: int = setting(
+        0, "Requests of a tenant that run at the same time. 0: any number.", limits=(0, 10**6)
+    )
     stored_mb: float = setting(
         0.0, "Megabytes of texts and vectors that a tenant may store. 0: any.", limits=(0, 10**9)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -111,6 +113,51 @@ def test_a_tenant_that_sends_too_many_requests_waits_and_others_do_not(home: Pat
         assert answers[-1].status == 429
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert quiet.ask("GET", "/api/facts").status == 200
+
+
+def test_a_tenant_takes_only_some_of_the_requests_at_once(home: Path) -> None:
+    limits: dict[str, Value] = {"tenants.requests_at_once": 1}
+    with tenant_server(home, **limits) as (server, tokens, _):
+        noisy, quiet = (
+            replace(server, token=tokens.add(name, tenant=new_tenant())) for name in ("a", "b")
+        )
+        address = urlsplit(server.address)
+        with socket.create_connection((address.hostname, address.port), 30) as slow:
+            head = f"POST /api/search HTTP/1.1\r\nHost: {address.netloc}\r\n"
+            head += f"Authorization: Bearer {noisy.token}\r\nContent-Length: 99\r\n\r\n"
+            slow.sendall(head.encode())  # its body is still to come
+
+            def is_refused() -> bool:
+                return noisy.ask("GET", "/api/facts").status == 429
+
+            wait_until(is_refused)
+            assert quiet.ask("GET", "/api/facts").status == 200
+        wait_until(lambda: noisy.ask("GET", "/api/facts").status == 200)
+
+
+def test_a_tenant_with_many_texts_does_not_keep_others_waiting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memwell.surfaces.http import tenants
+
+    monkeypatch.setattr(tenants, "TURN_SECONDS", 0.0)  # a turn is over as soon as it begins
+    settings: dict[str, Value] = {
+        **SERVER_SETTINGS,
+        "store.url": app_url(),
+        "embedding.chain": ("test",),
+    }
+    with Memory(home, settings=settings) as memory:
+        opened = TenantMemories(memory, memory.settings.tenants)
+        many = new_tenant()
+        opened.get(many).remember("The boat is blue.")
+        opened.get(many).search("boat")
+        opened._embed_for_a_turn(many)
+        assert [*opened._new_texts] == [many]  # it waits for its next turn
+        monkeypatch.setattr(tenants, "TURN_SECONDS", 60.0)
+        opened._new_texts.clear()
+        opened._embed_for_a_turn(many)
+        assert [*opened._new_texts] == []
+        assert opened.get(many).spaces()[0].embedded == 1
 
 
 def test_a_tenant_that_stores_too_much_reads_and_forgets_only(home: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fastapi import FastAPI
 
@@ -76,6 +77,7 @@ def create_app(
     routes = (api, files_routes, vector_stores, store_files, metrics, login, pages, fact_pages)
     for module in routes:
         app.include_router(module.router)
+    limits = replace(limits, tenant_at_once=memory.settings.tenants.requests_at_once)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(
         GuardMiddleware,

@@ -28,6 +28,8 @@ TENANT_HEADER, USER_HEADER = "x-memwell-tenant", "x-memwell-user"
 TIME_HEADER, SIGNATURE_HEADER = "x-memwell-time", "x-memwell-signature"
 _LONGEST_DELAY = 60.0
 """Seconds for which a signature is valid."""
+TURN_SECONDS = 10.0
+"""How long texts of one tenant are embedded before it is the turn of another."""
 _MINUTE = 60.0
 _BYTES_SECONDS = 60.0
 """How long the stored bytes of a tenant are taken for unchanged."""
@@ -120,9 +122,27 @@ class TenantMemories:
                     return
                 tenant, _ = self._new_texts.popitem(last=False)
             try:
-                self.get(tenant).fill(stop=self._stop)
+                self._embed_for_a_turn(tenant)
             except MemwellError as error:
                 log.info("%s", error)
+
+    def _embed_for_a_turn(self, tenant: str) -> None:
+        """Embed texts of a tenant for some seconds; the rest waits until others had their turn."""
+        turn = _Turn(self._stop, TURN_SECONDS)
+        if self.get(tenant).fill(stop=turn).left and turn.is_set():
+            self.wake(tenant)
+
+
+class _Turn(threading.Event):
+    """An event that is also set when another one is, or after some seconds."""
+
+    def __init__(self, stop: threading.Event, seconds: float) -> None:
+        super().__init__()
+        self._stop = stop
+        self._deadline = time.monotonic() + seconds
+
+    def is_set(self) -> bool:
+        return self._stop.is_set() or time.monotonic() >= self._deadline
 
 
 def _use(entries: OrderedDict[str, T], key: str) -> T:
