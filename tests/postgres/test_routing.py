@@ -18,10 +18,11 @@ import psycopg
 import pytest
 
 from memwell import Memory
+from memwell.errors import MemwellError
 from memwell.store.postgres.schema import TABLES
 from tests.conftest import Write
 from tests.support.cli import run
-from tests.support.postgres import app_url, new_tenant, shared
+from tests.support.postgres import app_url, new_role, new_tenant, shared
 
 pytestmark = pytest.mark.server
 _PART = re.compile(rf'"Relation Name": "({"|".join(TABLES)})_(\d)"')
@@ -89,7 +90,7 @@ def routed() -> Iterator[Router]:
 
 
 def use_everything(url: str, tenant: str, folder: Path, workspace: Path) -> None:
-    """Index, embed, tell, search, change, erase and copy."""
+    """Index, embed, tell, search, change and erase."""
     settings: dict[str, Any] = {
         "store.url": url,
         "store.tenant": tenant,
@@ -118,10 +119,39 @@ def use_everything(url: str, tenant: str, folder: Path, workspace: Path) -> None
         memory.spaces()
         memory.reset()
         memory.fill()
+
+
+def copy_both_ways(url: str, tenant: str, folder: Path) -> None:
     done = run("store", "copy", url, str(folder / "copy"), "--tenant", tenant, cwd=folder)
     assert done.returncode == 0, done.stderr
     done = run("store", "copy", str(folder / "copy"), url, "--tenant", f"{tenant}2", cwd=folder)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_role_that_is_bound_to_its_tenant_can_do_everything(
+    tmp_path: Path, workspace: Path, write: Write
+) -> None:
+    for name in ("cat", "dog", "bird"):
+        write(f"{name}.md", f"# The {name}\n\nThe {name} is named Miso. #x\n")
+    tenant = new_tenant()
+    url = shared().url(user=new_role(tenant))
+    use_everything(url, tenant, tmp_path, workspace)
+    settings: dict[str, Any] = {"store.url": url, "store.tenant": tenant, "embedding.cache_mb": 0.0}
+    with Memory(tmp_path / "home", settings={**settings, "embedding.chain": ("test",)}) as memory:
+        memory.index(workspace)
+        memory.fill()
+        assert memory.search("miso", mode="words").hits
+        checks = {check.name: check for check in memory.doctor()}
+        assert (checks["rights"].ok, checks["index"].ok) == (True, True)
+    counted = "SELECT count(*) FROM memwell.{} WHERE tenant = '{}'"
+    assert shared().execute(counted.format("leases", tenant)) == [(0,)]
+    assert shared().execute(counted.format("vector_cache", tenant)) == [(0,)]
+    settings["store.tenant"] = "another"
+    with (
+        Memory(tmp_path / "home", settings=settings) as memory,
+        pytest.raises(MemwellError, match="is bound to another tenant than another"),
+    ):
+        memory.search("miso")
 
 
 @pytest.mark.slow
@@ -132,7 +162,9 @@ def test_each_statement_needs_the_partitions_of_one_tenant(
         write(f"{name}.md", f"# The {name}\n\nThe {name} is named Miso. #x\n")
     app_url()
     with routed() as router:
-        use_everything(app_url(), new_tenant(), tmp_path, workspace)
+        tenant = new_tenant()
+        use_everything(app_url(), tenant, tmp_path, workspace)
+        copy_both_ways(app_url(), tenant, tmp_path)
     assert not router.wrong, "\n".join(router.wrong)
     assert len(router.statements) > 100
 

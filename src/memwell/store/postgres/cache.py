@@ -72,13 +72,14 @@ class PostgresVectorCache(VectorCache):
             if (size or 0) > self._most_bytes:
                 session.run(
                     f"""
-                    DELETE FROM vector_cache c USING (
-                        SELECT digest, fingerprint,
-                               sum(length(vectors)) OVER (ORDER BY used DESC) AS so_far
-                        FROM vector_cache c WHERE {of_agent("c")}
-                    ) AS old
-                    WHERE {of_agent("c")} AND c.digest = old.digest
-                        AND c.fingerprint = old.fingerprint AND old.so_far > %(most)s
+                    DELETE FROM vector_cache c
+                    WHERE {of_agent("c")} AND (c.digest, c.fingerprint) IN (
+                        SELECT old.digest, old.fingerprint FROM (
+                            SELECT digest, fingerprint,
+                                   sum(length(vectors)) OVER (ORDER BY used DESC) AS so_far
+                            FROM vector_cache c WHERE {of_agent("c")}
+                        ) AS old WHERE old.so_far > %(most)s
+                    )
                     """,
                     most=int(self._most_bytes * _TRIMMED_TO),
                 )

@@ -10,7 +10,13 @@ from typing import Any
 
 from memwell.reports import Check
 from memwell.store.postgres.migrations import MIGRATIONS
-from memwell.store.postgres.roles import BOUND_USER, RIGHTS, USER_RIGHTS
+from memwell.store.postgres.roles import (
+    BOUND,
+    BOUND_USER,
+    RIGHTS,
+    TENANT_RIGHTS,
+    USER_RIGHTS,
+)
 from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.session import Session
 
@@ -105,13 +111,15 @@ def _tables(session: Session) -> Iterator[Check]:
 def _missing_rights(session: Session) -> Iterator[str]:
     if not _query(session, "has_schema_privilege(%(schema)s, 'USAGE')", schema=SCHEMA):
         yield f"USAGE on {SCHEMA}"
-    is_bound_to_scopes = _query(
-        session,
-        "EXISTS (SELECT 1 FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid"
-        " WHERE g.rolname = %(group)s AND m.member = session_user::regrole)",
-        group=BOUND_USER,
-    )
-    needed = USER_RIGHTS if is_bound_to_scopes else RIGHTS
+    groups = {
+        name
+        for (name,) in session.rows(
+            "SELECT g.rolname FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid"
+            " WHERE m.member = session_user::regrole AND %(tenant)s != ''"
+        )
+    }
+    needed = TENANT_RIGHTS if BOUND in groups else RIGHTS
+    needed = USER_RIGHTS if BOUND_USER in groups else needed
     wanted = [(thing, right) for thing, rights in needed.items() for right in rights]
     things, rights = zip(*wanted, strict=True)
     rows = session.rows(

@@ -420,7 +420,25 @@ BEGIN
     PERFORM set_config('memwell.scopes', before, true);
 END $$;
 
-REVOKE ALL ON FUNCTION user_binding(), lock_facts(), next_revision(), delete_fact(text),
+-- The deletions of roles that are bound to a tenant: who may delete from a table may also lock it.
+-- The caller has locked the rows, so their places do not change.
+CREATE FUNCTION delete_rows(target text, places tid[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE own memwell.role_bindings;
+BEGIN
+    SELECT * INTO own FROM memwell.role_bindings b
+    WHERE b.role = session_user AND b.scopes IS NULL;
+    IF own.role IS NULL OR NOT EXISTS (
+        SELECT 1 FROM pg_class c WHERE c.relnamespace = 'memwell'::regnamespace
+            AND c.relname = target AND c.relkind = 'p'
+    ) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the role is not bound to a tenant';
+    END IF;
+    EXECUTE format('DELETE FROM memwell.%I WHERE tenant = $1 AND ctid = ANY ($2)', target)
+    USING own.tenant, places;
+END $$;
+
+REVOKE ALL ON FUNCTION delete_rows(text, tid[]), user_binding(), lock_facts(), next_revision(), delete_fact(text),
     mark_forgotten(text), record_erasure(text, bytea) FROM PUBLIC;
 
 -- Marks of a tenant that fell silent: a session without a tenant may delete old ones of all.

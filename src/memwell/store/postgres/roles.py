@@ -18,6 +18,8 @@ RIGHTS = {
     **dict.fromkeys(TABLES, ("SELECT", "INSERT", "UPDATE", "DELETE")),
 }
 """The rights that memwell needs on each table, and on the sequence."""
+TENANT_RIGHTS = {**RIGHTS, **dict.fromkeys(TABLES, ("SELECT", "INSERT"))}
+"""The rights of a role that is bound to a tenant: it updates columns, and deletes by a function."""
 USER_RIGHTS = {
     "migrations": ("SELECT",),
     "ids": ("USAGE",),
@@ -62,7 +64,8 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
     yield _create_role(name, attributes)
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {who};"
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {who};"
-    for thing, rights in (USER_RIGHTS if scopes else RIGHTS).items():
+    bound_rights = USER_RIGHTS if scopes else TENANT_RIGHTS
+    for thing, rights in (RIGHTS if tenant is None else bound_rights).items():
         kind = "SEQUENCE " if thing == "ids" else ""
         yield f"GRANT {', '.join(rights)} ON {kind}{SCHEMA}.{thing} TO {who};"
     yield from _drop_old_policies(name)
@@ -87,12 +90,26 @@ def _bind(name: str, tenant: str, scopes: Sequence[str]) -> Iterator[str]:
     yield f"GRANT {BOUND} TO {who} WITH INHERIT TRUE, SET FALSE;"
     if not scopes:
         yield f"REVOKE {BOUND_USER} FROM {who};"
+        yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.delete_rows(text, tid[]) TO {who};"
+        yield _grant_all_columns(name)
         return
     yield f"GRANT {BOUND_USER} TO {who} WITH INHERIT TRUE, SET FALSE;"
     for table, columns in _USER_UPDATES.items():
         yield f"GRANT UPDATE ({columns}) ON {SCHEMA}.{table} TO {who};"
     for function in _USER_FUNCTIONS:
         yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {who};"
+
+
+def _grant_all_columns(name: str) -> str:
+    """Return the statement that lets a role update all columns, which is not to update a table."""
+    tables = ", ".join(f"'{table}'" for table in TABLES)
+    return (
+        "DO $$ DECLARE part record; BEGIN FOR part IN SELECT table_name AS name,"
+        " string_agg(quote_ident(column_name), ', ') AS columns FROM information_schema.columns"
+        f" WHERE table_schema = '{SCHEMA}' AND table_name IN ({tables}) GROUP BY table_name LOOP"
+        f" EXECUTE format('GRANT UPDATE (%s) ON {SCHEMA}.%I TO %I', part.columns, part.name,"
+        f" {_literal(name)}); END LOOP; END $$;"
+    )
 
 
 def _group_policies() -> Iterator[str]:

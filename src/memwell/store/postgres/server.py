@@ -194,8 +194,16 @@ class Server:
     def _session(
         self, connection: Connection, agent: str, results: dict[str, list[Any]] | None = None
     ) -> Session:
-        slow_ms, is_bound = self._connections.slow_ms, self.is_bound_to_scopes
-        return Session(connection, self.tenant, agent, results, is_bound, slow_ms)
+        is_bound, to_scopes = self._connections.binding is not None, self.is_bound_to_scopes
+        return Session(
+            connection,
+            self.tenant,
+            agent,
+            results,
+            is_bound=to_scopes,
+            deletes_by_function=is_bound and not to_scopes,
+            slow_ms=self._connections.slow_ms,
+        )
 
     # -- the binding of the role -------------------------------------------------------------------
 
@@ -250,7 +258,7 @@ class Server:
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it and the transaction's number."""
-        if random.random() < _CLEANUP_SHARE and not self.is_bound_to_scopes:
+        if random.random() < _CLEANUP_SHARE and self._connections.binding is None:
             connection.execute(_DELETE_OLD_MARKS, {"tenant": self.tenant})
         mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
         return mark

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from memwell.store.postgres.migrate import Connection
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.sql import delete_by_function, of_agent
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ class Session:
     """The results so far, in a state that does not change: a round trip may be slow."""
     is_bound: bool = False
     """Whether the role may change its own facts only, by functions (see migrations.sql)."""
+    deletes_by_function: bool = False
+    """Whether the role is bound to a tenant, and may not delete itself."""
     slow_ms: int = 0
     """Statements that take longer are logged; 0 is none."""
 
@@ -58,6 +60,8 @@ class Session:
 
     def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement, which must name the tenant."""
+        if self.deletes_by_function:
+            statement = delete_by_function(statement)
         with self._timed():
             return self.connection.execute(statement, self._named(statement, values))
 
@@ -78,6 +82,8 @@ class Session:
     def rows_at_once(self, begin: str, statement: str, **values: Any) -> list[Any]:
         """Run a transaction of one statement in one round trip, and return its rows."""
         cursor = psycopg.ClientCursor(self.connection)
+        if self.deletes_by_function:
+            statement = delete_by_function(statement)
         whole = f"{begin.replace('%', '%%')}; {statement}; COMMIT"
         with self._timed():
             cursor.execute(whole, self._named(statement, values))

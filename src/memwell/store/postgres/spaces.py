@@ -137,18 +137,12 @@ class PostgresSpaces(Spaces):
             windows=[number for _, number, _ in rows],
             vectors=[vector for _, _, vector in rows],
         )
-        self._session.run(
-            f"""
-            WITH replaced AS (
-                DELETE FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
-                    AND v.chunk_id = ANY(%(chunks)s) AND v.window_number < 0
-            )
-            DELETE FROM leases l WHERE {of_agent("l")} AND l.space_id = %(space)s
-                AND l.chunk_id = ANY(%(chunks)s)
-            """,
-            space=space.id,
-            chunks=chunks,
-        )
+        of_chunks = "t.space_id = %(space)s AND t.chunk_id = ANY(%(chunks)s)"
+        for table, condition in (
+            ("vectors", f"{of_chunks} AND window_number < 0"),
+            ("leases", of_chunks),
+        ):
+            self._session.run(delete_sql(table, condition), space=space.id, chunks=chunks)
 
     def _last_embedded(self, space: Space) -> int:
         """Return the newest chunk if all chunks have their vectors, else the last one known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,6 +47,25 @@ def update_sql(table: str, columns: Iterable[str]) -> str:
 def delete_sql(table: str, condition: str = "true") -> str:
     """Return the statement that deletes the rows that meet a condition."""
     return f"DELETE FROM {table} t WHERE {_owned(table)} AND {condition}"
+
+
+_DELETE = re.compile(
+    r"\s*DELETE FROM (?P<table>\w+)(?:\s+(?!WHERE\b|USING\b)(?P<alias>\w+))?"
+    r"(?:\s+USING (?P<others>.*?))?\s+WHERE (?P<condition>.*)",
+    re.DOTALL,
+)
+
+
+def delete_by_function(statement: str) -> str:
+    """Return a deletion as a role runs it that may not delete itself (see migrations.sql)."""
+    if not (parts := _DELETE.fullmatch(statement)):
+        return statement
+    table, alias = parts["table"], parts["alias"] or parts["table"]
+    others = f", {parts['others']}" if parts["others"] else ""
+    return (
+        f"SELECT delete_rows('{table}', ARRAY(SELECT {alias}.ctid FROM {table} {alias}{others}"
+        f" WHERE {parts['condition']} FOR UPDATE OF {alias}))"
+    )
 
 
 def _owned(table: str) -> str:
