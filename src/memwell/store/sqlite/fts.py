@@ -29,6 +29,8 @@ _WORD_ROWS = """
     FROM chunks c JOIN notes n ON n.id = c.note_id
 """
 
+_WEIGHTS = (*COLUMN_WEIGHTS.values(),)
+
 PLACES = """
     CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, words, 'instance')
 """
@@ -230,11 +232,17 @@ def _count_occurrences(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
 
     An auxiliary function of FTS5. It keeps no state: SQLite may call an earlier registration.
     """
-    counts = array("d", [row.column_total_size(-1) / row.row_count, row.column_size(-1)])
+    numbers = [row.column_total_size(-1) / row.row_count, row.column_size(-1)]
+    find, (in_content, in_heading, in_name, in_parts) = row.phrase_locations, _WEIGHTS
     for phrase in range(row.phrase_count):
-        columns = zip(COLUMN_WEIGHTS.values(), row.phrase_locations(phrase), strict=True)
-        counts.append(sum(weight * len(places) for weight, places in columns))
-    return counts.tobytes()
+        content, heading, name, parts = find(phrase)
+        numbers.append(
+            in_content * len(content)
+            + in_heading * len(heading)
+            + in_name * len(name)
+            + in_parts * len(parts)
+        )
+    return array("d", numbers).tobytes()
 
 
 @fts_errors()
@@ -273,5 +281,5 @@ def count_occurrences(
     average, counted = 1.0, {}
     for chunk_id, data in rows:
         average, length, *counts = array("d", data)
-        counted[chunk_id] = Occurrences(length, dict(zip(terms, counts, strict=True)))
+        counted[chunk_id] = Occurrences(length, counts)
     return average, counted
