@@ -95,7 +95,7 @@ def remedy_for(error: OSError) -> str:
 
 def is_utf8(path: str) -> bool:
     """Whether a path is valid UTF-8; Linux allows any bytes."""
-    return not any("\ud800" <= character <= "\udfff" for character in path)
+    return path.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def printable_path(path: str | Path) -> str:

@@ -77,6 +77,8 @@ class Scan:
     """Every folder that was read, relative to the root."""
     unreadable: list[str] = field(default_factory=list)
     """Paths that exist but could not be read: their notes stay in the index."""
+    has_links: bool = False
+    """Whether a note has another name, by which it can change without an event of its folder."""
 
     def may_hide(self, path: str) -> bool:
         """Whether `path` is in a part of the workspace that could not be read."""
@@ -118,6 +120,7 @@ class _Walk:
             self._mark_unreadable("", error)
         for link in self.links:
             self._take_link(link)
+        self.result.has_links |= bool(self.links)
         return self.result
 
     def _take_named(self, inherited: list[_Rules]) -> None:
@@ -135,6 +138,7 @@ class _Walk:
             is_glob = any(mark in name for mark in "*?[")
             fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0] if is_glob else name
             full = os.path.join(self.root, fixed)
+            self._note_folder_around(fixed)
             if not os.path.lexists(full):
                 continue
             if not self._is_inside(full):
@@ -145,6 +149,14 @@ class _Walk:
             else:
                 self._take_name(name, [memwell] if memwell else [])
 
+    def _note_folder_around(self, name: str) -> None:
+        """Record the folder in which a name is, or would have to be created first."""
+        folder = os.path.dirname(name)
+        while folder and not os.path.isdir(os.path.join(self.root, folder)):
+            folder = os.path.dirname(folder)
+        if not os.path.isabs(folder) and folder not in self.result.folders:
+            self.result.folders.append(folder)
+
     def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
         inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
         inner._take_folder(folder, rules)
@@ -154,6 +166,7 @@ class _Walk:
         self.result.files |= matching
         self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
+        self.result.has_links |= inner.result.has_links
 
     def _take_name(self, name: str, rules: list[_Rules]) -> None:
         full = os.path.join(self.root, name)
@@ -250,6 +263,7 @@ class _Walk:
             what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
             self._report(path, what, "raise scan.max_file_mb to index it")
             return
+        self.result.has_links |= status.st_nlink > 1
         self.result.files[path] = FoundFile(
             path, status.st_size, stored_mtime(status), status.st_ctime_ns
         )

@@ -20,6 +20,7 @@ from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
+from memwell.memory.changes import Changes
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
@@ -109,6 +110,7 @@ class Memory:
         """Close every connection; the next call opens new ones."""
         self._index.close()
         self._fact_store.close()
+        self._shared.changes.close()
         if self._shared.vectors:
             self._shared.vectors.close()
 
@@ -380,7 +382,7 @@ class Memory:
         from memwell.memory.note_files import read_excerpt
 
         scope = self._target_scope()
-        find_note = WorkspaceSync(self._index, scope.settings_for).find_note
+        find_note = WorkspaceSync(self._index, scope.settings_for, self._shared.changes).find_note
         return self._with_repair(lambda: read_excerpt(reference, scope.workspaces, find_note))
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
@@ -650,6 +652,7 @@ class Memory:
             lambda: self._vectors(scope.settings),
             scope,
             self.notices.append,
+            self._shared.changes,
         )
 
     def _finish_pending_erasure(self) -> None:
@@ -711,4 +714,5 @@ class _Shared:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.vectors: VectorIndex | None = None
+        self.changes = Changes()
         self.erasures_checked = False

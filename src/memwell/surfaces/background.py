@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -10,8 +11,13 @@ from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
 
-SERVER_SETTINGS: dict[str, Value] = {"sync.on_search": False, "embedding.on_search": 0}
-"""Settings of a memory with a background thread: no search waits for a sync or an embedding."""
+SERVER_SETTINGS: dict[str, Value] = {
+    "sync.on_search": sys.platform == "linux",
+    "embedding.on_search": 0,
+}
+"""Settings of a memory with a background thread: no search waits for an embedding. On Linux the
+events of the file system tell a search whether a note changed a moment ago (see `Changes`);
+elsewhere a search does not look at the files either."""
 
 _POLL_SECONDS = 2.0
 """How often the list of workspaces is read: another process may have indexed one."""

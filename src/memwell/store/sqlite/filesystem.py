@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_NETWORK = frozenset(
+NETWORK = frozenset(
     {
         "nfs",
         "nfs4",
@@ -44,7 +44,8 @@ def unsafe_for_wal(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | N
     The log needs memory shared between processes, which a network file system does not give. A
     synchroniser copies file and log at different moments. Both damage an index.
     """
-    return _synced(folder) or _network(folder, mounts)
+    kind = file_system(folder, mounts)
+    return _synced(folder) or (f"a network file system ({kind})" if kind in NETWORK else None)
 
 
 def _synced(folder: Path) -> str | None:
@@ -58,11 +59,12 @@ def _synced(folder: Path) -> str | None:
     return None
 
 
-def _network(folder: Path, mounts: Path) -> str | None:
+def file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
+    """Return the kind of file system that a folder is on; "" if nothing is known about it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return None
+        return ""
     real = os.path.realpath(folder)
     best, kind = "", ""
     for line in lines:
@@ -70,4 +72,4 @@ def _network(folder: Path, mounts: Path) -> str | None:
         where = where.replace("\\040", " ")
         if len(where) >= len(best) and (real + "/").startswith(where.rstrip("/") + "/"):
             best, kind = where, fs_type
-    return f"a network file system ({kind})" if kind in _NETWORK else None
+    return kind

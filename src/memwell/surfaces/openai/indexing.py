@@ -23,8 +23,14 @@ from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, Vecto
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
 
-_SETTINGS: dict[str, Value] = {**SERVER_SETTINGS, "search.decay": "off", "remote.base_url": ""}
-"""Documents do not age like daily notes, and a store answers from its own files only."""
+_SETTINGS: dict[str, Value] = {
+    **SERVER_SETTINGS,
+    "sync.on_search": False,
+    "search.decay": "off",
+    "remote.base_url": "",
+}
+"""The indexer itself syncs each file. Documents do not age like daily notes, and a store answers
+from its own files only."""
 _MOST_OPEN = 16
 _SETTINGS_FILE = "memwell.toml", "[scan]\nmax_file_mb = 1000\n"
 """Every file that could be uploaded is indexed, however large."""
