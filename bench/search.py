@@ -7,6 +7,7 @@ process that has searched before, as a server has.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter
@@ -41,6 +42,7 @@ _DIMENSIONS = 384
 _SEED = 5
 _QUESTIONS, _ROUNDS = 40, 5
 _FILTER = "path:generated/0* "
+_TIL_QUESTIONS = Path(__file__).parent.parent / "tests" / "quality" / "til_questions.jsonl"
 _CACHE = Path(platformdirs.user_cache_dir("memwell-bench", appauthor=False)) / "search"
 
 _STEPS: dict[str, tuple[Any, str]] = {
@@ -88,9 +90,10 @@ def run_million() -> list[Row]:
 
 
 def _measure_til() -> list[Row]:
-    questions = [case.text for case in data.labelled_set("anthropic-docs").questions]
+    cases = _TIL_QUESTIONS.read_text(encoding="utf-8").splitlines()
+    questions = [json.loads(case)["query"] for case in cases]
     with _memory(_CACHE / "til", data.workspace("til"), "memwell") as memory:
-        return _rows("til, 2,276 passages", memory, _sample(questions), _TIL_TARGET)
+        return _rows("til, 2,276 passages", memory, questions, _TIL_TARGET)
 
 
 def _measure_notes() -> list[Row]:

@@ -348,8 +348,9 @@ def find_workspace(start: Path) -> Path | None:
     """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
         # Path.exists would raise an error in a folder that this user cannot read.
-        if os.path.isfile(folder / "memwell.toml") or any(
-            os.path.exists(folder / name) for name in CONVENTIONAL
+        inside = f"{folder}{os.sep}"
+        if os.path.isfile(f"{inside}memwell.toml") or any(
+            os.path.exists(f"{inside}{name}") for name in CONVENTIONAL
         ):
             return folder
     return None
