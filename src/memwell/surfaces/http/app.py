@@ -27,6 +27,7 @@ from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
 from memwell.surfaces.web import fact_pages, pages
+from memwell.surfaces.worker_group import Group
 
 
 def create_app(
@@ -37,6 +38,7 @@ def create_app(
     local_token: str = "",
     limits: RequestLimits = LIMITS,
     embedders: Mapping[str, Factory] | None = None,
+    group: Group | None = None,
 ) -> FastAPI:
     """Return the application that answers from a memory; the caller opens and closes the memory.
 
@@ -47,17 +49,19 @@ def create_app(
         local_token: the token of the owner; with it, nobody gets in without a token.
         limits: of size, time and number of requests.
         embedders: makers of providers, shared by the memories of vector stores.
+        group: the workers of this server, if it has several.
 
     """
-    background = Background(memory, lambda event: log.info("%s", event))
+    background = Background(memory, lambda event: log.info("%s", event), group)
+    counters = ViewerMetrics(group.folder if group else None)
     running = RunningRequests()
     files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders, memory.settings.store.url)
+    indexer = Indexer(stores, embedders, memory.settings.store.url, group)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with background, indexer, HookServer(memory):
+        with background, indexer, HookServer(memory), counters:
             yield
             await running.wait_until_done()
 
@@ -65,7 +69,7 @@ def create_app(
     app = FastAPI(
         title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.state.memory, app.state.background, app.state.metrics = memory, background, ViewerMetrics()
+    app.state.memory, app.state.background, app.state.metrics = memory, background, counters
     app.state.reachable = reachable
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer

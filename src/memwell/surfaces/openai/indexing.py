@@ -19,6 +19,7 @@ from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
 from memwell.surfaces.openai.schemas import LastError, VectorStoreFileRecord
 from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, VectorStores
+from memwell.surfaces.worker_group import Group
 
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
@@ -46,8 +47,10 @@ class Indexer:
         stores: VectorStores,
         embedders: Mapping[str, Factory] | None = None,
         store_url: str | None = None,
+        group: Group | None = None,
     ) -> None:
         self._stores = stores
+        self._group = group or Group()
         self._settings = _SETTINGS if store_url is None else {**_SETTINGS, "store.url": store_url}
         self._embedders = embedders
         self._memories: dict[str, Memory] = {}
@@ -86,14 +89,20 @@ class Indexer:
             return self._memories[store_id]
 
     def _run(self) -> None:
-        with _logged_errors("Expired files and deleted stores could not be cleared"):
+        with (
+            _logged_errors("Expired files and deleted stores could not be cleared"),
+            self._group.indexing(),
+        ):
             self._stores.uploads.sweep()
             folders = {folder.name for folder in self._stores.folder.glob("vs_*/")}
             for store_id in folders | {store.id for store in self._stores.records.stores.select()}:
                 self._stores.changed.put(store_id)
         while not self._stop.is_set():
             if store_id := self._stores.changed.get():
-                with _logged_errors(f"The vector store {store_id} could not be indexed"):
+                with (
+                    _logged_errors(f"The vector store {store_id} could not be indexed"),
+                    self._group.indexing(),
+                ):
                     self._sync_or_fail(store_id)
 
     def _sync_or_fail(self, store_id: str) -> None:
