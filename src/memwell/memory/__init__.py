@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell import config
 from memwell.config.fields import Value
+from memwell.config.providers import LOCAL_EMBEDDERS
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import close_to_others, remove_unfinished
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.verify import Finding
 
 T = TypeVar("T")
+_SEARCHES_AT_ONCE = 2
+"""One computes while the other waits for the disk."""
 
 
 class Memory:
@@ -261,7 +264,10 @@ class Memory:
         exact_paths = None if paths is None else frozenset(paths)
         target = SearchTarget(kind, include_superseded, as_of, exact_paths)
         searcher = self._searcher(scope)
-        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
+        with self._search_slot(scope.settings):
+            return self._with_repair(
+                lambda: searcher.search(query, options, target, passage, progress)
+            )
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -655,6 +661,16 @@ class Memory:
             self._shared.changes,
         )
 
+    def _search_slot(self, settings: Settings) -> AbstractContextManager[object]:
+        """Let few searches run at once if they only compute: Python runs one thread at a time.
+
+        More threads would only take turns, which cost a fifth of the processor time.
+        """
+        local = (
+            LOCAL_EMBEDDERS.issuperset(settings.embedding.chain) and not settings.remote.base_url
+        )
+        return self._shared.slots if local and not self._index.shared else nullcontext()
+
     def _finish_pending_erasure(self) -> None:
         """Finish erasures that an open reader or a killed command left; looked for once."""
         if self._shared.erasures_checked:
@@ -715,4 +731,5 @@ class _Shared:
         self.lock = threading.Lock()
         self.vectors: VectorIndex | None = None
         self.changes = Changes()
+        self.slots = threading.BoundedSemaphore(_SEARCHES_AT_ONCE)
         self.erasures_checked = False
