@@ -275,8 +275,8 @@ class SyncSettings(Section):
         limits=(0, inf),
     )
     cheap_files: int = setting(
-        5000,
-        "Notes in a workspace up to which a search looks for changes at all (about a tenth of a"
+        20_000,
+        "Notes in a workspace up to which a search looks for changes at all (up to a fifth of a"
         " second).",
         limits=(0, inf),
     )

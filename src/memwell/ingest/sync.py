@@ -90,15 +90,12 @@ def plan(
 ) -> Plan:
     """Compare the files of a workspace with their stamps in the index."""
     result = Plan(scan(selection))
+    recipe = str(chunk_settings)
     for path, file in result.scan.files.items():
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif (file.size, file.mtime_ns, str(chunk_settings)) != (
-            stamp.size,
-            stamp.mtime_ns,
-            stamp.recipe,
-        ):
+        elif (file.size, file.mtime_ns, recipe) != (stamp.size, stamp.mtime_ns, stamp.recipe):
             result.changed.append((file, stamp))
         elif _may_have_changed_since(file, stamp):
             result.unsure.append((file, stamp))
@@ -117,6 +114,8 @@ def _may_have_changed_since(file: FoundFile, stamp: IndexedFile) -> bool:
 
     The mtime does not tell all changes: programs that copy files set it (rsync -t, tar, unzip).
     """
+    if max(stamp.mtime_ns, file.ctime_ns) < stamp.read_ns - _COARSE_CLOCK_NS:
+        return False
     return any(
         moment >= stamp.read_ns - (_FINE_CLOCK_NS if moment % 1_000_000_000 else _COARSE_CLOCK_NS)
         for moment in (stamp.mtime_ns, file.ctime_ns)

@@ -659,6 +659,7 @@ class Memory:
             scope,
             self.notices.append,
             self._shared.changes,
+            self._agent_folder,
         )
 
     def _search_slot(self, settings: Settings) -> AbstractContextManager[object]:

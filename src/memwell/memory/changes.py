@@ -54,6 +54,10 @@ class Changes:
             recent = self.clock() - watched.compared_at < CHECK_AGAIN_SECONDS
             return recent and (watched.in_step, watched.rules) == (watched.changes, rules)
 
+    def is_first_look(self, root: str) -> bool:
+        """Whether this process has not looked at the files of a workspace yet."""
+        return root not in self._seen
+
     def begin(self, root: str) -> int:
         """Return the number of changes so far, before the files are looked at; -1 if unknown."""
         with self._lock:

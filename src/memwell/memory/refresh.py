@@ -19,6 +19,7 @@ from memwell.errors import (
     NotFoundError,
 )
 from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.ingest.folder_state import FEWEST_NOTES, FolderState
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
 from memwell.memory.changes import Changes
@@ -43,10 +44,13 @@ class WorkspaceSync:
         index: Index,
         settings_for: Callable[[Workspace], Settings],
         changes: Changes | None = None,
+        states: Path | None = None,
     ) -> None:
+        """`states` is the folder for the states of large workspaces."""
         self._index = index
         self._settings_for = settings_for
         self._changes = changes or Changes()
+        self._states = states
 
     def sync(self, workspace: Workspace, progress: Progress = no_progress) -> IndexReport:
         """Bring the index in step with a workspace, whatever that takes."""
@@ -84,11 +88,14 @@ class WorkspaceSync:
     def _plan_one(self, workspace: Workspace, reader: Reader) -> RefreshStep:
         """Sync a workspace if that is cheap or was never done; deletions are always applied."""
         head = self._read_head(workspace, reader)
+        settings = head.settings
         if self._changes.is_in_step(workspace.root, head.rules):
             return RefreshStep(head, None, Freshness(checked=True))
-        settings = head.settings
         if not (head.never_synced or settings.sync.on_search):
             return RefreshStep(head, None, Freshness(checked=False))
+        first = self._changes.is_first_look(workspace.root)
+        if first and self._has_saved_state(head):
+            return RefreshStep(head, None, Freshness(checked=True))
         job = self._with_files(head, reader)
         if not job.never_synced and len(job.files) > settings.sync.cheap_files:
             return RefreshStep(job, None, Freshness(checked=False))
@@ -107,7 +114,38 @@ class WorkspaceSync:
             return RefreshStep(job, todo, freshness, -1 if pending else counted)
         if not pending:
             self._changes.end(workspace.root, counted, job.rules)
+            if first:
+                self._save_state(job, whole)
         return RefreshStep(job, None, freshness)
+
+    def _state_file(self, job: SyncJob) -> Path | None:
+        """Return the file of the state of a workspace."""
+        from hashlib import blake2b
+
+        if self._states is None or job.never_synced:
+            return None
+        name = blake2b(job.workspace.root.encode(), digest_size=8).hexdigest()
+        return self._states / f"files-{name}.json"
+
+    def _has_saved_state(self, job: SyncJob) -> bool:
+        """Whether a workspace is as an earlier process left it, in step with the index."""
+        file = self._state_file(job)
+        state = FolderState.load(file) if file else None
+        if not state or not state.is_current(job.workspace.path, job.version):
+            return False
+        self._changes.begin(job.workspace.root)  # the next look is not the first one
+        return True
+
+    def _save_state(self, job: SyncJob, compared: Plan) -> None:
+        """Keep the state of a large workspace that is in step, for the next process."""
+        found, file = compared.scan, self._state_file(job)
+        if len(job.files) < FEWEST_NOTES or found.has_links or found.unreadable or not file:
+            return
+        state = FolderState.take(job.workspace.path, found.folders, job.version)
+        again = job.plan()  # a file may have changed before its state was taken
+        if state and not (again.size or again.unsure):
+            with suppress(HomeError):
+                state.save(file)
 
     def _compare(self, job: SyncJob) -> tuple[int, Plan]:
         """Compare files with the index; return the changes that it knows of, and what to do.
@@ -184,7 +222,7 @@ class WorkspaceSync:
         key, synced_at = next(
             ((key, at) for key, root, _, at in rows if root == workspace.root), (None, None)
         )
-        return SyncJob(workspace, self._settings_for(workspace), key, synced_at is None)
+        return SyncJob(workspace, self._settings_for(workspace), key, synced_at)
 
     @staticmethod
     def _with_files(head: SyncJob, reader: Reader) -> SyncJob:
@@ -251,8 +289,18 @@ class SyncJob:
     settings: Settings
     workspace_id: int | None
     """The id of the workspace in the index; None if it is not there."""
-    never_synced: bool
+    synced_at: str | None
     files: dict[str, IndexedFile] = field(default_factory=dict)
+
+    @property
+    def never_synced(self) -> bool:
+        """Whether no sync has ever ended."""
+        return self.synced_at is None
+
+    @property
+    def version(self) -> str:
+        """What tells one state of the index from another."""
+        return f"{self.rules} {self.synced_at}"
 
     @property
     def rules(self) -> tuple[int | None, Selection, ChunkSettings]:

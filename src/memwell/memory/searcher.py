@@ -75,11 +75,13 @@ class Searcher:
     """Takes sentences that the user should read."""
     changes: Changes
     """Which workspaces are in step with the index."""
+    states: Path
+    """The folder for the states of large workspaces."""
 
     @property
     def workspace_sync(self) -> WorkspaceSync:
         """Brings the index in step with the workspaces."""
-        return WorkspaceSync(self.index, self.scope.settings_for, self.changes)
+        return WorkspaceSync(self.index, self.scope.settings_for, self.changes, self.states)
 
     def search(
         self,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from memwell.ingest import sync
 from memwell.ingest.file_events import FileEvents, delivers_events
+from memwell.ingest.scan import Scan, Selection, scan
 from memwell.memory.changes import CHECK_AGAIN_SECONDS, Changes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has its events")
@@ -30,13 +30,12 @@ def notes(tmp_path: Path) -> Path:
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every walk over a workspace."""
     seen: list[Path] = []
-    walk = sync.scan
 
-    def counted(selection: sync.Selection) -> sync.Scan:
+    def counted(selection: Selection) -> Scan:
         seen.append(selection.root)
-        return walk(selection)
+        return scan(selection)
 
-    monkeypatch.setattr(sync, "scan", counted)
+    monkeypatch.setattr("memwell.ingest.sync.scan", counted)
     return seen
 
 
