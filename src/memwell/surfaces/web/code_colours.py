@@ -48,7 +48,7 @@ def _pattern(language: str) -> re.Pattern[str]:
         rf"""(?P<comment>{comment})
         |(?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|`(?:\\.|[^`\\])*`?)
         |(?P<number>(?<![\w.])\d[\w.]*)
-        |(?P<keyword>(?<![\w.$-]){case}{words})(?![\w-]))""",
+        |(?P<keyword>(?<![\w.$/-]){case}{words})(?![\w/-]))""",
         re.X | re.S | re.M,
     )
 

@@ -172,11 +172,11 @@ def _mark_lines(tokens: Sequence[Token], lines: set[int]) -> None:
 
 def _adapt(tokens: Sequence[Token]) -> None:
     """Fit a note into the page: headings below its own, classes for styles, links for images."""
-    last = 1
+    above: list[str] = []
     for number, token in enumerate(tokens):
         if token.type == "heading_open":
-            last = min(int(token.tag[1]) + 1, last + 1, 6)
-            token.tag = tokens[number + 2].tag = f"h{last}"
+            above = [*(tag for tag in above if tag < token.tag), token.tag]
+            token.tag = tokens[number + 2].tag = f"h{min(1 + len(above), 6)}"
         style = str(token.attrs.pop("style", ""))
         if style:
             token.attrs["class"] = style.rpartition(":")[2]

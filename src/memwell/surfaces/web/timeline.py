@@ -11,10 +11,16 @@ from textwrap import shorten
 
 from memwell.memory import Memory
 from memwell.model import Fact
+from memwell.search.time_languages import LANGUAGES
 from memwell.store.contract.values import ListedNote
 from memwell.surfaces.web.views import fact_link, note_link
 
-_DATE_ONLY = re.compile(r"[\W\d_]*")
+_NAMES = "|".join(
+    form
+    for language in LANGUAGES.values()
+    for form in (language.months + " " + language.weekdays).split()
+)
+_DATE_ONLY = re.compile(rf"(?:[\W\d_]|年|月|日|년|월|일|(?<!\w)(?:{_NAMES})(?!\w))*", re.I)
 _LEVELS = (1, 2, 4, 7)
 """From so many entries on, a day has the shade 1, 2, 3 or 4."""
 _MOST_HEADINGS = 3

@@ -96,17 +96,15 @@ async function map(canvas) {
     pen.strokeStyle = style.backgroundColor;
     pen.fillStyle = style.color;
     const near = points.length <= FEW || view.zoom >= NAMES_FROM_ZOOM;
+    const named = found ? visible.filter((point) => found.has(point.link)) : near ? visible : [];
+    if (found) writeTitles(named, radius, written); // before the regions, which may be covered
     if (!near || points.length > FEW) {
       pen.font = "600 12px system-ui, sans-serif";
-      for (const [name, x, y] of drawing.regions) write(name, ...place({ x, y }), written);
+      pen.globalAlpha = found ? 0.45 : 1;
+      for (const [name, x, y] of drawing.regions) write(shorten(name), ...place({ x, y }), written);
+      pen.globalAlpha = 1;
     }
-    pen.font = "12px system-ui, sans-serif";
-    const named = found ? visible.filter((point) => found.has(point.link)) : near ? visible : [];
-    const titles = new Set();
-    for (const point of named) {
-      if (titles.has(point.title)) continue; // one name for the passages of a note
-      if (write(point.title, point.left, point.top - radius - 5, written)) titles.add(point.title);
-    }
+    if (!found) writeTitles(named, radius, written);
     if (over) {
       const [x, y] = place(over);
       pen.strokeStyle = style.color;
@@ -115,6 +113,20 @@ async function map(canvas) {
       pen.arc(x, y, radius + 2, 0, 2 * Math.PI);
       pen.stroke();
     }
+  }
+
+  function writeTitles(named, radius, written) {
+    const titles = new Set();
+    pen.font = "12px system-ui, sans-serif";
+    for (const point of named) {
+      if (titles.has(point.title)) continue; // one name for the passages of a note
+      if (write(point.title, point.left, point.top - radius - 5, written)) titles.add(point.title);
+    }
+  }
+
+  /** Returns the first two words of a region's name on a narrow screen. */
+  function shorten(name) {
+    return side().width < 500 ? name.split(" · ").slice(0, 2).join(" · ") : name;
   }
 
   /** Writes a label, unless it would cover one that is already there. */

@@ -172,6 +172,7 @@ function filterTree(field, tree) {
 
 themeButton();
 keys();
+$("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone
 if ($("#search")) searchForm();
 document.querySelectorAll("[data-poll]").forEach(poll);
 document.querySelectorAll("[data-load]").forEach(loadLater);
