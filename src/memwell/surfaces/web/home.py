@@ -82,5 +82,5 @@ def _example_questions(
     tags = Counter(tag for note in notes for tag in note.tags)
     folders = Counter(note.path.split("/")[0] for note in notes if "/" in note.path)
     found += [f"tag:{tag}" for tag, _ in tags.most_common(1) if " " not in tag]
-    found += [f"path:{folder}" for folder, _ in folders.most_common(1) if " " not in folder]
+    found += [f"path:{folder}/" for folder, _ in folders.most_common(1) if " " not in folder]
     return tuple(found)

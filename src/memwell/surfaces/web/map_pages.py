@@ -18,6 +18,7 @@ from memwell.surfaces.web.views import fact_link, hit_link, note_link
 _READ = 40
 """Passages near the centre of a region from which its name is taken."""
 _HITS = 50
+_WEAK_HITS = 10
 _CACHED = 2
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -68,7 +69,8 @@ def map_hits(memory: ViewerMemory, q: str) -> JSONResponse:
     if not q.strip():
         return JSONResponse([])
     hits = memory.search(q, k=_HITS, group="passages").hits
-    return JSONResponse([hit_link(hit) for hit in hits if not hit.weak])
+    strong = [hit for hit in hits if not hit.weak] or hits[:_WEAK_HITS]
+    return JSONResponse([hit_link(hit) for hit in strong])
 
 
 class _NameCache:
@@ -107,8 +109,8 @@ def _read_passages(memory: Memory, points: Sequence[MapPoint]) -> list[str]:
 
 def _notes_of(region: Region) -> list[tuple[str, str]]:
     """Return the titles and links of a region's notes, each once, from its centre outwards."""
-    links = {(point.path, point.workspace): (point.title, _link(point)) for point in region.passages}
-    return [*links.values()]
+    notes = {(point.path, point.workspace): point for point in reversed(region.passages)}
+    return [(point.title, _link(point)) for point in reversed(notes.values())]
 
 
 def _folder(point: MapPoint) -> str:

@@ -31,11 +31,11 @@ WIKI_SCHEME = "wiki:"
 """Marks the address of a [[wiki link]], which names a note without its folder."""
 
 _MOST_NESTED = 100
-_TAGS = set(
-    "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h2 h3 h4 h5"
-    " h6 hr i img ins kbd li mark ol p pre q s samp small span strong sub summary sup table tbody"
-    " td tfoot th thead tr u ul var".split()
-)
+_TAGS = """
+    a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h2 h3 h4 h5 h6
+    hr i img ins kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td
+    tfoot th thead tr u ul var
+"""
 _ATTRIBUTES = {
     "*": {"id", "class", "dir", "lang"},
     "a": {"href", "title"},
@@ -49,6 +49,8 @@ _SCHEMES = {"http", "https", "mailto", WIKI_SCHEME.rstrip(":")}
 _LINE_ID = re.compile(r"L\d{1,7}")
 _WIKI_LINK = re.compile(r"(!?)\[\[([^\[\]\n|]+)(?:\|([^\[\]\n]*))?\]\]")
 _IMAGE_WITHOUT_SOURCE = re.compile(r"<img(?![^>]* src=)[^>]*>")
+_SCROLLS = re.compile(r"<(pre|table)(?=[ >])")
+"""Blocks that scroll sideways: with a tab stop, also by the keyboard."""
 _ELSEWHERE = re.compile(r"(?:https?|mailto):", re.I)
 _TASK = re.compile(r"\[([ xX])\] ")
 
@@ -235,11 +237,12 @@ def _clean(html: str, link: Address, image: Address) -> str:
 
     cleaned = nh3.clean(
         html,
-        tags=_TAGS,
+        tags={*_TAGS.split()},
         clean_content_tags={"script", "style", "template", "iframe", "svg", "math"},
         attributes=_ATTRIBUTES,
         attribute_filter=keep,
         url_schemes=_SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
-    return _IMAGE_WITHOUT_SOURCE.sub("", cleaned)
+    cleaned = _IMAGE_WITHOUT_SOURCE.sub("", cleaned)
+    return _SCROLLS.sub(r'<\1 tabindex="0"', cleaned)

@@ -1,4 +1,4 @@
-"""The views of notes: the tree, a rendered note, its images and its neighbours; adding to the log."""
+"""The views of notes: the tree, a rendered note, its images and neighbours, and the log."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _cut_out(query: str, part: str) -> str:
 def _facets(result: SearchResult, query: str) -> list[tuple[str, int]]:
     """Return filters that would keep some of the hits, the most useful first."""
     notes = [hit for hit in result.hits if hit.kind == "note"]
-    counts = Counter(f"path:{hit.path.split('/')[0]}" for hit in notes if "/" in hit.path)
+    counts = Counter(f"path:{hit.path.split('/')[0]}/" for hit in notes if "/" in hit.path)
     counts += Counter(f"tag:{tag}" for hit in notes for tag in hit.tags)
     return [
         (text, count)
