@@ -1,4 +1,4 @@
-"""Fill in the Homebrew formula: python packaging/formula.py HOMEPAGE URL ARCHIVE > memwell.rb."""
+"""Fill in the Homebrew formula: python deploy/formula.py HOMEPAGE URL ARCHIVE > memwell.rb."""
 
 from __future__ import annotations
 
