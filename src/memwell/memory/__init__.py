@@ -9,22 +9,21 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell import config
 from memwell.config.fields import Value
-from memwell.config.providers import LOCAL_EMBEDDERS
 from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
-from memwell.memory.changes import Changes
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import FACT, Searcher, SearchTarget
+from memwell.memory.shared import Shared
 from memwell.memory.stores import open_stores
 from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.verify import Finding
 
 T = TypeVar("T")
-_SEARCHES_AT_ONCE = 2
-"""One computes while the other waits for the disk."""
 
 
 class Memory:
@@ -100,7 +97,7 @@ class Memory:
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
-        self._shared = _Shared()
+        self._shared = Shared(waits=self._index.shared)
         self.viewer = Viewer(user, self.agent, session)
 
     def __enter__(self) -> Self:
@@ -264,7 +261,7 @@ class Memory:
         exact_paths = None if paths is None else frozenset(paths)
         target = SearchTarget(kind, include_superseded, as_of, exact_paths)
         searcher = self._searcher(scope)
-        with self._search_slot(scope.settings):
+        with self._shared.search_slot(scope.settings):
             return self._with_repair(
                 lambda: searcher.search(query, options, target, passage, progress)
             )
@@ -662,16 +659,6 @@ class Memory:
             self._agent_folder,
         )
 
-    def _search_slot(self, settings: Settings) -> AbstractContextManager[object]:
-        """Let few searches run at once if they only compute: Python runs one thread at a time.
-
-        More threads would only take turns, which cost a fifth of the processor time.
-        """
-        local = (
-            LOCAL_EMBEDDERS.issuperset(settings.embedding.chain) and not settings.remote.base_url
-        )
-        return self._shared.slots if local and not self._index.shared else nullcontext()
-
     def _finish_pending_erasure(self) -> None:
         """Finish erasures that an open reader or a killed command left; looked for once."""
         if self._shared.erasures_checked:
@@ -723,14 +710,3 @@ class Memory:
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
             self._sync().sync_all(self._workspaces.registry.list_all())
             return operation()
-
-
-class _Shared:
-    """State that all viewers of one memory share."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.vectors: VectorIndex | None = None
-        self.changes = Changes()
-        self.slots = threading.BoundedSemaphore(_SEARCHES_AT_ONCE)
-        self.erasures_checked = False

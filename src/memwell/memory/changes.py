@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memwell.ingest.file_events import FileEvents, delivers_events
+from memwell.platform.events import FileEvents, delivers_events
 
 CHECK_AGAIN_SECONDS = 60.0
 """After this time the files are looked at in any case: a program may write a file through a

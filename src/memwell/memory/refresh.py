@@ -299,7 +299,7 @@ class SyncJob:
 
     @property
     def version(self) -> str:
-        """What tells one state of the index from another."""
+        """The state of the index: the rules and the moment of the last sync."""
         return f"{self.rules} {self.synced_at}"
 
     @property

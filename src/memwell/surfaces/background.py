@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 
@@ -10,10 +9,11 @@ from memwell.config.fields import Value
 from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
+from memwell.platform.events import has_immediate_events
 from memwell.surfaces.worker_group import Group
 
 SERVER_SETTINGS: dict[str, Value] = {
-    "sync.on_search": sys.platform == "linux",
+    "sync.on_search": has_immediate_events(),
     "embedding.on_search": 0,
 }
 """Settings of a memory with a background thread: no search waits for an embedding. On Linux the

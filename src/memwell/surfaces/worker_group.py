@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memwell.platform.files import lock_byte, unlock_byte
+
 _LEADER, _INDEXER = 0, 1
 """Bytes of the locked file."""
 
@@ -68,14 +70,8 @@ class WorkerGroup(Group):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def try_to_lead(self) -> bool:
-        import fcntl
-
         lock, _, _ = self.descriptors
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _LEADER)
-        except OSError:
-            return False
-        return True
+        return lock_byte(lock, _LEADER, wait=False)
 
     def ring(self) -> None:
         _, _, clapper = self.descriptors
@@ -92,11 +88,9 @@ class WorkerGroup(Group):
 
     @contextmanager
     def indexing(self) -> Iterator[None]:
-        import fcntl
-
         lock, _, _ = self.descriptors
-        fcntl.lockf(lock, fcntl.LOCK_EX, 1, _INDEXER)
+        lock_byte(lock, _INDEXER, wait=True)
         try:
             yield
         finally:
-            fcntl.lockf(lock, fcntl.LOCK_UN, 1, _INDEXER)
+            unlock_byte(lock, _INDEXER)

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memwell.errors import MemwellError
+from memwell.platform import CURRENT, WINDOWS
+from memwell.platform.stop import call_on_stop
 from memwell.surfaces.worker_group import WorkerGroup
 
-SUPPORTED = os.name == "posix"
+SUPPORTED = CURRENT != WINDOWS
+"""Whether a process can hand its socket to others."""
 _POLL_SECONDS = 0.1
 _EARLY_SECONDS, _MOST_EARLY = 3.0, 5
 """If so many workers in a row live no longer than this, starting more would not help."""
@@ -62,7 +65,7 @@ class WorkerArguments:
 
         def wait() -> None:
             os.read(self.parent, 1)
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
 
         threading.Thread(target=wait, name="memwell parent", daemon=True).start()
 
@@ -79,8 +82,7 @@ def run_workers(
     A worker is the command with an option ``--worker`` and its `WorkerArguments`.
     """
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    call_on_stop(stop.set)
     group = WorkerGroup.create()
     is_ready, ready = os.pipe()
     parent, alive = os.pipe()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
-from memwell.ingest.file_events import FileEvents, delivers_events
 from memwell.ingest.scan import Scan, Selection, scan
 from memwell.memory.changes import CHECK_AGAIN_SECONDS, Changes
+from memwell.platform.events import FileEvents, delivers_events
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has its events")
 SETTINGS = {"embedding.chain": ()}

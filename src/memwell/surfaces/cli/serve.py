@@ -13,6 +13,7 @@ import click
 from memwell.errors import MemwellError
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, new_memory, overrides, prints_answer
+from memwell.surfaces.cli.serve_install import install_command
 
 if TYPE_CHECKING:
     import socket
@@ -307,3 +308,6 @@ def _is_serving(address: str) -> bool:
             return bool(json.load(answer) == {"status": "ok"})
     except (OSError, ValueError):
         return False
+
+
+serve_command.add_command(install_command)

@@ -26,7 +26,8 @@ from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
-from memwell.surfaces.web import fact_pages, pages
+from memwell.surfaces.web import fact_pages, map_pages, note_pages, pages, system_pages
+from memwell.surfaces.web.render import add_not_found_page
 from memwell.surfaces.worker_group import Group
 
 
@@ -74,8 +75,9 @@ def create_app(
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     add_error_handlers(app)
-    routes = (api, files_routes, vector_stores, store_files, metrics, login, pages, fact_pages)
-    for module in routes:
+    add_not_found_page(app)
+    interfaces = (api, files_routes, vector_stores, store_files, metrics, login)
+    for module in (*interfaces, pages, note_pages, fact_pages, map_pages, system_pages):
         app.include_router(module.router)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memwell.platform.folders import user_config_folder
 from memwell.surfaces.json_file import edit_file, to_json
 
 _NAME = "memwell"
@@ -38,9 +39,7 @@ class Client:
 
 
 def _claude_desktop() -> Path:
-    import platformdirs
-
-    return platformdirs.user_config_path("Claude", appauthor=False, roaming=True)
+    return user_config_folder("Claude", roaming=True)
 
 
 CLIENTS = {

@@ -13,6 +13,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from memwell.platform import LINUX
+from memwell.platform.mounts import file_system, network_kind
+
 _NONBLOCK_CLOEXEC = 0o2004000
 _MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x40, 0x80
 _CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
@@ -25,6 +28,11 @@ _SHARED = frozenset({"virtiofs", "vboxsf", "prl_fs", "drvfs"})
 """Folders of the machine around a virtual one."""
 
 
+def has_immediate_events() -> bool:
+    """Whether the system queues an event before the call that made the change returns."""
+    return sys.platform == "linux"
+
+
 class FileEvents:
     """The events of some folders, without the folders inside them.
 
@@ -34,7 +42,7 @@ class FileEvents:
     def __init__(self) -> None:
         import ctypes
 
-        if sys.platform != "linux":
+        if not has_immediate_events():
             raise OSError(f"{sys.platform} delivers its events too late")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._process = os.getpid()
@@ -83,7 +91,7 @@ class FileEvents:
 
 def delivers_events(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
     """Whether a folder is on a file system that delivers an event for every change."""
-    from memwell.store.sqlite.filesystem import NETWORK, file_system
-
-    kind = file_system(folder, mounts)
-    return bool(kind) and not (kind.startswith("fuse") or kind in NETWORK or kind in _SHARED)
+    kind = file_system(folder, mounts=mounts, on=LINUX)
+    if network_kind(folder, mounts=mounts, on=LINUX):
+        return False
+    return bool(kind) and not kind.startswith("fuse") and kind not in _SHARED
