@@ -1,4 +1,4 @@
-"""What the workers of one server share: who leads, a bell, and a folder for their counters.
+"""State that the workers of a server share: who leads, a bell, a folder for counters.
 
 One worker leads: it watches the files and embeds new texts. The others ring the bell if they have
 new texts. All of it is in descriptors that the workers inherit, so that nothing stays behind when

@@ -32,7 +32,7 @@ _END_SECONDS = 40.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerArguments:
-    """What the parent hands to a worker."""
+    """The values that the parent hands to a worker."""
 
     listening: int
     ready: int
