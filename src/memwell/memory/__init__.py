@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -151,7 +152,10 @@ class Memory:
         def run() -> tuple[IndexReport, ...]:
             sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
-            reports = tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            reports = tuple(
+                replace(sync.sync(workspace, progress), left_out=sync.find_left_out(workspace))
+                for workspace in workspaces
+            )
             self._index.erase_deleted()
             return reports
 

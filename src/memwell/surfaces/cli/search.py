@@ -96,7 +96,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     from memwell.search.snippet import snippet
 
     best = max(hits, key=lambda hit: hit.score)
-    at = f":{hits[0].start_line}" if best.kind == "note" else ""
+    at = _place_in_note(hits[0]) if best.kind == "note" else ""
     place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
     score = click.style(_score(best, result), dim=True)
@@ -118,6 +118,11 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             click.secho(f"  more from line {lines}", dim=True)
         if hit.trace:
             print_trace(hit.trace)
+
+
+def _place_in_note(hit: Hit) -> str:
+    """Return the page or cell of a document, else the line."""
+    return f"#{hit.position}" if hit.position else f":{hit.start_line}"
 
 
 def _score(hit: Hit, result: SearchResult) -> str:
