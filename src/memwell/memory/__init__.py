@@ -29,6 +29,7 @@ from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
+from memwell.search.parse import split_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,11 +44,14 @@ if TYPE_CHECKING:
     from memwell.memory.vectors import VectorIndex
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
+    from memwell.sources.transcripts.sync import TranscriptReport, Transcripts
     from memwell.store.browse import NoteBrowser
     from memwell.store.contract.values import BackupReport, RestoreReport, Workspace
     from memwell.store.sqlite.verify import Finding
 
 T = TypeVar("T")
+TRANSCRIPTS = "transcripts"
+"""The folder of an agent that has the transcripts as notes."""
 
 
 class Memory:
@@ -152,6 +156,8 @@ class Memory:
         def run() -> tuple[IndexReport, ...]:
             sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
+            if not paths and self.transcripts.sources:
+                self.sync_transcripts(progress)
             reports = tuple(
                 replace(sync.sync(workspace, progress), left_out=sync.find_left_out(workspace))
                 for workspace in workspaces
@@ -196,6 +202,22 @@ class Memory:
             something_new or threading.Event(),
         )
 
+    @property
+    def transcripts(self) -> Transcripts:
+        """The tools whose transcripts are read, and the folder of the notes made of them."""
+        from memwell.sources.transcripts.sync import Transcripts
+
+        return Transcripts(self._agent_folder / TRANSCRIPTS)
+
+    def sync_transcripts(self, progress: Progress = no_progress) -> TranscriptReport:
+        """Index what the agents that were added have written since the last time."""
+        transcripts = self.transcripts
+        report = transcripts.sync(progress)
+        if transcripts.folder.is_dir():
+            workspace = self._workspaces.register(transcripts.folder)
+            self._with_repair(lambda: self._sync().sync(workspace))
+        return report
+
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which is rebuilt on demand, or forget one workspace; notes stay."""
         if workspace is None:
@@ -222,6 +244,7 @@ class Memory:
         as_of: str | None = None,
         paths: Iterable[str] | None = None,
         passage: str = "",
+        transcripts: bool = True,
         explain: bool = False,
         today: dt.date | None = None,
         progress: Progress = no_progress,
@@ -237,11 +260,13 @@ class Memory:
             diversity: "off", "mmr" or "cluster"; default ``search.diversity``.
             context: "neighbours" or "section" adds the text around each hit.
             group: "notes" (the best passage of each) or "passages"; default ``search.group``.
-            kind: "note" or "fact" excludes the other.
+            kind: "note", "fact" or "transcript" excludes the others; so does ``kind:note`` in the
+                query.
             include_superseded: whether superseded facts are found.
             as_of: a time; facts that were valid then are found.
             paths: only these notes are searched.
             passage: the vector search uses its embedding instead of the query's.
+            transcripts: whether transcripts of agents are found.
             explain: hits get a trace of how their scores came about.
             today: the day by which notes are old; default the clock's.
             progress: is called while new notes are indexed.
@@ -261,9 +286,15 @@ class Memory:
             today=today or scope.today,
         )
         exact_paths = None if paths is None else frozenset(paths)
-        target = SearchTarget(kind, include_superseded, as_of, exact_paths)
+        words, named_kind = split_kind(query)
+        target = SearchTarget(
+            kind or named_kind, include_superseded, as_of, exact_paths, transcripts
+        )
         searcher = self._searcher(scope)
-        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
+        result = self._with_repair(
+            lambda: searcher.search(words, options, target, passage, progress)
+        )
+        return result if words == query else replace(result, query=query)
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -353,6 +384,7 @@ class Memory:
                     mode=search.mode,
                     group="passages",
                     passage=search.passage,
+                    transcripts=False,
                     include_superseded=include_superseded,
                     as_of=as_of,
                 )
@@ -615,13 +647,18 @@ class Memory:
 
     def _resolve(self, registered: Sequence[Workspace]) -> Scope:
         workspace = find_around(self._folder, registered) if self._folder else None
+        transcripts = str(self._agent_folder / TRANSCRIPTS)
+        covered = tuple(one for one in registered if one == workspace or one.root == transcripts)
+        if workspace and workspace not in covered:
+            covered = (workspace, *covered)
         return Scope(
             self._load(workspace.path if workspace else None),
             workspace,
-            (workspace,) if workspace else tuple(registered),
+            covered if workspace else tuple(registered),
             self.viewer,
             self._clock(),
             self._load,
+            transcripts,
         )
 
     def _sync(self) -> WorkspaceSync:

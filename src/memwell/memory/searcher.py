@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-NOTE, FACT = "note", "fact"
+NOTE, FACT, TRANSCRIPT = "note", "fact", "transcript"
 _NEAREST_FACTS = 5
 """Facts that are compared with a new one: the nearest may be of another scope."""
 
@@ -43,17 +43,27 @@ class SearchTarget:
     """A restriction of what a search may find; the default allows all that the viewer sees."""
 
     kind: str | None = None
-    """NOTE or FACT; None allows both."""
+    """NOTE, FACT or TRANSCRIPT; None allows all."""
     superseded: bool = False
     """Whether superseded facts may be found, too."""
     as_of: str | None = None
     """A time: facts that were valid then."""
     paths: frozenset[str] | None = None
     """Only these notes, as hits name them; None allows any."""
+    transcripts: bool = True
+    """Whether transcripts may be found."""
 
     def __post_init__(self) -> None:
-        if self.kind not in (None, NOTE, FACT):
-            raise MemwellError(f"{self.kind!r} is not a kind of hit", f"Use {NOTE} or {FACT}")
+        if self.kind not in (None, NOTE, FACT, TRANSCRIPT):
+            raise MemwellError(
+                f"{self.kind!r} is not a kind of hit", f"Use {NOTE}, {FACT} or {TRANSCRIPT}"
+            )
+
+    def allows_workspace(self, is_transcripts: bool) -> bool:
+        """Whether the notes of a workspace may be found."""
+        if is_transcripts:
+            return self.transcripts and self.kind in (None, TRANSCRIPT)
+        return self.kind in (None, NOTE)
 
 
 ANY_TARGET = SearchTarget()
@@ -106,8 +116,18 @@ class Searcher:
         result = self._refresh_and(run, options, progress)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._rebuild_keyword_index() and not result.hits:
-            return self._refresh_and(run, options, progress)
-        return result
+            result = self._refresh_and(run, options, progress)
+        return self._with_kinds(result)
+
+    def _with_kinds(self, result: SearchResult) -> SearchResult:
+        """Return a result whose hits say which of them are of a transcript."""
+        root = self.scope.transcripts
+        if not any(hit.workspace == root for hit in result.hits):
+            return result
+        hits = (
+            replace(hit, kind=TRANSCRIPT) if hit.workspace == root else hit for hit in result.hits
+        )
+        return replace(result, hits=tuple(hits))
 
     def search_each(self, query: str, many: Sequence[Options]) -> tuple[SearchResult, ...]:
         """Search with each of several options; the query is embedded once."""
@@ -241,11 +261,11 @@ class Searcher:
 
     def _filters(self, reader: Reader, refresh: Refresh | None, target: SearchTarget) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        notes = refresh.workspace_ids(reader) if refresh else None
+        notes = self._note_workspaces(reader, refresh, target)
         valid_at = _parse_as_of(target.as_of) if target.as_of else None
         everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
         known = reader.notes.fact_workspaces()
-        if target.kind == NOTE or (target.kind is None and not known):
+        if target.kind in (NOTE, TRANSCRIPT) or (target.kind is None and not known):
             return replace(everywhere, workspaces=notes)
         scopes = self.scope.viewer.scopes
         roots = [scope_workspace(*scope) for scope in scopes]
@@ -256,6 +276,22 @@ class Searcher:
         if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
             return everywhere  # no filter is needed when every workspace is searched
         return replace(everywhere, workspaces=chosen)
+
+    def _note_workspaces(
+        self, reader: Reader, refresh: Refresh | None, target: SearchTarget
+    ) -> tuple[int, ...] | None:
+        """Return the workspaces of notes to search; None means everything."""
+        chosen = refresh.workspace_ids(reader) if refresh else None
+        roots = {key: root for key, root, _, _ in reader.notes.workspaces()}
+        if target.kind != TRANSCRIPT and self.scope.transcripts not in roots.values():
+            return chosen
+        searched = tuple(roots) if chosen is None else chosen
+        allowed = tuple(
+            key
+            for key in searched
+            if target.allows_workspace(roots.get(key) == self.scope.transcripts)
+        )
+        return chosen if allowed == searched else allowed
 
     def _find_successors(self, paths: Sequence[str]) -> dict[str, str]:
         """Return the ids of the facts that superseded those of some paths."""

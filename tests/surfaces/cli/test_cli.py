@@ -229,7 +229,7 @@ def test_a_file_that_is_not_a_note_is_refused(workspace: Path, write: Write) -> 
     write("scan.png", "x")
     refused = run("index", "scan.png", cwd=workspace)
     assert refused.returncode == 3
-    assert "paper.pdf is not a note. memwell reads .md" in refused.stderr
+    assert "scan.png is not a note. memwell reads .md" in refused.stderr
 
 
 @pytest.mark.process
