@@ -23,7 +23,7 @@ from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
-from memwell.memory.searcher import FACT, Searcher, SearchTarget
+from memwell.memory.searcher import Searcher, SearchTarget
 from memwell.memory.stores import open_stores
 from memwell.memory.workspaces import Workspaces, find_around
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from memwell.facts.erase import EraseReport
     from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
+    from memwell.facts.recall_history import RecallHistory
     from memwell.facts.service import FactService, NewFact, RememberResult
     from memwell.llm.budget import Budget
+    from memwell.memory.sources import Sources
     from memwell.memory.vectors import VectorIndex
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
-    from memwell.sources.transcripts.sync import TranscriptReport, Transcripts
     from memwell.store.browse import NoteBrowser
     from memwell.store.contract.values import BackupReport, RestoreReport, Workspace
     from memwell.store.sqlite.verify import Finding
@@ -152,12 +153,12 @@ class Memory:
         False, new passages are embedded, too (see `fill`, which reports more about them).
         """
         resolved = [Path(path).expanduser().resolve() for path in paths]
+        if not paths and (self._agent_folder / TRANSCRIPTS).is_dir():
+            self.sources.sync_transcripts(progress)
 
         def run() -> tuple[IndexReport, ...]:
             sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
-            if not paths and self.transcripts.sources:
-                self.sync_transcripts(progress)
             reports = tuple(
                 replace(sync.sync(workspace, progress), left_out=sync.find_left_out(workspace))
                 for workspace in workspaces
@@ -203,20 +204,13 @@ class Memory:
         )
 
     @property
-    def transcripts(self) -> Transcripts:
-        """The tools whose transcripts are read, and the folder of the notes made of them."""
-        from memwell.sources.transcripts.sync import Transcripts
+    def sources(self) -> Sources:
+        """The data of other programs: transcripts of agents, and exports to import."""
+        from memwell.memory.sources import Sources
 
-        return Transcripts(self._agent_folder / TRANSCRIPTS)
-
-    def sync_transcripts(self, progress: Progress = no_progress) -> TranscriptReport:
-        """Index what the agents that were added have written since the last time."""
-        transcripts = self.transcripts
-        report = transcripts.sync(progress)
-        if transcripts.folder.is_dir():
-            workspace = self._workspaces.register(transcripts.folder)
-            self._with_repair(lambda: self._sync().sync(workspace))
-        return report
+        return Sources(
+            self._agent_folder / TRANSCRIPTS, self._agent_folder, lambda: self.facts, self.index
+        )
 
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which is rebuilt on demand, or forget one workspace; notes stay."""
@@ -332,22 +326,10 @@ class Memory:
         as_of: str | None = None,
     ) -> Recall:
         """Return a block of the memories that fit a message; a session gets none twice soon."""
-        from memwell.facts.recall import recall_block, stop_at_gap
-        from memwell.facts.recall_history import RecallHistory
-        from memwell.facts.recall_subject import has_subject
+        from memwell.memory.recall import recall
 
-        if not has_subject(message):
-            return recall_block((), 1)
-        settings = self.settings
-        limit = settings.recall.budget if budget is None else budget
-        history = RecallHistory(
-            self._agent_folder, self.viewer.session_key, settings.recall.again_after
-        )
-        result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
-        recalled = recall_block(history.unseen(stop_at_gap(result.hits)), limit)
-        history.record(recalled.hits)
-        self.facts.renew_on_read([hit.path for hit in recalled.hits if hit.kind == FACT])
-        return recalled
+        history = self._recall_history()
+        return recall(self, message, history, budget, include_superseded, as_of)
 
     def search_for_recall(
         self,
@@ -361,43 +343,22 @@ class Memory:
 
         A `budget` for the language model may be shared by several searches.
         """
-        from memwell.search import hyde
+        from memwell.memory.recall import find_passage, search
 
-        settings, passage = self.settings, ""
-        if hyde.is_enabled(settings):
-            from memwell.facts.guard import redact
-
-            passage = hyde.find_hypothetical_answer(
-                redact(message),
-                settings,
-                self._agent_folder,
-                self._index,
-                self._notify_once,
-                budget,
-            )
-        return hyde.merge_results(
-            [
-                self.search(
-                    message,
-                    k=settings.recall.k,
-                    min_score=settings.recall.min_score,
-                    mode=search.mode,
-                    group="passages",
-                    passage=search.passage,
-                    transcripts=False,
-                    include_superseded=include_superseded,
-                    as_of=as_of,
-                )
-                for search in hyde.plan_searches(passage, settings.search.hyde_mode)
-            ]
+        passage = find_passage(
+            message, self.settings, self._agent_folder, self._index, self._notify_once, budget
         )
+        return search(self, message, passage, include_superseded, as_of)
 
     def reset_recall_history(self) -> None:
         """Let the session get every memory again, for example after its context was emptied."""
+        self._recall_history().clear()
+
+    def _recall_history(self) -> RecallHistory:
         from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings.recall.again_after
-        RecallHistory(self._agent_folder, self.viewer.session_key, minutes).clear()
+        return RecallHistory(self._agent_folder, self.viewer.session_key, minutes)
 
     # -- notes -------------------------------------------------------------------------------------
 
@@ -558,11 +519,13 @@ class Memory:
         facts = export_facts(self.facts)
         return to_markdown(facts) if layout == MARKDOWN else to_jsonl(facts)
 
-    def import_facts(self, data: bytes, *, trust: bool = False) -> ImportReport:
+    def import_facts(
+        self, data: bytes, *, trust: bool = False, dry_run: bool = False
+    ) -> ImportReport:
         """Import facts in the format of `export`; with `trust`, junk and secrets, too."""
         from memwell.facts.export_import import import_jsonl
 
-        return import_jsonl(data, self.facts, trust=trust)
+        return import_jsonl(data, self.facts, trust=trust, dry_run=dry_run)
 
     def backup(self, file: str | Path, *, force: bool = False) -> BackupReport:
         """Copy the facts of every viewer to a file, even while other processes write."""

@@ -33,10 +33,10 @@ def transcripts_command(context: click.Context) -> None:
 @with_memory
 def list_command(memory: Memory) -> Answer:
     """List the tools and projects that were added."""
-    sources = memory.transcripts.sources
+    sources = memory.sources.transcripts.sources
     lines = [f"{one.tool}  {one.project or 'all projects'}" for one in sources]
     return Answer(
-        {"sources": sources, "folder": str(memory.transcripts.folder)},
+        {"sources": sources, "folder": str(memory.sources.transcripts.folder)},
         "\n".join(lines) or "No tool was added. `memwell transcripts add claude-code` adds one",
     )
 
@@ -55,7 +55,7 @@ def add_command(memory: Memory, tool: str, project: Path | None) -> Answer:
     TOOL is claude-code, codex, openclaw, gemini-cli or opencode. Secrets are replaced before
     anything is stored. `memwell index` reads what is new.
     """
-    memory.transcripts.add(tool, str(project.expanduser().absolute()) if project else "")
+    memory.sources.transcripts.add(tool, str(project.expanduser().absolute()) if project else "")
     return _sync(memory)
 
 
@@ -71,15 +71,15 @@ def sync_command(memory: Memory) -> Answer:
 @with_memory
 def remove_command(memory: Memory, tool: str) -> Answer:
     """Read TOOL no longer, and delete the notes that were made of its sessions."""
-    notes = memory.transcripts.remove(tool)
-    memory.sync_transcripts()
+    notes = memory.sources.transcripts.remove(tool)
+    memory.sources.sync_transcripts()
     text = f"{tool} is no longer read; {count_of(notes, 'note')} deleted"
     return Answer({"tool": tool, "notes": notes}, text)
 
 
 def _sync(memory: Memory) -> Answer:
     with progress_bar("Reading") as progress:
-        report = memory.sync_transcripts(progress)
+        report = memory.sources.sync_transcripts(progress)
     return Answer(report, lambda: _print(report))
 
 
