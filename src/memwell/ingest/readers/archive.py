@@ -47,11 +47,11 @@ class Archive:
         """Return the root of an XML file. Declarations are refused: they can define entities."""
         data = self.read(name)
         if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-            raise UnreadableDocumentError(f"{name} in it has a document type declaration")
+            raise UnreadableDocumentError(f"its {name} has a document type declaration")
         try:
             return ElementTree.fromstring(data)
         except (ElementTree.ParseError, ValueError, LookupError):
-            raise UnreadableDocumentError(f"{name} in it is not valid XML") from None
+            raise UnreadableDocumentError(f"its {name} is not valid XML") from None
 
 
 def local_name(element: ElementTree.Element) -> str:

@@ -14,13 +14,16 @@ from memwell.ingest.readers.formats import Format
 
 SECONDS = 30.0
 """The most time for one file."""
+MEMORY_BYTES = 1_000_000_000
+"""The most memory of the process."""
 
 
 class Converter:
     """Converts one file after another; the process starts with the first one."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS, memory_bytes: int = MEMORY_BYTES) -> None:
         self._seconds = seconds
+        self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Converter:
@@ -31,7 +34,7 @@ class Converter:
 
     def convert(self, found: Format, name: str, data: bytes) -> Document:
         """Return the document in the bytes of a file, or raise `UnreadableDocumentError`."""
-        process = self._process = self._process or _start()
+        process = self._process = self._process or _start(self._memory_bytes)
         late = threading.Event()
 
         def stop() -> None:
@@ -66,9 +69,9 @@ class Converter:
                     pipe.close()
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(memory_bytes: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "memwell.ingest.readers.worker"],
+        [sys.executable, "-m", "memwell.ingest.readers.worker", str(memory_bytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

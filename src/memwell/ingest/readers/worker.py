@@ -1,4 +1,4 @@
-"""The process that runs readers: ``python -m memwell.ingest.readers.worker``.
+"""The process that runs readers: ``python -m memwell.ingest.readers.worker MEMORY_BYTES``.
 
 It reads requests from standard input, each a line of JSON and the bytes of a file, and answers
 each with a line of JSON and a document as JSON. A hostile file can use up the memory or the time of
@@ -16,7 +16,6 @@ from typing import BinaryIO
 from memwell.errors import BinaryFileError, MemwellError
 from memwell.ingest.readers.formats import format_named
 
-MEMORY_BYTES = 1_500_000_000
 _MOST_CHARACTERS = 50_000_000
 
 
@@ -26,7 +25,7 @@ def main() -> None:
     # A library that prints must not write between the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory()
+    _limit_memory(int(sys.argv[1]))
     while line := requests.readline():
         request = json.loads(line)
         data = requests.read(request["size"])
@@ -44,7 +43,7 @@ def _convert(name: str, file_name: str, data: bytes) -> dict[str, object]:
     except MemwellError as error:
         return {"error": error.what}
     except MemoryError:
-        return {"error": f"it needs more than {MEMORY_BYTES // 10**6} MB of memory"}
+        return {"error": f"it needs more than {int(sys.argv[1]) // 10**6} MB of memory"}
     except Exception as error:  # of any parser: the file is named, and the others are read
         return {"error": f"it cannot be parsed ({type(error).__name__})"}
 
@@ -55,14 +54,14 @@ def _answer(answers: BinaryIO, value: dict[str, object]) -> None:
     answers.flush()
 
 
-def _limit_memory() -> None:
+def _limit_memory(most_bytes: int) -> None:
     try:
         import resource
     except ImportError:  # Windows: only the time is limited there
         return
     try:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
+        most = most_bytes if hard == resource.RLIM_INFINITY else min(most_bytes, hard)
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     except (ValueError, OSError):  # macOS refuses some limits
         return
