@@ -35,7 +35,7 @@ def read_html(text: str) -> Document:
     page = _Page()
     page.feed(text)
     page.close()
-    page.end_block()
+    page.end_page()
     return page.outline.finish(" ".join("".join(page.title).split()))
 
 
@@ -163,6 +163,14 @@ class _Page(HTMLParser):
             self.title.append(data)
         elif not self._skipping:
             self._inline.append(data)
+
+    def end_page(self) -> None:
+        """End what the page left open."""
+        if self._rows is not None:
+            self._tables = 1
+            self.handle_endtag("td")
+            self.handle_endtag("table")
+        self.end_block()
 
     def end_block(self) -> None:
         """Add the text that was collected as a block."""

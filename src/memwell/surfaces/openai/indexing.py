@@ -157,8 +157,11 @@ def _read_text(name: str, data: bytes) -> str:
     if found and not found.is_text and found.name != "code":
         if not found.is_installed:
             raise UnreadableDocumentError(f"{found.label} files need {EXTRA} on the server")
-        with Converter() as converter:
-            return converter.convert(found, name, data).text
+        try:
+            with Converter() as converter:
+                return converter.convert(found, name, data).text
+        except UnreadableDocumentError as error:
+            raise UnreadableDocumentError(f"The file cannot be read: {error.what}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
