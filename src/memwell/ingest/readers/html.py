@@ -104,10 +104,13 @@ class _Page(HTMLParser):
         return bool(self._skipping)
 
     def _begin_in_table(self, tag: str) -> None:
+        rows = self._rows or []
+        if tag in ("tr", "td", "th"):
+            self._end_in_table("td", rows)  # the end of a cell need not be written
         if tag == "tr" and self._rows is not None:
             self._rows.append([])
-        elif tag in ("td", "th") and self._rows:
-            self._rows[-1].append("")
+        elif tag in ("td", "th") and rows:
+            rows[-1].append("")
             self._inline.clear()
         else:
             self._inline.append(" ")
