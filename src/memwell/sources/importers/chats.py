@@ -38,7 +38,7 @@ def plan_chatgpt(path: Path) -> ImportPlan:
     """Plan the import of an export of ChatGPT: the archive, its folder or conversations.json."""
     plan = ImportPlan(CHATGPT)
     for name, data in read_files(path, (".json",)):
-        if Path(name).name.startswith("conversations"):
+        if name == path.name or Path(name).name.startswith("conversations"):
             for conversation in objects(parse_json(name, data)):
                 session = text_of(conversation.get("conversation_id") or conversation.get("id"))
                 _add(plan, session, conversation.get("title"), _chatgpt_turns(conversation))
@@ -74,7 +74,7 @@ def plan_claude(path: Path) -> ImportPlan:
     plan = ImportPlan(CLAUDE)
     for name, data in read_files(path, (".json",)):
         kind = Path(name).stem
-        if kind.startswith("conversations"):
+        if name == path.name or kind.startswith("conversations"):
             for conversation in objects(parse_json(name, data)):
                 session = text_of(conversation.get("uuid"))
                 _add(plan, session, conversation.get("name"), _claude_turns(conversation))

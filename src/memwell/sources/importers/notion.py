@@ -11,6 +11,7 @@ import io
 import json
 import posixpath
 import re
+from collections.abc import Container
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -22,6 +23,7 @@ from memwell.model import Problem
 from memwell.sources.importers.plan import IMPORTED, ImportPlan, read_files
 
 NOTION = "notion"
+_SUFFIXES = (".md", ".csv")
 _ID = re.compile(r" ([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=$|[./_])")
 _LINK = re.compile(r"\]\(([^)\s]+\.(?:md|csv))\)")
 _PROPERTY = re.compile(r"([^\s:#>|\-*][^:\n]{0,60}): (.+)$")
@@ -32,23 +34,29 @@ _DATE_NAMES = ("date", "created", "created time", "creation date")
 def plan_notion(path: Path) -> ImportPlan:
     """Plan the import of an export: the archive, or the folder that it was unpacked to."""
     plan = ImportPlan(NOTION)
-    files = dict(read_files(path, (".md", ".csv")))
+    found = dict(read_files(path, _SUFFIXES))
+    files = {name: data for name, data in found.items() if _is_taken(name, found)}
     names = _clean_names([*files])
     for name, data in files.items():
-        if name.endswith("_all.csv") or f"{name.removesuffix('.csv')}_all.csv" not in files:
-            try:
-                text, _ = decode(data)
-            except BinaryFileError:
-                plan.problems.append(Problem(name, "holds binary data"))
-                continue
-            is_page = name.lower().endswith(".md")
-            note = _page(name, text, names) if is_page else _database(names[name], text)
-            plan.notes[f"{IMPORTED}/{NOTION}/{names[name]}"] = redact(note)
+        try:
+            text, _ = decode(data)
+        except BinaryFileError:
+            plan.problems.append(Problem(name, "holds binary data"))
+            continue
+        is_page = name.lower().endswith(".md")
+        note = _page(name, text, names) if is_page else _database(names[name], text)
+        plan.notes[f"{IMPORTED}/{NOTION}/{names[name]}"] = redact(note)
     if not plan.notes:
         raise MemwellError(
             f"{path} has no pages", 'Export the workspace from Notion as "Markdown & CSV"'
         )
     return plan
+
+
+def _is_taken(name: str, found: Container[str]) -> bool:
+    """Whether a file is a page or a table; of a view of a table, the whole one is taken."""
+    whole = f"{name.removesuffix('.csv')}_all.csv"
+    return name.lower().endswith(_SUFFIXES) and whole not in found
 
 
 def _clean_names(names: list[str]) -> dict[str, str]:
