@@ -234,6 +234,10 @@ class Excerpt:
     start_line: int
     end_line: int
     text: str
+    links: tuple[str, ...] = ()
+    """Paths of the notes that the note links to or embeds."""
+    backlinks: tuple[str, ...] = ()
+    """Paths of the notes that link to it."""
 
 
 def cite_lines(path: str, start_line: int, end_line: int) -> str:

@@ -25,11 +25,10 @@ from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import Searcher, SearchTarget
 from memwell.memory.stores import open_stores
-from memwell.memory.workspaces import Workspaces, find_around
+from memwell.memory.workspaces import Workspaces, find_around, find_covered
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
-from memwell.search.parse import split_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -280,15 +279,9 @@ class Memory:
             today=today or scope.today,
         )
         exact_paths = None if paths is None else frozenset(paths)
-        words, named_kind = split_kind(query)
-        target = SearchTarget(
-            kind or named_kind, include_superseded, as_of, exact_paths, transcripts
-        )
+        target = SearchTarget(kind, include_superseded, as_of, exact_paths, transcripts)
         searcher = self._searcher(scope)
-        result = self._with_repair(
-            lambda: searcher.search(words, options, target, passage, progress)
-        )
-        return result if words == query else replace(result, query=query)
+        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -374,11 +367,13 @@ class Memory:
 
     def get(self, reference: str) -> Excerpt:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
-        from memwell.memory.note_files import read_excerpt
+        from memwell.memory.note_files import read_excerpt, with_links
 
         scope = self._target_scope()
         find_note = WorkspaceSync(self._index, scope.settings_for).find_note
-        return self._with_repair(lambda: read_excerpt(reference, scope.workspaces, find_note))
+        return self._with_repair(
+            lambda: with_links(read_excerpt(reference, scope.workspaces, find_note), self._index)
+        )
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
         """Append `text` to today's log of the workspace and index it."""
@@ -611,13 +606,10 @@ class Memory:
     def _resolve(self, registered: Sequence[Workspace]) -> Scope:
         workspace = find_around(self._folder, registered) if self._folder else None
         transcripts = str(self._agent_folder / TRANSCRIPTS)
-        covered = tuple(one for one in registered if one == workspace or one.root == transcripts)
-        if workspace and workspace not in covered:
-            covered = (workspace, *covered)
         return Scope(
             self._load(workspace.path if workspace else None),
             workspace,
-            covered if workspace else tuple(registered),
+            find_covered(workspace, registered, transcripts),
             self.viewer,
             self._clock(),
             self._load,

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,15 @@ from memwell.errors import (
 from memwell.files import remedy_for
 from memwell.ingest.parse_note import decode
 from memwell.model import Excerpt
+from memwell.store.contract.index import Index
 from memwell.store.contract.values import Workspace
 
 if TYPE_CHECKING:
     from memwell.ingest.readers.document import Document
     from memwell.ingest.readers.formats import Format
 
+_MOST_LINKED = 20_000
+"""In a larger workspace, reading the links of all notes would take longer than a second."""
 _REFERENCE = re.compile(r"(?P<path>.+?)(?:(?:#L|:)(?P<start>\d+)(?:-L?(?P<end>\d+))?)?\Z", re.S)
 
 
@@ -172,6 +175,29 @@ def _paths_inside(root: Path, name: str) -> list[str]:
         return []
     inside = file.is_relative_to(root)
     return [path.relative_to(root).as_posix() for path in same if inside and root in path.parents]
+
+
+def with_links(excerpt: Excerpt, index: Index) -> Excerpt:
+    """Return an excerpt with the notes that its note is linked with, as the index knows them."""
+    from memwell.search.links import LinkGraph
+
+    with index.reading() as reader:
+        mine = [
+            root
+            for key, root, _, _ in reader.notes.workspaces()
+            if Path(root).resolve() == Path(excerpt.workspace)
+            and reader.notes.counts(key)[0] <= _MOST_LINKED
+        ]
+        graph = LinkGraph(reader.listing.linked_notes(mine))
+    note = graph.find(excerpt.path)
+    if note is None:
+        return excerpt
+    links, backlinks = graph.links(note), graph.backlinks(note)
+    return replace(
+        excerpt,
+        links=tuple(one.path for one in links),
+        backlinks=tuple(one.path for one in backlinks),
+    )
 
 
 def append_note(text: str, root: Path, folder: str, now: dt.datetime) -> Excerpt:

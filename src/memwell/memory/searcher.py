@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +16,8 @@ from memwell.memory.scope import Scope
 from memwell.model import SearchResult
 from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
+from memwell.search.links import LinkFilters, split_links
+from memwell.search.parse import split_kind
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
 from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
@@ -52,12 +54,20 @@ class SearchTarget:
     """Only these notes, as hits name them; None allows any."""
     transcripts: bool = True
     """Whether transcripts may be found."""
+    links: LinkFilters = field(default_factory=LinkFilters)
+    """Only notes that are linked with these."""
 
     def __post_init__(self) -> None:
         if self.kind not in (None, NOTE, FACT, TRANSCRIPT):
             raise MemwellError(
                 f"{self.kind!r} is not a kind of hit", f"Use {NOTE}, {FACT} or {TRANSCRIPT}"
             )
+
+    def with_filters_of(self, query: str) -> tuple[str, SearchTarget]:
+        """Return a query without ``kind:``, ``links:`` and ``backlinks:``, and the target."""
+        words, kind = split_kind(query)
+        words, links = split_links(words)
+        return words, replace(self, kind=self.kind or kind, links=links)
 
     def allows_workspace(self, is_transcripts: bool) -> bool:
         """Whether the notes of a workspace may be found."""
@@ -100,14 +110,17 @@ class Searcher:
 
         With a `passage`, the vector search looks for its embedding instead of the query's.
         """
+        words, target = target.with_filters_of(query)
+        notices: list[str] = []
 
         def run(reader: Reader, refresh: Refresh) -> SearchResult:
+            notices.clear()
             return search(
-                query,
+                words,
                 options,
                 reader,
                 refresh.freshness(reader),
-                self._filters(reader, refresh, target),
+                self._link_filters(reader, self._filters(reader, refresh, target), target, notices),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
                 self._find_successors if target.superseded else None,
@@ -117,6 +130,7 @@ class Searcher:
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._rebuild_keyword_index() and not result.hits:
             result = self._refresh_and(run, options, progress)
+        result = replace(result, query=query, notices=(*result.notices, *notices))
         return self._with_kinds(result)
 
     def _with_kinds(self, result: SearchResult) -> SearchResult:
@@ -276,6 +290,20 @@ class Searcher:
         if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
             return everywhere  # no filter is needed when every workspace is searched
         return replace(everywhere, workspaces=chosen)
+
+    def _link_filters(
+        self, reader: Reader, filters: Filters, target: SearchTarget, notices: list[str]
+    ) -> Filters:
+        """Return filters that also allow only the notes that ``links:`` and ``backlinks:`` ask."""
+        if target.links.is_empty:
+            return filters
+        from memwell.search.links import LinkGraph
+
+        roots = [workspace.root for workspace in self.scope.workspaces]
+        paths, unknown = LinkGraph(reader.listing.linked_notes(roots)).select(target.links)
+        notices += unknown
+        known = filters.exact_paths
+        return replace(filters, exact_paths=paths if known is None else paths & known)
 
     def _note_workspaces(
         self, reader: Reader, refresh: Refresh | None, target: SearchTarget

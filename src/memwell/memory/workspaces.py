@@ -31,6 +31,19 @@ def find_around(folder: Path, registered: Iterable[Workspace]) -> Workspace | No
     return known if known and known.path == found else Workspace(str(found), conventional=True)
 
 
+def find_covered(
+    workspace: Workspace | None, registered: Sequence[Workspace], transcripts: str
+) -> tuple[Workspace, ...]:
+    """Return the workspaces that a call in a workspace covers: it, and the transcripts.
+
+    Outside of a workspace it covers all.
+    """
+    if workspace is None:
+        return tuple(registered)
+    others = (one for one in registered if one.root == transcripts != workspace.root)
+    return (workspace, *others)
+
+
 class Workspaces:
     """The registered workspaces of one agent."""
 

@@ -15,6 +15,7 @@ from memwell.store.contract.values import (
     FACT_WORKSPACE,
     ExportedNote,
     FactFilter,
+    LinkedNote,
     MapPoint,
     SourceFile,
 )
@@ -175,6 +176,14 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
     """Convert (text, first line, last line, heading, overlap) to a chunk."""
     text, start, end, heading, overlap = row
     return Chunk(text, start, end, tuple(filter(None, heading.split("\n"))), overlap)
+
+
+def to_linked_note(row: Sequence[Any]) -> LinkedNote:
+    """Convert (path, workspace, names, tags, links) to a note; its tags are not its names."""
+    path, root, names, tags, links = row
+    title, *others = names.split("\n")
+    aliases = [name for name in others if name.casefold() not in tags]
+    return LinkedNote(path, root, (title, *aliases), tuple(sorted(links)))
 
 
 def to_exported_note(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> ExportedNote:
