@@ -24,7 +24,7 @@ LAYERS = [
     {"surfaces"},
     {"evaluate"},
     {"memory"},
-    {"extract"},
+    {"extract", "sources"},
     {"facts"},
     {"search", "ingest"},
     {"store"},

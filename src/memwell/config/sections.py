@@ -29,9 +29,20 @@ class ScanSettings(Section):
         "Paths and globs in the workspace to index besides the conventional ones, if the command"
         " names no path. Empty, so that nothing is indexed unasked.",
     )
+    formats: tuple[str, ...] = setting(
+        ("markdown", "text", "rst", "org", "notebook", "mail", "pdf", "docx", "epub"),
+        "Formats of the files that are notes. Besides these: html, code, and those of installed"
+        " packages. Pages and source code are not among them, because a folder may have thousands.",
+    )
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
+        limits=(0.001, 1_000_000),
+    )
+    max_document_mb: float = setting(
+        100.0,
+        "The same for PDF, DOCX and EPUB files, notebooks and mail: their text is a small part of"
+        " them.",
         limits=(0.001, 1_000_000),
     )
     date: str = setting(

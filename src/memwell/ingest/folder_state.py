@@ -1,7 +1,7 @@
 """Whether the files of a large workspace are as they were when it was last compared with the index.
 
 A comparison reads the index and applies ignore files, which takes long for many notes. Much faster
-is a digest of the times at which all that could be a note changed last, which no program can set.
+is a digest of the times at which all files of its folders changed last, which no program can set.
 If the digest is that of a file beside the index, nothing changed. It is used by processes that
 search once; others learn of changes from the file system's events.
 """
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memwell.files import private_file
-from memwell.ingest.scan import IGNORE_FILES, SUFFIXES
 
 FEWEST_NOTES = 1_000
 """A smaller workspace is compared faster than it is worth to keep a file for it."""
@@ -62,7 +61,6 @@ def _digest(root: Path, folders: Sequence[str]) -> str:
     """Return a digest of all that changes when a note does; "" if a folder cannot be read."""
     import hashlib
 
-    names = (*SUFFIXES, *IGNORE_FILES)
     times = array("Q")
     try:
         for folder in folders:
@@ -74,7 +72,7 @@ def _digest(root: Path, folders: Sequence[str]) -> str:
                     [
                         entry.stat().st_ctime_ns
                         for entry in entries
-                        if entry.name.lower().endswith(names)
+                        if not entry.is_dir(follow_symlinks=False)
                     ]
                 )
     except (OSError, OverflowError):

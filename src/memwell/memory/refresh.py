@@ -23,6 +23,7 @@ from memwell.ingest.folder_state import FEWEST_NOTES, FolderState
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
 from memwell.memory.changes import Changes
+from memwell.memory.note_files import FoundNote
 from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
@@ -191,8 +192,14 @@ class WorkspaceSync:
         """Return the folders that hold notes of a workspace, or could."""
         return [workspace.path / folder for folder in self._job(workspace).plan().scan.folders]
 
-    def find_note(self, workspace: Workspace, names: Sequence[str]) -> tuple[str, int] | None:
-        """Return the first of these paths that is a note, and the most bytes that a note may have.
+    def find_left_out(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return sentences on files of a workspace that are not indexed, with what takes them."""
+        from memwell.ingest.left_out import describe_left_out
+
+        return describe_left_out(self._job(workspace).selection)
+
+    def find_note(self, workspace: Workspace, names: Sequence[str]) -> FoundNote | None:
+        """Return the first of these paths that is a note.
 
         A note is a file that the rules select now. If a search would not look at the files, it is
         a file that is indexed.
@@ -210,7 +217,10 @@ class WorkspaceSync:
                 if problem.path in names:
                     raise MemwellError(f"{problem.path}: {problem.what}", problem.remedy)
         name = next((name for name in names if name in paths), None)
-        return (name, job.selection.max_bytes) if name else None
+        if name is None:
+            return None
+        most_bytes, setting = job.selection.size_limit(name)
+        return FoundNote(name, most_bytes, setting, job.chunk_settings.find_reader(name))
 
     def _job(self, workspace: Workspace) -> SyncJob:
         with self._index.reading() as reader:
@@ -314,6 +324,7 @@ class SyncJob:
             self.settings.chunk.size,
             self.settings.chunk.overlap,
             file_dates=self.settings.scan.date == "file",
+            formats=self.settings.scan.formats,
         )
 
     @property
@@ -325,6 +336,8 @@ class SyncJob:
             conventional=self.workspace.conventional,
             include=(*self.workspace.include, *extra),
             max_bytes=int(self.settings.scan.max_file_mb * 1e6),
+            max_document_bytes=int(self.settings.scan.max_document_mb * 1e6),
+            formats=self.settings.scan.formats,
         )
 
     def plan(self) -> Plan:

@@ -53,7 +53,7 @@ class SearchRequest(BaseModel):
     diversity: Literal["off", "mmr", "cluster"] | None = None
     context: Literal["neighbours", "section"] | None = None
     group: Literal["notes", "passages"] | None = None
-    kind: Literal["note", "fact"] | None = None
+    kind: Literal["note", "fact", "transcript"] | None = None
     include_superseded: bool = False
     as_of: str | None = None
     explain: bool = False

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from memwell.config.fields import Value
+from memwell.errors import UnreadableDocumentError
 from memwell.files import make_private_folder, private_file
+from memwell.ingest.readers.convert import Converter
+from memwell.ingest.readers.formats import EXTRA, find_format
 from memwell.memory import Memory
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
@@ -35,7 +38,6 @@ from its own files only."""
 _MOST_OPEN = 16
 _SETTINGS_FILE = "memwell.toml", "[scan]\nmax_file_mb = 1000\n"
 """Every file that could be uploaded is indexed, however large."""
-_NOT_TEXT = LastError(code="unsupported_file", message="The file is not text in UTF-8")
 _NOT_INDEXED = LastError(code="server_error", message="The file could not be indexed")
 
 
@@ -145,11 +147,10 @@ class Indexer:
         if uploaded is None:
             return False  # it is being deleted
         try:
-            text = self._stores.uploads.path(uploaded).read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            outcome = {"status": FAILED, "last_error": _NOT_TEXT}
+            text = _read_text(uploaded.filename, self._stores.uploads.path(uploaded).read_bytes())
+        except UnreadableDocumentError as error:
+            last_error = LastError(code="unsupported_file", message=error.what)
+            outcome = {"status": FAILED, "last_error": last_error}
             self._stores.finish_file(file.vector_store_id, file.id, **outcome)
             return False
         with private_file(self._stores.text(file)) as part:
@@ -163,6 +164,26 @@ class Indexer:
                 memory.close()
         for folder in (self._stores.folder / store_id, self._stores.home / "agents" / store_id):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read_text(name: str, data: bytes) -> str:
+    """Return the text of an uploaded file, converted if it is a document."""
+    found = find_format(name)
+    if found and not found.is_text and found.name != "code":
+        if not found.is_installed:
+            raise UnreadableDocumentError(f"{found.label} files need {EXTRA} on the server")
+        try:
+            with Converter() as converter:
+                return converter.convert(found, name, data).text
+        except UnreadableDocumentError as error:
+            raise UnreadableDocumentError(f"The file cannot be read: {error.what}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UnreadableDocumentError("The file is not text in UTF-8")
+    return text
 
 
 @contextmanager
