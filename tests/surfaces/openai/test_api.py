@@ -125,6 +125,29 @@ def test_attributes_filter_before_ranking(client: OpenAI) -> None:
     assert {(one.attributes or {})["number"] for one in found.data} == {4, 6}
 
 
+def test_integers_in_attributes_stay_integers(client: OpenAI, server: Server) -> None:
+    store, files = create_filled_store(client)
+    sent: dict[str, str | float | bool] = {
+        "year": 2025,
+        "share": 0.5,
+        "whole": 2.0,
+        "done": True,
+        "name": "x",
+    }
+    client.vector_stores.files.update(files["cats.md"], vector_store_id=store, attributes=sent)
+    read = server.get(f"/v1/vector_stores/{store}/files/{files['cats.md']}")["attributes"]
+    assert {name: type(value) for name, value in read.items()} == {
+        "year": int,
+        "share": float,
+        "whole": float,
+        "done": bool,
+        "name": str,
+    }
+    equal = {"type": "eq", "key": "year", "value": 2025.0}
+    found = client.vector_stores.search(store, query="cat", filters=equal)  # type: ignore[arg-type]
+    assert [item.filename for item in found.data] == ["cats.md"]
+
+
 def test_attributes_can_be_changed(client: OpenAI) -> None:
     store, files = create_filled_store(client)
     changed = client.vector_stores.files.update(

@@ -63,7 +63,12 @@ def create_app(
 
     # Without the documentation pages: they load scripts from other servers. There is /openapi.json.
     app = FastAPI(
-        title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="memwell",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.memory, app.state.background, app.state.metrics = memory, background, ViewerMetrics()
     app.state.reachable = reachable

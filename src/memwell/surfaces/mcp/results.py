@@ -78,6 +78,10 @@ class ForgetAnswer(BaseModel):
         default=False,
         description="Another process is still reading; the last traces are deleted after that.",
     )
+    predecessors: list[str] = Field(
+        default=[],
+        description="Ids of older versions that are still stored: ask the user, then forget them.",
+    )
     backups: list[str] = Field(
         default=[], description="Backups that may still contain it: tell the user."
     )
