@@ -21,8 +21,8 @@ from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.openai import embeddings, store_files, vector_stores
 from memwell.surfaces.openai import files as files_routes
-from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
@@ -74,9 +74,10 @@ def create_app(
     app.state.reachable = reachable
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
+    app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
     add_error_handlers(app)
-    routes = (api, files_routes, vector_stores, store_files, metrics, login, pages, fact_pages)
-    for module in routes:
+    openai_routes = (files_routes, vector_stores, store_files, embeddings)
+    for module in (api, *openai_routes, metrics, login, pages, fact_pages):
         app.include_router(module.router)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)
