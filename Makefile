@@ -47,14 +47,14 @@ demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 check: $(LIGHT)
-	$(BIN)/ruff check src tests bench training
-	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training clients
+	$(BIN)/ruff format --check src tests bench training clients
 	$(BIN)/mypy src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench training
-	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training clients
+	$(BIN)/ruff format --check src tests bench training clients
 	$(BIN)/mypy
 
 test: lint
