@@ -6,13 +6,14 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test slow coverage lint docs site pictures torch soak bench lock sbom clean
+.PHONY: help demo check test slow integrations coverage lint docs site pictures torch soak bench lock sbom clean
 
 help:
 	@echo "make demo      install, index examples/notes and search it four times"
 	@echo "make check     lint, types of src and unit tests, with few dependencies"
 	@echo "make test      lint, types and all tests but the slow ones"
 	@echo "make slow      the slow tests: every command of the documentation, both stores side by side"
+	@echo "make integrations  programs of other frameworks, each in an environment of its own"
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
 	@echo "make site      build the site of the documentation and serve it at http://localhost:8000"
@@ -48,14 +49,14 @@ demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 check: $(LIGHT)
-	$(BIN)/ruff check src tests bench training deploy
-	$(BIN)/ruff format --check src tests bench training deploy
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench training deploy
-	$(BIN)/ruff format --check src tests bench training deploy
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy
 
 test: lint
@@ -63,6 +64,9 @@ test: lint
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+integrations: $(STAMP)
+	$(BIN)/python -m tests.integrations
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term:skip-covered
@@ -103,4 +107,4 @@ sbom:
 		--output-file dist/memwell.cdx.json build/sbom
 
 clean:
-	rm -rf $(VENV) build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-integrations build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -21,7 +21,7 @@ from tests.conftest import REPOSITORY, Write
 SOURCE = Path(memwell.__file__).parent
 
 LAYERS = [
-    {"surfaces"},
+    {"surfaces", "integrations", "client"},
     {"evaluate"},
     {"memory"},
     {"extract", "sources"},

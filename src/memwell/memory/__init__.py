@@ -418,7 +418,7 @@ class Memory:
         *,
         category: str = "fact",
         tags: Sequence[str] = (),
-        source: str = "cli",
+        source: str = "python",
         origin: str = "",
         importance: float = 0.5,
         confidence: float = 1.0,
@@ -455,7 +455,7 @@ class Memory:
         *,
         category: str = "fact",
         tags: Sequence[str] = (),
-        source: str = "cli",
+        source: str = "python",
         origin: str = "",
         importance: float = 0.5,
         confidence: float = 1.0,
@@ -474,11 +474,15 @@ class Memory:
         fact = NewFact(text, category, tuple(tags), source, origin, *values)
         return self._publish_fact(self.facts.supersede(old, fact))
 
-    def forget(self, *ids: str) -> EraseReport:
-        """Remove facts, and their texts from every file of the home."""
+    def forget(self, *ids: str, predecessors: bool = False) -> EraseReport:
+        """Remove facts, and their texts from every file of the home.
+
+        With `predecessors`, the facts that they superseded are removed, too; otherwise the report
+        names those.
+        """
         from memwell.facts.erase import forget
 
-        return forget(ids, self.facts)
+        return forget(ids, self.facts, predecessors=predecessors)
 
     def find_lost_facts(self) -> str:
         """Return a sentence if memory.db is not the file that the index followed, else ""."""

@@ -21,8 +21,8 @@ from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.openai import embeddings, store_files, vector_stores
 from memwell.surfaces.openai import files as files_routes
-from memwell.surfaces.openai import store_files, vector_stores
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
@@ -68,16 +68,23 @@ def create_app(
 
     # Without the documentation pages: they load scripts from other servers. There is /openapi.json.
     app = FastAPI(
-        title="memwell", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="memwell",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.memory, app.state.background, app.state.metrics = memory, background, counters
     app.state.reachable = reachable
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
+    app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
     add_error_handlers(app)
     add_not_found_page(app)
-    interfaces = (api, files_routes, vector_stores, store_files, metrics, login)
-    for module in (*interfaces, pages, note_pages, fact_pages, map_pages, system_pages):
+    openai_routes = (files_routes, vector_stores, store_files, embeddings)
+    web = (pages, note_pages, fact_pages, map_pages, system_pages)
+    for module in (api, *openai_routes, metrics, login, *web):
         app.include_router(module.router)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)
