@@ -83,7 +83,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = config.find_home(home)
+        self.home = self.root_home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -591,7 +591,7 @@ class Memory:
     # -- how they do it ----------------------------------------------------------------------------
 
     def _load(self, workspace: Path | None) -> Settings:
-        settings = config.load(workspace, home=self.home)
+        settings = config.load(workspace, home=self.root_home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
         return settings.with_overrides(self._overrides)
 
@@ -639,7 +639,7 @@ class Memory:
         with self._shared.lock:
             if self._shared.vectors is None:
                 self._shared.vectors = VectorIndex(
-                    self._index, self.home, settings, self._embedders
+                    self._index, self.root_home, settings, self._embedders
                 )
             return self._shared.vectors
 

@@ -17,7 +17,7 @@ from memwell.store.postgres.postings import (
     chunks_with_term,
     occurrences_sql,
 )
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
 from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.rows import surface_form

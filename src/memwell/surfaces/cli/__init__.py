@@ -104,6 +104,12 @@ class _Commands(click.Group):
 def cli(ctx: click.Context, store: str | None) -> None:
     """Index notes, remember facts and find them again, on this machine alone."""
     ctx.obj = {} if store is None else {"store.url": store}
+    if store and "@" in store and ":" in store.rpartition("@")[0].rpartition("//")[2]:
+        click.echo(
+            "Every user of this machine can see the password in --store while the command runs. Set"
+            " PGPASSWORD, or write it into ~/.pgpass or into store.url of your memwell.toml",
+            err=True,
+        )
     if ctx.invoked_subcommand is None:
         from memwell.config.load import home_folder
 

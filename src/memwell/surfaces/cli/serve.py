@@ -145,10 +145,11 @@ def token_group() -> None:
     help="read: search only. write: also tell, change and forget own facts."
     " admin: also global facts, vectors and pruning.",
 )
+@click.option("--tenant", default="", help="Open the memory of this tenant of `store.url`.")
 @prints_answer
-def add_command(name: str, user: str, session: str, rights: str) -> Answer:
+def add_command(name: str, user: str, session: str, rights: str, tenant: str) -> Answer:
     """Create the token NAME and print it, this one time."""
-    token = _tokens().add(name, user, session, rights)
+    token = _tokens().add(name, user, session, rights, tenant)
     return Answer({"name": name, "token": token}, token)
 
 
@@ -175,11 +176,12 @@ def remove_command(name: str) -> None:
 @prints_answer
 def list_command() -> Answer:
     """List the tokens, and whose facts each of them can see."""
-    fields = ("name", "user", "session", "created_at", "rights")
+    fields = ("name", "user", "session", "created_at", "rights", "tenant")
     tokens = [{name: getattr(token, name) for name in fields} for token in _tokens().list_all()]
     lines = []
     for token in tokens:
-        scopes = ", ".join(f"{kind} {token[kind]}" for kind in ("user", "session") if token[kind])
+        kinds = ("tenant", "user", "session")
+        scopes = ", ".join(f"{kind} {token[kind]}" for kind in kinds if token[kind])
         rights = token["rights"] or "admin (made before there were rights)"
         about = f"{scopes or 'shared facts only'}, {rights}  since {token['created_at']}"
         lines.append(f"{token['name']}  {about}")

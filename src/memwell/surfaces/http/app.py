@@ -20,6 +20,7 @@ from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
+from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import Tokens
 from memwell.surfaces.openai import embeddings, store_files, vector_stores
 from memwell.surfaces.openai import files as files_routes
@@ -56,13 +57,14 @@ def create_app(
     background = Background(memory, lambda event: log.info("%s", event), group)
     counters = ViewerMetrics(group.folder if group else None)
     running = RunningRequests()
+    tenants = TenantMemories(memory, memory.settings.tenants)
     files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
     indexer = Indexer(stores, embedders, memory.settings.store.url, group)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with background, indexer, HookServer(memory), counters:
+        with background, tenants, indexer, HookServer(memory), counters:
             yield
             await running.wait_until_done()
 
@@ -76,7 +78,7 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.memory, app.state.background, app.state.metrics = memory, background, counters
-    app.state.reachable = reachable
+    app.state.reachable, app.state.tenants = reachable, tenants
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
@@ -87,6 +89,13 @@ def create_app(
     for module in (api, *openai_routes, metrics, login, *web):
         app.include_router(module.router)
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
-    app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)
+    app.add_middleware(
+        GuardMiddleware,
+        tokens=app.state.tokens,
+        names=names,
+        reachable=reachable,
+        tenants=tenants,
+        proxy_secret=memory.settings.tenants.proxy_secret,
+    )
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
     return app

@@ -19,9 +19,12 @@ from memwell.model import Viewer
 from memwell.surfaces.http.viewer import ViewerMemory, viewer_of
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_MOST_VIEWERS = 10_000
+"""Viewers whose figures are kept; those of the first one are dropped."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
 
-_WRITE_SECONDS = 1.0
+_WRITE_SECONDS = 2.0
+"""How often a worker writes its counters."""
 
 router = APIRouter(tags=["server"])
 
@@ -94,7 +97,7 @@ class Metrics:
 class ViewerMetrics:
     """The figures of all requests, and of those of each viewer.
 
-    Each worker of a server writes its own to a folder once a second, and adds those of the others
+    Each worker of a server writes its own to a folder now and then, and adds those of the others
     when it is asked. The figures of a worker that died stay.
     """
 
@@ -116,12 +119,18 @@ class ViewerMetrics:
         """Count a request; it has no viewer if it was rejected, or if no token is needed."""
         self._all.count(*request)
         if viewer:
+            if viewer not in self._by_viewer and len(self._by_viewer) >= _MOST_VIEWERS:
+                self._by_viewer.pop(next(iter(self._by_viewer)))
             self._by_viewer.setdefault(viewer, Metrics()).count(*request)
 
     def visible_to(self, viewer: Viewer) -> Metrics:
-        """Return the figures of a viewer's own requests; an administrator sees those of all."""
-        own = self._all if viewer.is_admin else self._by_viewer.get(viewer, Metrics())
-        name = "" if viewer.is_admin else repr(viewer)
+        """Return the figures of a viewer's own requests; an administrator sees those of all.
+
+        Nobody sees those of other tenants but an administrator of the server.
+        """
+        sees_all = viewer.is_admin and not viewer.tenant
+        own = self._all if sees_all else self._by_viewer.get(viewer, Metrics())
+        name = "" if sees_all else repr(viewer)
         total = Metrics()
         total.add(own.to_json())
         for file in [*self._folder.glob("*.json")] if self._folder else []:

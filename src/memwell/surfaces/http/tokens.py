@@ -40,6 +40,8 @@ class Token:
     created_at: str
     rights: str = ""
     """One of `RIGHTS`; "" for a token from before there were rights: it has all."""
+    tenant: str = ""
+    """The tenant whose memory it opens; "" is the server's own."""
 
     def allows(self, needed: str) -> bool:
         """Whether the token has a right; each right includes those before it."""
@@ -83,7 +85,14 @@ class Tokens:
                 f"{self._file} cannot be read ({error})", "Correct or delete it"
             ) from None
 
-    def add(self, name: str, user: str = "", session: str = "", rights: str = WRITE) -> str:
+    def add(
+        self,
+        name: str,
+        user: str = "",
+        session: str = "",
+        rights: str = WRITE,
+        tenant: str = "",
+    ) -> str:
         """Make a token and return it; it cannot be read again later."""
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -91,7 +100,7 @@ class Tokens:
             known = self.list_stored()
             if any(other.name == name for other in known):
                 raise MemwellError(f"A token {name} exists already", "Choose another name")
-            self._write([*known, Token(name, _digest(token), user, session, at, rights)])
+            self._write([*known, Token(name, _digest(token), user, session, at, rights, tenant)])
         return token
 
     def remove(self, name: str) -> None:

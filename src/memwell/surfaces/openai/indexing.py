@@ -20,6 +20,7 @@ from memwell.ingest.readers.formats import EXTRA, find_format
 from memwell.memory import Memory
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
+from memwell.surfaces.openai.files import TENANT_MARK
 from memwell.surfaces.openai.schemas import LastError, VectorStoreFileRecord
 from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, VectorStores
 from memwell.surfaces.worker_group import Group
@@ -81,12 +82,14 @@ class Indexer:
                     self._memories.pop(next(iter(self._memories))).close()
                 texts = self._stores.texts(store_id)
                 make_private_folder(texts)
+                store = self._stores.records.stores.find(store_id)
+                tenant = store.owner.rpartition(TENANT_MARK)[0] if store else ""
                 self._memories[store_id] = Memory(
                     self._stores.home,
                     workspace=texts,
                     agent=store_id,
                     embedders=self._embedders,
-                    settings=self._settings,
+                    settings={**self._settings, **({"store.tenant": tenant} if tenant else {})},
                 )
             return self._memories[store_id]
 

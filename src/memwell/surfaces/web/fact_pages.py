@@ -17,7 +17,7 @@ from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
 from memwell.model import SCOPES, Fact, FactEvent
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.http.viewer import ViewerMemory, wake_background
 from memwell.surfaces.web.render import FORM_TOKEN, PageRoute, page
 from memwell.surfaces.web.views import fact_link
 
@@ -33,7 +33,7 @@ def check_form_token(request: Request, token: Annotated[str, Form()] = "") -> It
             "The server has restarted since this form was loaded", "Reload the page and try again"
         )
     yield
-    request.app.state.background.wake()
+    wake_background(request)
 
 
 _form_guard = [Depends(check_form_token)]
