@@ -31,8 +31,8 @@ def notes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, notes: Path) -> Iterator[Server]:
-    chain = {"MEMWELL_EMBEDDING_CHAIN": "test"}
-    with served(tmp_path / "home", notes, workers=WORKERS, **chain) as running:
+    home = tmp_path / "home"
+    with served(home, notes, workers=WORKERS, MEMWELL_EMBEDDING_CHAIN="test") as running:
         yield running
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from memwell import __version__
 from memwell.embed.providers import Factory
@@ -22,6 +23,8 @@ from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.mcp.endpoint import PATH as MCP_PATH
+from memwell.surfaces.mcp.endpoint import McpEndpoint
 from memwell.surfaces.openai import embeddings, store_files, vector_stores
 from memwell.surfaces.openai import files as files_routes
 from memwell.surfaces.openai.indexing import Indexer
@@ -55,6 +58,7 @@ def create_app(
 
     """
     background = Background(memory, lambda event: log.info("%s", event), group)
+    endpoint = McpEndpoint()
     counters = ViewerMetrics(group.folder if group else None)
     running = RunningRequests()
     tenants = TenantMemories(memory, memory.settings.tenants)
@@ -65,8 +69,9 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with background, tenants, indexer, HookServer(memory), counters:
-            yield
-            await running.wait_until_done()
+            async with endpoint.run():
+                yield
+                await running.wait_until_done()
 
     # Without the documentation pages: they load scripts from other servers. There is /openapi.json.
     app = FastAPI(
@@ -88,6 +93,7 @@ def create_app(
     web = (pages, note_pages, fact_pages, map_pages, system_pages)
     for module in (api, *openai_routes, metrics, login, *web):
         app.include_router(module.router)
+    app.router.routes.append(Route(MCP_PATH, endpoint, include_in_schema=False))
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
     app.add_middleware(
         GuardMiddleware,
