@@ -27,6 +27,7 @@ from bench import (
     results,
     same_answers,
     scale,
+    search,
     server,
     start,
     stores,
@@ -53,6 +54,8 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,
+    "search": search.run,
+    "search-million": search.run_million,
     "windows": windows.run,
     "embedding": embedding.run,
     "unanswerable": unanswerable.run,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncMemory",
     "BackupReport",
     "Check",
     "EraseReport",
@@ -36,6 +37,7 @@ __all__ = [
     "RestoreReport",
     "SearchResult",
     "Settings",
+    "Sources",
     "SpaceStatus",
     "Status",
     "Why",
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from memwell.facts.recall import Recall
     from memwell.facts.service import FactService, RememberResult
     from memwell.memory import Memory
+    from memwell.memory.async_memory import AsyncMemory
+    from memwell.memory.sources import Sources
     from memwell.model import Excerpt, Fact, FactEvent, Hit, IndexReport, SearchResult
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
@@ -67,6 +71,8 @@ _MODULES = {
     "memwell.facts.recall": ("Recall",),
     "memwell.facts.service": ("FactService", "RememberResult"),
     "memwell.memory": ("Memory",),
+    "memwell.memory.sources": ("Sources",),
+    "memwell.memory.async_memory": ("AsyncMemory",),
     "memwell.model": ("Excerpt", "Fact", "FactEvent", "Hit", "IndexReport", "SearchResult"),
     "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),
     "memwell.search.why": ("Why",),

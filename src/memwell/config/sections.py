@@ -64,9 +64,20 @@ class ScanSettings(Section):
         "Paths and globs in the workspace to index besides the conventional ones, if the command"
         " names no path. Empty, so that nothing is indexed unasked.",
     )
+    formats: tuple[str, ...] = setting(
+        ("markdown", "text", "rst", "org", "notebook", "mail", "pdf", "docx", "epub"),
+        "Formats of the files that are notes. Besides these: html, code, and those of installed"
+        " packages. Pages and source code are not among them, because a folder may have thousands.",
+    )
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
+        limits=(0.001, 1_000_000),
+    )
+    max_document_mb: float = setting(
+        100.0,
+        "The same for PDF, DOCX and EPUB files, notebooks and mail: their text is a small part of"
+        " them.",
         limits=(0.001, 1_000_000),
     )
     date: str = setting(
@@ -310,8 +321,8 @@ class SyncSettings(Section):
         limits=(0, inf),
     )
     cheap_files: int = setting(
-        5000,
-        "Notes in a workspace up to which a search looks for changes at all (about a tenth of a"
+        20_000,
+        "Notes in a workspace up to which a search looks for changes at all (up to a fifth of a"
         " second).",
         limits=(0, inf),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from copy import copy
 
 from memwell.files import digest_of
-from memwell.memory import Memory, SharedState
+from memwell.memory import Memory
+from memwell.memory.shared import Shared
 from memwell.memory.workspaces import Workspaces
 from memwell.store.factory import open_other_tenant
 
@@ -19,7 +20,7 @@ def as_tenant(memory: Memory, tenant: str) -> Memory:
     other._workspaces = Workspaces(stores.registry, stores.index)
     other._overrides = {**memory._overrides, "store.tenant": tenant}
     other._folder, other._workspace_required = None, False
-    other._shared, other.notices = SharedState(), []
+    other._shared, other.notices = Shared(waits=True), []
     return other
 
 

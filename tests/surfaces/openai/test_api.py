@@ -19,6 +19,7 @@ from memwell.surfaces.openai.filters import AttributeFilter, CompoundFilter
 from memwell.surfaces.openai.records import RecordDatabase
 from tests.conftest import REPOSITORY
 from tests.support.http_servers import Server, in_a_thread, served
+from tests.support.made_files import MAKERS, marker
 from tests.support.openai_clients import NOTES, create_filled_store, openai_client
 from tests.support.pages import opened
 
@@ -125,6 +126,58 @@ def test_attributes_filter_before_ranking(client: OpenAI) -> None:
     assert {(one.attributes or {})["number"] for one in found.data} == {4, 6}
 
 
+def test_integers_in_attributes_stay_integers(client: OpenAI, server: Server) -> None:
+    store, files = create_filled_store(client)
+    sent: dict[str, str | float | bool] = {
+        "year": 2025,
+        "share": 0.5,
+        "whole": 2.0,
+        "done": True,
+        "name": "x",
+    }
+    client.vector_stores.files.update(files["cats.md"], vector_store_id=store, attributes=sent)
+    read = server.get(f"/v1/vector_stores/{store}/files/{files['cats.md']}")["attributes"]
+    assert {name: type(value) for name, value in read.items()} == {
+        "year": int,
+        "share": float,
+        "whole": float,
+        "done": bool,
+        "name": str,
+    }
+    equal = {"type": "eq", "key": "year", "value": 2025.0}
+    found = client.vector_stores.search(store, query="cat", filters=equal)  # type: ignore[arg-type]
+    assert [item.filename for item in found.data] == ["cats.md"]
+
+
+def test_texts_are_embedded_by_the_models_that_are_listed(client: OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["test"]
+    assert client.models.retrieve("test").object == "model"
+    long = "\n".join(f"- The item number {n} of a list." for n in range(9))
+    made = client.embeddings.create(model="test", input=["the cat", "the dog", long])
+    vectors = [embedding.embedding for embedding in made.data]
+    assert [embedding.index for embedding in made.data] == [0, 1, 2]
+    assert [len(vector) for vector in vectors] == [64, 64, 64]
+    assert [sum(x * x for x in vector) for vector in vectors] == pytest.approx([1, 1, 1])
+    cosine = sum(x * y for x, y in zip(vectors[0], vectors[1], strict=True))
+    assert cosine == pytest.approx(1 / 2)  # one word of two is the same
+    assert made.usage.total_tokens >= 3
+    plain = client.embeddings.create(model="test", input="the cat", encoding_format="float")
+    assert plain.data[0].embedding == pytest.approx(vectors[0], abs=1e-6)
+
+
+def test_an_embedding_that_cannot_be_made_is_told(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="The models are test"):
+        client.embeddings.create(model="text-embedding-3-small", input="x")
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-9")
+    with pytest.raises(openai.BadRequestError, match="Leave it out"):
+        client.embeddings.create(model="test", input=" ")
+    with pytest.raises(openai.BadRequestError, match="has 64"):
+        client.embeddings.create(model="test", input="x", dimensions=3)
+    with pytest.raises(openai.BadRequestError):
+        client.embeddings.create(model="test", input=[1, 2, 3])
+
+
 def test_attributes_can_be_changed(client: OpenAI) -> None:
     store, files = create_filled_store(client)
     changed = client.vector_stores.files.update(
@@ -219,6 +272,28 @@ def test_a_file_that_is_not_text_fails_and_says_why(client: OpenAI) -> None:
     assert file.last_error.code == "unsupported_file"
     failed = client.vector_stores.files.list(store.id, filter="failed").data
     assert [one.id for one in failed] == [file.id]
+
+
+@pytest.mark.parametrize("kind", ["pdf", "docx", "epub", "notebook", "html"])
+def test_documents_are_converted(client: OpenAI, tmp_path: Path, kind: str) -> None:
+    file = MAKERS[kind][0](tmp_path, "a")
+    store = client.vector_stores.create()
+    done = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=file, poll_interval_ms=50
+    )
+    assert (done.status, done.last_error) == ("completed", None)
+    hit, *_ = client.vector_stores.search(store.id, query=marker("a", 3)).data
+    assert hit.filename == file.name
+    assert marker("a", 3) in hit.content[0].text
+
+
+def test_a_document_that_cannot_be_read_says_why(client: OpenAI) -> None:
+    store = client.vector_stores.create()
+    file = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=("a.pdf", b"%PDF-1.4 broken"), poll_interval_ms=50
+    )
+    assert file.last_error is not None
+    assert file.last_error.message == "The file cannot be read: it is not a valid PDF file"
 
 
 def test_the_text_of_a_file_in_a_store_can_be_read(client: OpenAI) -> None:

@@ -40,7 +40,11 @@ _MORE = 3
     type=click.Choice(["neighbours", "section"]),
     help="Show each passage with its neighbours, or with its whole section.",
 )
-@click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
+@click.option(
+    "--kind",
+    type=click.Choice(["note", "fact", "transcript"]),
+    help="Only notes, only facts, or only transcripts of agents.",
+)
 @options.history
 @options.viewer
 @click.option("--explain", is_flag=True, help="Show how the score of each hit was computed.")
@@ -102,7 +106,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     from memwell.search.snippet import snippet
 
     best = max(hits, key=lambda hit: hit.score)
-    at = f":{hits[0].start_line}" if best.kind == "note" else ""
+    at = _place_in_note(hits[0]) if best.kind != "fact" else ""
     place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
     score = click.style(_score(best, result), dim=True)
@@ -124,6 +128,11 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             click.secho(f"  more from line {lines}", dim=True)
         if hit.trace:
             print_trace(hit.trace)
+
+
+def _place_in_note(hit: Hit) -> str:
+    """Return the page or cell of a document, else the line."""
+    return f"#{hit.position}" if hit.position else f":{hit.start_line}"
 
 
 def _score(hit: Hit, result: SearchResult) -> str:

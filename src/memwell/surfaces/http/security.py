@@ -39,7 +39,8 @@ PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", 
 """Paths that need no token: their responses contain nothing private."""
 
 _ADMINISTERS = re.compile(r"(POST|DELETE|PUT|PATCH) /api/(spaces/|facts/prune\b)")
-_SEARCHES = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search")
+_READS = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search|/mcp")
+"""Paths to which a token that may only read can send a body; /mcp then has only such tools."""
 
 _NOT_IN_HOST = re.compile(r"[@/\\?#\s]")
 """Separators of an address: a Host header has neither user information nor a path."""
@@ -155,6 +156,7 @@ class GuardMiddleware:
                     f" {needed}. `memwell serve token add NAME --rights {needed}` creates one"
                 )
                 return error_response(403, message, code="rights")
+            request.scope["may_write"] = token.allows(WRITE)
             is_admin = token.allows(ADMIN)
             viewer = Viewer(token.user, "", token.session, is_admin, token.tenant)
             return self._admit(request, viewer)
@@ -172,7 +174,7 @@ def needed_right(method: str, path: str) -> str:
     """Return the right that a request needs."""
     if _ADMINISTERS.match(f"{method} {path}"):
         return ADMIN
-    return READ if method in ("GET", "HEAD", "OPTIONS") or _SEARCHES.fullmatch(path) else WRITE
+    return READ if method in ("GET", "HEAD", "OPTIONS") or _READS.fullmatch(path) else WRITE
 
 
 def _host_name(host: str) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import hmac
 import json
-import os
 import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.files import hold_lock, private_file, write_errors
 from memwell.model import Viewer
+from memwell.platform.files import modes_of_others
 
 LOCAL_TOKEN_FILE = "serve.token"
 """In the home."""
@@ -154,8 +154,8 @@ def read_local_token(home: Path) -> str:
 def _read_private(file: Path) -> str:
     """Return the token in a file; "" if it is missing, damaged or open to other users."""
     with suppress(OSError, UnicodeDecodeError):
-        token, mode = file.read_text(encoding="ascii").strip(), file.stat().st_mode
-        if len(token) >= _SHORTEST and (os.name != "posix" or mode & 0o077 == 0):
+        token = file.read_text(encoding="ascii").strip()
+        if len(token) >= _SHORTEST and not modes_of_others(file):
             return token
     return ""
 
