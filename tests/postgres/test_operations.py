@@ -10,10 +10,13 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import IndexDatabaseError
+from memwell.memory.tenants import home_of
 from memwell.store.postgres import tenants
 from memwell.store.postgres.schema import TABLES
 from memwell.store.postgres.tenants import drop_tenant
+from memwell.surfaces.http.tokens import Tokens
 from tests.postgres.test_security import fill
+from tests.support.cli import run
 from tests.support.postgres import (
     app_url,
     build_agent_indexes,
@@ -52,6 +55,24 @@ def test_a_dropped_tenant_leaves_nothing_and_others_keep_everything(
     assert "log (WAL) and its backups" in report.remains
     assert count_rows(kept) == before
     assert sum(before.values()) > 20
+
+
+def test_the_command_revokes_tokens_and_deletes_files_of_the_tenant(
+    home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, kept = new_tenant(), new_tenant()
+    monkeypatch.setenv("MEMWELL_STORE_URL", shared().url())
+    tokens = Tokens(home)
+    for tenant in (gone, kept):
+        tokens.add(f"of {tenant}", tenant=tenant)
+        home_of(home, tenant).mkdir(parents=True)
+    done = run("store", "drop-tenant", gone, "--yes", cwd=workspace)
+    assert done.returncode == 0, done.stderr
+    assert f"revoked: of {gone}" in done.stdout
+    assert [token.tenant for token in tokens.list_stored()] == [kept]
+    assert [home_of(home, tenant).exists() for tenant in (gone, kept)] == [False, True]
+    asked = run("store", "drop-tenant", kept, cwd=workspace, stdin="n\n")
+    assert (asked.returncode != 0, home_of(home, kept).exists()) == (True, True)
 
 
 def test_only_the_owner_drops_a_tenant() -> None:

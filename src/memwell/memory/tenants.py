@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from pathlib import Path
 
 from memwell.files import digest_of
 from memwell.memory import Memory
@@ -14,7 +15,7 @@ from memwell.store.factory import open_other_tenant
 def as_tenant(memory: Memory, tenant: str) -> Memory:
     """Return the memory of another tenant on the same server; it covers all its workspaces."""
     other = copy(memory)
-    other.home = memory.root_home / "tenants" / digest_of(tenant).hex()
+    other.home = home_of(memory.root_home, tenant)
     stores = open_other_tenant(memory._index, tenant, other.home, memory.agent)
     other._index, other._fact_store = stores.index, stores.facts
     other._workspaces = Workspaces(stores.registry, stores.index)
@@ -22,6 +23,11 @@ def as_tenant(memory: Memory, tenant: str) -> Memory:
     other._folder, other._workspace_required = None, False
     other._shared, other.notices = Shared(waits=True), []
     return other
+
+
+def home_of(home: Path, tenant: str) -> Path:
+    """Return the folder in the home of a server that has the files of a tenant."""
+    return home / "tenants" / digest_of(tenant).hex()
 
 
 def stored_bytes(memory: Memory) -> int:

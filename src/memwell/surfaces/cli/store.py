@@ -171,10 +171,34 @@ def drop_tenant_command(tenant: str, yes: bool) -> Answer:
         click.confirm(f"Delete everything of the tenant {tenant}?", abort=True, err=True)
     with closing(server):
         report = drop_tenant(server.for_tenant(tenant))
+    tokens = _forget_tenant(tenant)
     lines = [f"{sum(report.rows.values()):,} rows of {tenant} deleted"]
+    if tokens:
+        lines.append(f"Tokens of this home that were revoked: {', '.join(tokens)}")
     if report.roles:
         lines.append(f"Roles that were bound to it: {', '.join(report.roles)}")
-    return Answer(report, "\n".join([*lines, f"{report.remains}."]))
+    lines.append(
+        f"{report.remains}. Files and vector stores that were uploaded for the tenant are in the"
+        " homes of the servers"
+    )
+    return Answer(report, "\n".join(lines))
+
+
+def _forget_tenant(tenant: str) -> list[str]:
+    """Delete the files of a tenant in this home, and revoke its tokens; return their names."""
+    import shutil
+
+    from memwell import config
+    from memwell.memory.tenants import home_of
+    from memwell.surfaces.http.tokens import Tokens
+
+    home = config.find_home()
+    shutil.rmtree(home_of(home, tenant), ignore_errors=True)
+    tokens = Tokens(home)
+    names = [token.name for token in tokens.list_stored() if token.tenant == tenant]
+    for name in names:
+        tokens.remove(name)
+    return names
 
 
 @store_command.command("roles")
