@@ -21,6 +21,7 @@ from bench import (
     mcp_search,
     memory,
     own_indexes,
+    page,
     quality,
     queries,
     ranking,
@@ -66,6 +67,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "stores": stores.run,
     "scale": scale.run,
     "own-indexes": own_indexes.run,
+    "page": page.run,
 }
 """Only when named: they take many minutes."""
 COMMANDS: Mapping[str, Callable[[list[str]], int]] = {"same-answers": same_answers.main}

@@ -178,7 +178,7 @@ def python_page() -> str:
     for name, member in vars(Memory).items():
         if name.startswith("_"):
             continue
-        function = member.fget if isinstance(member, property) else member
+        function: Any = member.fget if isinstance(member, property) else member
         mark = "" if isinstance(member, property) else _signature(function)
         parts += [f"### `{name}`", f"`Memory.{name}{mark}`", _docstring(function)]
     parts.append("## Other names")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import fcntl
 import os
 import signal
 import socket
@@ -24,6 +23,7 @@ from memwell.platform.stop import call_on_stop, stop_signals
 from memwell.platform.watching import choose_watched
 
 SOURCE = Path(memwell.__file__).parent
+on_unix = pytest.mark.skipif(CURRENT == WINDOWS, reason="needs calls that Windows lacks")
 
 FORBIDDEN_MODULES = {"fcntl", "msvcrt", "resource", "pwd", "grp", "termios", "tty", "platformdirs"}
 FORBIDDEN_NAMES = {
@@ -115,9 +115,12 @@ def test_a_lock_on_unix_is_exclusive_until_it_is_closed(tmp_path: Path) -> None:
         assert third
 
 
+@on_unix
 def test_flushing_asks_each_system_in_its_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import fcntl
+
     file = tmp_path / "file"
     file.write_bytes(b"x")
     calls: list[str] = []
@@ -164,6 +167,7 @@ def test_a_file_that_is_open_elsewhere_is_replaced_on_windows_when_it_is_closed(
         files.replace_file(old, new, on=LINUX)
 
 
+@on_unix
 def test_modes_count_on_unix_only(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
@@ -189,6 +193,7 @@ def test_folders_are_those_of_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_
 # -- mounts ----------------------------------------------------------------------------------------
 
 
+@on_unix
 def test_network_drives_are_found_on_linux(tmp_path: Path) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040share nfs4 rw 0 0\n")
@@ -197,6 +202,7 @@ def test_network_drives_are_found_on_linux(tmp_path: Path) -> None:
     assert mounts.network_kind(tmp_path, mounts=tmp_path / "missing", on=LINUX) is None
 
 
+@on_unix
 def test_network_drives_are_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = tmp_path / "mount"
     command.write_text(
@@ -223,6 +229,7 @@ def test_network_drives_are_found_on_windows(
 # -- sockets, signals, watching --------------------------------------------------------------------
 
 
+@on_unix
 def test_local_sockets_are_private_and_only_on_unix(tmp_path: Path) -> None:
     assert not has_local_sockets(on=WINDOWS)
     assert has_local_sockets(on=LINUX) == hasattr(socket, "AF_UNIX")
@@ -237,6 +244,7 @@ def test_local_sockets_are_private_and_only_on_unix(tmp_path: Path) -> None:
         connect_local(path, 1.0)
 
 
+@on_unix
 def test_windows_also_stops_on_ctrl_break(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop_signals(on=LINUX) == [signal.SIGINT, signal.SIGTERM]
     monkeypatch.setattr(signal, "SIGBREAK", signal.SIGUSR1, raising=False)

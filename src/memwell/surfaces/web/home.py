@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from memwell.memory import Memory
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter, ListedNote
+from memwell.surfaces.web.timeline import describe_note, is_date
 
 _RECENT = 6
 _MOST_STATS = 5000
@@ -30,8 +30,8 @@ class Home:
     folders: int
     waiting: int
     """Passages that have no vector yet."""
-    recent_notes: tuple[tuple[ListedNote, str], ...]
-    """Each with its day."""
+    recent_notes: tuple[tuple[ListedNote, str, str], ...]
+    """Each with its day, and with a text that describes it."""
     recent_facts: tuple[Fact, ...]
     questions: tuple[str, ...]
 
@@ -48,7 +48,7 @@ def describe_home(memory: Memory) -> Home:
         facts=len(facts),
         folders=len({note.workspace for note in notes}),
         waiting=max(0, live.chunks - live.embedded) if live else 0,
-        recent_notes=recent,
+        recent_notes=tuple((note, day, describe_note(memory, note)) for note, day in recent),
         recent_facts=tuple(facts[:_RECENT]),
         questions=_example_questions(notes, [note for note, _ in recent]),
     )
@@ -74,7 +74,7 @@ def _example_questions(
     notes: Sequence[ListedNote], recent: Sequence[ListedNote]
 ) -> tuple[str, ...]:
     """Return queries that find something: titles, a time, the commonest tag and folder."""
-    titles = [note.title for note in (*recent, *notes) if re.search(r"[^\W\d_]{3}", note.title)]
+    titles = [note.title for note in (*recent, *notes) if not is_date(note.title)]
     found = [title for title in dict.fromkeys(titles) if len(title) <= 40][:2]
     months = Counter(note.date[:7] for note in notes if note.date)
     if months:

@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -103,14 +103,13 @@ def find_linking_notes(memory: Memory, note: ListedNote) -> list[ListedNote]:
     names = {re.sub(r'["\s]+', " ", name) for name in (stem, note.title) if name.strip()}
     query = " OR ".join(f'"{name}"' for name in sorted(names))
     result = memory.search(query, k=_MOST_CANDIDATES, kind="note", mode="words", min_score=0)
-    notes = memory.contents.notes()
-    listed = {(other.path, other.workspace): other for other in notes}
+    of_workspace = NoteLinks.of(note, memory.contents.notes())
     found = []
     for hit in result.hits:
-        other = listed.get((hit.path, hit.workspace))
-        if other is None or other == note or other.workspace != note.workspace:
+        other = of_workspace.by_path.get(hit.path)
+        if other is None or other == note or hit.workspace != note.workspace:
             continue
-        links = NoteLinks.of(other, notes)
+        links = replace(of_workspace, note=other)
         text = "\n".join(chunk.text for chunk in memory.contents.chunks(hit.path, hit.workspace))
         targets = (
             f"{WIKI_SCHEME}{match[1]}" if match[1] else match[2] for match in _LINK.finditer(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 
 from memwell.errors import MemwellError, NotFoundError
 from memwell.memory import Memory
-from memwell.model import Chunk, cite_lines
+from memwell.model import Chunk, Hit, cite_lines
 from memwell.store.contract.values import ListedNote
 from memwell.surfaces.http.viewer import ViewerMemory
 from memwell.surfaces.web.fact_pages import check_form_token
@@ -32,7 +33,9 @@ _MOST_FOUND = 300
 _TEXT_FILES = (".md", ".markdown", ".mdx", ".txt", ".rst")
 """Files that are shown as they are; the index has the text of others."""
 _RELATED = 6
+_LEAST_RELATED = 3
 _QUOTED = 1000
+_WORDS = 20
 _IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -160,20 +163,20 @@ def related(
 ) -> HTMLResponse:
     """Show the notes that link to a note, and those with a similar meaning."""
     note = find_note(memory, path, workspace)
+    template = "_related.html" if part else "related.html"
+    linking, similar = find_linking_notes(memory, note), _find_similar(memory, note)
+    return page(request, template, note=note, linking=linking, similar=similar)
+
+
+def _find_similar(memory: Memory, note: ListedNote) -> list[Hit]:
+    """Return the best passages of other notes, by the vector of the note's beginning."""
     chunks = memory.contents.chunks(note.path, note.workspace)
     text = "\n".join(chunk.text for chunk in chunks)[:_QUOTED].strip()
-    hits = memory.search(
-        note.title or text[:100],
-        passage=text,
-        k=_RELATED + 1,
-        kind="note",
-        mode="meaning",
-        min_score=0,
-    ).hits
-    template = "_related.html" if part else "related.html"
-    similar = [hit for hit in hits if (hit.path, hit.workspace) != (note.path, note.workspace)]
-    linking = find_linking_notes(memory, note)
-    return page(request, template, note=note, linking=linking, similar=similar[:_RELATED])
+    words = " ".join(re.findall(r"\w+", note.title or text)[:_WORDS])  # no operators, no filters
+    hits = memory.search(words, passage=text, k=_RELATED + 1, kind="note", mode="meaning").hits
+    others = [hit for hit in hits if (hit.path, hit.workspace) != (note.path, note.workspace)]
+    similar = [hit for hit in others if not hit.weak] or others[:_LEAST_RELATED]
+    return similar[:_RELATED]
 
 
 @router.get("/note/image")

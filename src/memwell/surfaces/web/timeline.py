@@ -55,7 +55,7 @@ def list_events(
         TimelineEvent(
             (note.date or "")[:10],
             "note",
-            _describe(memory, note),
+            describe_note(memory, note),
             note_link(note.path, note.workspace),
         )
         for note in notes
@@ -66,19 +66,24 @@ def list_events(
     return sorted(events, key=lambda event: event.day, reverse=True)
 
 
-def _describe(memory: Memory, note: ListedNote) -> str:
+def is_date(title: str) -> bool:
+    """Whether a title consists of a date alone, in one of eight languages."""
+    return _DATE_ONLY.fullmatch(title) is not None
+
+
+def describe_note(memory: Memory, note: ListedNote) -> str:
     """Return the title of a note; if it is only a date, its headings or its first line."""
-    if not _DATE_ONLY.fullmatch(note.title):
+    if not is_date(note.title):
         return note.title
     chunks = memory.contents.chunks(note.path, note.workspace)
     headings = [heading for chunk in chunks for heading in chunk.heading[1:2]]
-    telling = [text for text in dict.fromkeys(headings) if not _DATE_ONLY.fullmatch(text)]
+    telling = [text for text in dict.fromkeys(headings) if not is_date(text)]
     if telling:
         more = " …" if len(telling) > _MOST_HEADINGS else ""
         return " · ".join(telling[:_MOST_HEADINGS]) + more
     lines = (line for chunk in chunks for line in chunk.text.splitlines())
     first = (line.strip(" #*->\t") for line in lines)
-    text = next((line for line in first if not _DATE_ONLY.fullmatch(line)), "")
+    text = next((line for line in first if not is_date(line)), "")
     return shorten(text, 100, placeholder=" …") or note.title or note.path
 
 

@@ -43,7 +43,7 @@ function themeButton() {
 
 /* -- search while typing: the latest answer wins ------------------------------------------------ */
 
-const PAUSE_MS = 60; // between the last key and the search: typing quickly asks once
+const PAUSE_MS = 40; // between the last key and the search: typing quickly asks once
 
 function searchForm() {
   const form = $("#search"), hits = $("#hits");
