@@ -19,9 +19,9 @@ from memwell.errors import (
     NotFoundError,
 )
 from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.ingest.readers.formats import Format
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
-from memwell.memory.note_files import FoundNote
 from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
@@ -33,6 +33,18 @@ SEARCH_WAIT_MS = 200
 """A search waits this long to write; another process may be syncing."""
 
 _CHEAP_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNote:
+    """A file that is a note of a workspace."""
+
+    path: str
+    most_bytes: int
+    setting: str
+    """The setting that limits its size."""
+    reader: Format | None
+    """The format that it is converted from; None if it is text."""
 
 
 class WorkspaceSync:
