@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_turns_of_a_conversation_are_found(
     place = tmp_path / "user" / ".openclaw" / "agents" / "main" / "sessions"
     place.mkdir(parents=True)
     for session, turns in sessions.items():
-        lines = [{"type": "session", "id": f"s{session}", "cwd": "/talk"}]
+        lines: list[dict[str, Any]] = [{"type": "session", "id": f"s{session}", "cwd": "/talk"}]
         lines += [
             {
                 "type": "message",
@@ -48,8 +49,8 @@ def test_the_turns_of_a_conversation_are_found(
     texts = {turn["text"]: turn["id"] for turns in sessions.values() for turn in turns}
     wanted: dict[str, set[str]] = defaultdict(set)
     for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
-        query, document, _ = line.split("\t")
-        wanted[query].add(document)
+        question, document, _ = line.split("\t")
+        wanted[question].add(document)
     recall = []
     with Memory() as memory:
         memory.sources.transcripts.add("openclaw")

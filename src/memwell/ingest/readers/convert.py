@@ -70,8 +70,9 @@ class Converter:
 
 
 def _start(memory_bytes: int) -> subprocess.Popen[bytes]:
+    # With -P a module in the current folder, which may be of anybody, is not imported.
     return subprocess.Popen(
-        [sys.executable, "-m", "memwell.ingest.readers.worker", str(memory_bytes)],
+        [sys.executable, "-P", "-m", "memwell.ingest.readers.worker", str(memory_bytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -152,6 +152,20 @@ def test_a_file_that_needs_too_much_memory_is_named() -> None:
     assert "spring tide" in document.text
 
 
+def test_a_module_in_the_current_folder_is_not_imported(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("zipfile", "json", "pypdfium2", "memwell"):
+        (workspace / f"{name}.py").write_text("open('taken', 'w').close()\nraise SystemExit\n")
+    monkeypatch.chdir(workspace)
+    with Converter() as converter:
+        assert "spring tide" in converter.convert(format_named("org"), "a.org", GOOD).text
+        broken = format_named("docx")
+        with pytest.raises(UnreadableDocumentError, match="DOCX"):
+            converter.convert(broken, "a.docx", b"x")
+    assert not (workspace / "taken").exists()
+
+
 def test_a_large_file_is_left_out_by_its_size(workspace: Path) -> None:
     (workspace / "large.pdf").write_bytes(bytes(2_000_000))
     with Memory(settings={"scan.max_document_mb": 1.0}) as memory:
