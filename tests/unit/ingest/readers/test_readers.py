@@ -261,6 +261,12 @@ def test_a_package_offers_a_reader_by_an_entry_point(
     assert (hit.text, hit.position) == ("spring tide", "sheet=1")
 
 
+@pytest.mark.parametrize("name", ["markdown", "md", ".md", "MD", "Markdown"])
+def test_a_format_may_be_named_by_a_suffix(name: str) -> None:
+    assert formats.format_named(name) is formats.BUILT_IN["markdown"]
+    assert formats.selected_formats((name,)).keys() == {".md", ".markdown", ".mdx"}
+
+
 def test_a_format_that_nobody_offers_is_named() -> None:
     with pytest.raises(Exception, match="nonsense is not a file format that memwell reads"):
         formats.format_named("nonsense").load()
