@@ -1,4 +1,4 @@
-"""What `index` says about files that it does not take."""
+"""`index` says which files it does not take, and what takes them."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import zipfile
 from pathlib import Path
 
@@ -141,6 +142,18 @@ def test_a_file_that_takes_too_long_ends_and_the_next_one_is_read() -> None:
     with Converter() as converter:
         document = converter.convert(format_named("org"), "a.org", GOOD)
     assert "spring tide" in document.text
+
+
+def test_a_process_that_was_killed_between_files_is_replaced() -> None:
+    """The system may kill it when memory is short; the next file is not to blame."""
+    with Converter() as converter:
+        converter.convert(format_named("org"), "a.org", GOOD)
+        process = converter._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        large = GOOD + b"More of it.\n" * 200_000  # more than a pipe holds
+        assert "spring tide" in converter.convert(format_named("org"), "b.org", large).text
 
 
 def test_a_file_that_needs_too_much_memory_is_named() -> None:

@@ -1,4 +1,4 @@
-"""What each reader makes of the structure of a file."""
+"""Each reader keeps the structure of a file."""
 
 from __future__ import annotations
 
