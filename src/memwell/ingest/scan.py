@@ -59,7 +59,7 @@ class Selection:
     max_document_bytes: int = 100_000_000
     formats: tuple[str, ...] = ScanSettings.formats
     most_folders: int = 0
-    """The walk ends after so many folders; 0 is no limit."""
+    """The walk ends after so many folders; with 0 it never does."""
 
     def size_limit(self, path: str) -> tuple[int, str]:
         """Return the most bytes of a file, and the setting that says so."""

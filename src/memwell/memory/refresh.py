@@ -281,12 +281,16 @@ def watch_workspaces(
     sync: Callable[[Workspace], IndexReport],
     folders: Callable[[Workspace], list[Path]],
     embed: Callable[[], FillReport],
+    read_transcripts: Callable[[], object] | None,
     report: Callable[[IndexReport | str], None],
     stop: threading.Event,
     something_new: threading.Event,
 ) -> None:
-    """Sync workspaces whenever their files change, and embed after that, until `stop` is set."""
-    from memwell.ingest.watch import keep_embedding, watch
+    """Sync workspaces whenever their files change, and embed after that, until `stop` is set.
+
+    Transcripts are read at intervals: their notes are files of a workspace.
+    """
+    from memwell.ingest.watch import keep_embedding, keep_reading, watch
 
     by_root = {workspace.path: workspace for workspace in workspaces}
 
@@ -296,7 +300,11 @@ def watch_workspaces(
         if done.touched or done.problems:
             report(done)
 
-    embedding = threading.Thread(target=keep_embedding, args=(embed, something_new, report, stop))
-    embedding.start()
+    threads = [threading.Thread(target=keep_embedding, args=(embed, something_new, report, stop))]
+    if read_transcripts:
+        threads.append(threading.Thread(target=keep_reading, args=(read_transcripts, report, stop)))
+    for thread in threads:
+        thread.start()
     watch([*by_root], sync_root, lambda root: folders(by_root[root]), report, stop)
-    embedding.join()
+    for thread in threads:
+        thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
+from memwell.ingest import watch as watching
 from memwell.sources.transcripts.conversation_notes import to_block
 from memwell.sources.transcripts.tools import TOOLS
 from tests.support.cli import run
+from tests.support.waiting import wait_until
 
 TURNS = 1_000
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -390,3 +393,25 @@ def test_the_commands(user_home: Path, workspace: Path) -> None:
     assert run("search", "zebra4x", "--kind", "transcript", cwd=workspace).returncode == 1
     refused = run("transcripts", "remove", "claude-code", cwd=workspace)
     assert "claude-code was not added" in refused.stderr
+
+
+def test_a_watcher_reads_what_is_new(
+    user_home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "READ_SECONDS", 0.05)
+    monkeypatch.setenv("MEMWELL_SYNC_ON_SEARCH", "false")
+    (workspace / "MEMORY.md").write_text("x")
+    write_turns(user_home, "codex", 0, 2)
+    stop = threading.Event()
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+        memory.sources.transcripts.add("codex")
+        memory.sources.sync_transcripts()
+        watcher = threading.Thread(target=memory.watch, args=(lambda event: None, stop))
+        watcher.start()
+        try:
+            write_turns(user_home, "codex", 2, 3)
+            wait_until(lambda: bool(memory.search("kind:transcript zebra2x").hits))
+        finally:
+            stop.set()
+            watcher.join(60)

@@ -121,11 +121,13 @@ class Transcripts:
         """Yield the state, which is written at the end, also if an error ends the change."""
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
             state = read_state(self._file)
+            before = json.dumps(state)
             try:
                 yield state
             finally:
-                with private_file(self._file) as part:
-                    part.write_text(json.dumps(state), encoding="utf-8")
+                if (after := json.dumps(state)) != before:
+                    with private_file(self._file) as part:
+                        part.write_text(after, encoding="utf-8")
 
 
 @dataclass(slots=True)
