@@ -375,6 +375,16 @@ def test_recall_leaves_transcripts_out(user_home: Path) -> None:
         assert not memory.recall("what do we know about zebra3x in the boat").hits
 
 
+def test_a_tool_that_is_used_later_is_read_by_index(user_home: Path, workspace: Path) -> None:
+    (workspace / "MEMORY.md").write_text("x")
+    with Memory(workspace=workspace) as memory:
+        memory.sources.transcripts.add("codex")
+        memory.sources.sync_transcripts()
+        write_turns(user_home, "codex", 0, 2)
+        memory.index()
+        assert memory.search("kind:transcript zebra1x").hits
+
+
 @pytest.mark.process
 def test_the_commands(user_home: Path, workspace: Path) -> None:
     write_turns(user_home, "claude-code", 0, 4)

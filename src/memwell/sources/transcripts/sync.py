@@ -74,6 +74,8 @@ class Transcripts:
     def add(self, tool: str, project: str = "") -> None:
         """Read the sessions of a tool from now on."""
         _tool_named(tool)
+        with write_errors(self.folder):
+            make_private_folder(self.folder)  # `memwell index` and watchers look for it
         with self._changing() as state:
             source = [tool, project]
             if source not in state.setdefault("sources", []):
