@@ -6,15 +6,18 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test slow coverage lint docs torch soak bench lock sbom clean
+.PHONY: help demo check test slow integrations coverage lint docs site pictures torch soak bench lock sbom clean
 
 help:
 	@echo "make demo      install, index examples/notes and search it four times"
 	@echo "make check     lint, types of src and unit tests, with few dependencies"
 	@echo "make test      lint, types and all tests but the slow ones"
 	@echo "make slow      the slow tests: every command of the documentation, both stores side by side"
+	@echo "make integrations  programs of other frameworks, each in an environment of its own"
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
+	@echo "make site      build the site of the documentation and serve it at http://localhost:8000"
+	@echo "make pictures  take the screenshots of the documentation again"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
 	@echo "make soak      the long tests: kills, damage, random input, many processes and clients;"
 	@echo "               PART=kills runs one module of tests/soak, SOAK_SCALE=0.1 a tenth of it"
@@ -46,14 +49,14 @@ demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 check: $(LIGHT)
-	$(BIN)/ruff check src tests bench training
-	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench training
-	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy
 
 test: lint
@@ -62,11 +65,21 @@ test: lint
 slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
+integrations: $(STAMP)
+	$(BIN)/python -m tests.integrations
+
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.support.documents
+
+site: $(STAMP)
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/zensical serve
+
+pictures: $(STAMP)
+	$(BIN)/python -m tests.support.screenshots
 
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group torch
@@ -94,4 +107,4 @@ sbom:
 		--output-file dist/memwell.cdx.json build/sbom
 
 clean:
-	rm -rf $(VENV) build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-integrations build dist bench/out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

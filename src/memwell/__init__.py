@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncMemory",
     "BackupReport",
     "Check",
     "EraseReport",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from memwell.facts.recall import Recall
     from memwell.facts.service import FactService, RememberResult
     from memwell.memory import Memory
+    from memwell.memory.async_memory import AsyncMemory
     from memwell.memory.sources import Sources
     from memwell.model import Excerpt, Fact, FactEvent, Hit, IndexReport, SearchResult
     from memwell.reports import Check, FillReport, SpaceStatus, Status
@@ -70,6 +72,7 @@ _MODULES = {
     "memwell.facts.service": ("FactService", "RememberResult"),
     "memwell.memory": ("Memory",),
     "memwell.memory.sources": ("Sources",),
+    "memwell.memory.async_memory": ("AsyncMemory",),
     "memwell.model": ("Excerpt", "Fact", "FactEvent", "Hit", "IndexReport", "SearchResult"),
     "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),
     "memwell.search.why": ("Why",),

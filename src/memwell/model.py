@@ -260,6 +260,8 @@ class Viewer:
     session: str = ""
     is_admin: bool = True
     """Whether the viewer may change what everybody sees, such as global facts."""
+    tenant: str = ""
+    """The tenant whose memory it is, if a server has several; "" is the server's own."""
 
     @property
     def session_key(self) -> str:

@@ -21,7 +21,7 @@ from tests.conftest import REPOSITORY, Write
 SOURCE = Path(memwell.__file__).parent
 
 LAYERS = [
-    {"surfaces"},
+    {"surfaces", "integrations", "client"},
     {"evaluate"},
     {"memory"},
     {"extract", "sources"},
@@ -33,7 +33,7 @@ LAYERS = [
     {"net"},
     {"config"},
     {"model", "reports", "token_estimate", "files", "progress"},
-    {"errors", "scripts"},
+    {"errors", "scripts", "platform"},
 ]
 """From the top down: a module imports from its own package or from layers below, never up."""
 

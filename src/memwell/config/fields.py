@@ -7,6 +7,7 @@ A setting is named by its path: the field ``k`` of the section ``search`` is ``s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -138,13 +139,23 @@ def parse_env(setting: Setting, text: str, origin: str) -> Value:
     if isinstance(default, bool):
         value = _BOOLEANS.get(text.strip().lower(), text)
     elif isinstance(default, tuple):
-        value = tuple(part.strip() for part in text.split(",") if part.strip())
+        value = _parse_list(text)
     elif isinstance(default, int | float):
         try:
             value = float(text) if "." in text or "e" in text else int(text)
         except ValueError:
             value = text
     return check(setting, value, origin)
+
+
+def _parse_list(text: str) -> Any:
+    """Read a list as JSON, which memwell.toml looks like, or as texts with commas between them."""
+    if text.strip().startswith("["):
+        import json
+
+        with suppress(ValueError):  # "[ab]*.md, notes" is a list with commas
+            return json.loads(text)
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def check(setting: Setting, value: Any, origin: str, written: Any = None) -> Value:

@@ -8,21 +8,32 @@
 A sentence has to begin with such a phrase. These give no facts: questions, assumptions, statements
 that hold only for a short time, references to something outside the sentence ("I prefer the second
 one"), code, logs, quotations and pasted text. To miss a fact costs less than to store a sentence
-that is not one. The phrases are English; rules.toml has them.
+that is not one. rules.toml has the English phrases, chat_languages.toml those of seven other
+languages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from memwell.extract.patterns import RULES, split_sentences, strip_markup
+from memwell.extract.patterns import RULES, strip_markup
 from memwell.ingest.markdown import FENCED_BLOCK
+from memwell.scripts import HIRAGANA
+from memwell.store.words.function_words import guess_language
+from memwell.store.words.normalise import runs_without_spaces
 
 SPEAKER = "The user says: "
 """Goes before a sentence in the first person, because someone else will read it."""
+ENGLISH, _LATIN = "en", ("de", "fr", "es", "pt")
 MIN_WORDS = 3
+_CHARACTERS_PER_WORD = 2
+"""In scripts without spaces."""
 MAX_CHARACTERS = 300
 _MAX_MESSAGE_CHARACTERS = 20_000
 """The rest of a longer message is ignored: it was pasted."""
@@ -40,7 +51,7 @@ def facts_in_message(message: str) -> list[SpokenFact]:
     """Return the facts of a message in order, without duplicates."""
     facts: dict[str, SpokenFact] = {}
     for part in _typed_parts(message):
-        for sentence in split_sentences(strip_markup(part.text.replace("’", "'"))):
+        for sentence in _split_sentences(strip_markup(part.text.replace("’", "'"))):
             if fact := _fact_in_sentence(sentence, in_list=part.in_list):
                 facts.setdefault(fact.text.casefold(), fact)
     return [*facts.values()]
@@ -76,7 +87,10 @@ _MACHINE = re.compile(
 _DOCUMENT = re.compile(r"#{1,6}\s")
 _POINT = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _TELLS = re.compile(
-    r"\b(?:remember|keep in mind|from now on|rules?|preferences|conventions|decisions)\b", re.I
+    r"\b(?:remember|keep in mind|from now on|rules?|preferences|conventions|decisions"
+    r"|merke? dir|Regeln|retiens|règles|recuerda|reglas|lembre|regras)\b"
+    r"|记住|記住|规则|規則|ルール|規則|覚えて|규칙|기억",
+    re.I,
 )
 _WRAPPED = 50
 """Characters that a line must have to be continued in the next line."""
@@ -116,7 +130,9 @@ def _unwrap_lines(text: str) -> Iterator[str]:
     """Yield lines; join a line that was broken only because it was long."""
     joined = ""
     for line in text.split("\n"):
-        continues = len(joined) >= _WRAPPED and joined[-1] not in ".!?:;" and line[:1].islower()
+        continues = (
+            len(joined) >= _WRAPPED and joined[-1] not in ".!?:;。！？：" and line[:1].islower()
+        )
         if continues:
             joined += f" {line}"
         else:
@@ -127,6 +143,8 @@ def _unwrap_lines(text: str) -> Iterator[str]:
 
 # -- sentences -------------------------------------------------------------------------------------
 
+_WORD = re.compile(r"[^\W\d_]+")
+_HANGUL, _KANA = re.compile("[\uac00-\ud7a3]"), re.compile(f"[{HIRAGANA}\u30a1-\u30fa]")
 
 _RULES = RULES["chat"]
 
@@ -145,36 +163,130 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.I)
 
 
-_LEAD_IN, _REMIND, _CLAUSE, _NOT_A_FACT = (
-    _compile(_RULES["patterns"][name]) for name in ("lead_in", "remind", "clause", "not_a_fact")
-)
-_SHAPES = [
-    (category, _compile(shape)) for category, shapes in _RULES["shapes"].items() for shape in shapes
-]
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """The phrases of a language."""
+
+    lead_in: re.Pattern[str]
+    remind: re.Pattern[str]
+    clause: re.Pattern[str]
+    """It follows a request to remember."""
+    not_a_fact: re.Pattern[str]
+    first_person: re.Pattern[str]
+    shapes: Sequence[tuple[str, re.Pattern[str]]]
+
+
+@cache
+def _language(code: str) -> _Language:
+    """Return the phrases of a language; they are compiled when it is first needed."""
+    if code == ENGLISH:
+        lead_in, remind, clause, not_a_fact = (
+            _compile(_RULES["patterns"][name])
+            for name in ("lead_in", "remind", "clause", "not_a_fact")
+        )
+        first_person, shapes = _FIRST_PERSON, _RULES["shapes"]
+    else:
+        rules = _other_languages()[code]
+        lead_in, remind, not_a_fact, first_person = (
+            re.compile(rules[name], re.I)
+            for name in ("lead_in", "remind", "not_a_fact", "first_person")
+        )
+        clause, shapes = _ANY_CLAUSE, rules["shapes"]
+    compiled = [
+        (category, _compile(shape)) for category, named in shapes.items() for shape in named
+    ]
+    return _Language(lead_in, remind, clause, not_a_fact, first_person, compiled)
+
+
+@cache
+def _other_languages() -> Mapping[str, Any]:
+    file = Path(__file__).with_name("chat_languages.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine)\b")
+_ANY_CLAUSE = re.compile(r"\S{4,}|\S+ \S+ \S")
 
 
 def _fact_in_sentence(sentence: str, *, in_list: bool) -> SpokenFact | None:
     """Return the fact that a sentence states, if any."""
-    start = lead_in.end() if (lead_in := _LEAD_IN.match(sentence)) else 0
-    reminder = _REMIND.match(sentence, start)
+    if not _is_statement(sentence):
+        return None
+    for code in _candidate_languages(sentence):
+        if fact := _fact_in_language(sentence, _language(code), in_list=in_list):
+            return fact
+    return None
+
+
+def _candidate_languages(sentence: str) -> Iterable[str]:
+    """Return the languages that a sentence may be in, the likeliest first."""
+    if _HANGUL.search(sentence):
+        return ("ko",)
+    if _KANA.search(sentence):
+        return ("ja",)
+    if runs_without_spaces(sentence):
+        return ("zh",)
+    guessed = guess_language(_WORD.findall(sentence.casefold()))
+    return dict.fromkeys((guessed, *_LATIN)) if guessed in _LATIN else (ENGLISH, *_LATIN)
+
+
+def _fact_in_language(sentence: str, spoken: _Language, *, in_list: bool) -> SpokenFact | None:
+    start = lead_in.end() if (lead_in := spoken.lead_in.match(sentence)) else 0
+    reminder = spoken.remind.match(sentence, start)
     statement = sentence[reminder.end() if reminder else start :]
-    categories = (category for category, shape in _SHAPES if shape.match(statement))
+    categories = (category for category, shape in spoken.shapes if shape.match(statement))
     category = next(categories, "rule" if in_list else "")
-    if not category and reminder and _CLAUSE.match(statement):
+    if not category and reminder and spoken.clause.match(statement):
         category = "fact"
-    if not category or not _is_statement(sentence):
+    if not category or spoken.not_a_fact.search(sentence):
         return None
     text = statement[:1].upper() + statement[1:]
-    return SpokenFact(f"{SPEAKER}{text}" if _FIRST_PERSON.search(text) else text, category)
+    return SpokenFact(f"{SPEAKER}{text}" if spoken.first_person.search(text) else text, category)
 
 
 def _is_statement(sentence: str) -> bool:
-    """Whether it is not a question, an assumption, temporary, cut off or part of a quotation."""
+    """Whether it is not a question, too short, cut off or part of a quotation."""
+    unspaced = sum(map(len, runs_without_spaces(sentence)))
     return (
         len(sentence) <= MAX_CHARACTERS
-        and len(sentence.split()) >= MIN_WORDS
+        and len(sentence.split()) + unspaced // _CHARACTERS_PER_WORD >= MIN_WORDS
         and not sentence.endswith(("?", "？", "..."))
         and sentence.count('"') % 2 == 0
-        and not _NOT_A_FACT.search(sentence)
     )
+
+
+# -- the ends of sentences -------------------------------------------------------------------------
+
+_END = re.compile(r"(?<=[.!?])(?<!\.\.)[\"”»)]?\s+|(?<=[。！？])[”」』）]?\s*")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:(?P<always>e\.g|i\.e|cf|Dr|Mr|Mrs|Ms|Prof|St|Sr|Sra|M|Mme"
+    r"|z\. ?B|d\. ?h|u\. ?a|p\. ?ej|p\. ?ex)"
+    r"|etc|vs|approx|no|nr|bzw|usw|ca|ggf|evtl|inkl|[ap]\.m|\d{1,2})\.$",
+    re.I,
+)
+_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)\w*", re.I)
+
+
+def _split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a person, who may begin them in lower case.
+
+    A point after an abbreviation, or after the day of a German date, does not end a sentence.
+    """
+    joined = ""
+    for part in _split_at_ends(text):
+        ended = _ABBREVIATION.search(joined)
+        continues = ended and (
+            ended["always"]
+            or (_MONTH.match(part) if joined[-2].isdigit() else not part[:1].isupper())
+        )
+        if joined and not continues:
+            yield joined
+            joined = part
+        else:
+            joined = f"{joined} {part}" if joined else part
+    if joined:
+        yield joined
+
+
+def _split_at_ends(text: str) -> list[str]:
+    return [part for part in _END.split(text) if part]

@@ -22,6 +22,7 @@ from memwell.model import Fact
 from memwell.search.hyde import ANSWERS
 from memwell.store.contract.facts import FactStore, split_trace
 from memwell.store.contract.index import Index
+from memwell.store.contract.values import FactFilter
 from memwell.store.fact_notes import remove_facts, remove_old_texts
 from memwell.store.sqlite.verify import open_for_verify
 
@@ -44,15 +45,31 @@ class EraseReport:
     """Backups that still contain the facts; they are not changed."""
     remains: str = ""
     """Where else a server may still have the texts, as a sentence."""
+    predecessors: tuple[str, ...] = ()
+    """The ids of facts that these superseded, which are still in the history."""
 
 
-def forget(ids: Sequence[str], service: FactService) -> EraseReport:
-    """Remove facts and every trace of their texts."""
-    forgotten = service.forget(ids)
+def forget(ids: Sequence[str], service: FactService, *, predecessors: bool = False) -> EraseReport:
+    """Remove facts, and with `predecessors` those that they superseded, and every trace of them."""
+    older = _find_predecessors(ids, service)
+    forgotten = service.forget([*ids, *older] if predecessors else ids)
     finished, remains = _finish(service.store)
     copies = service.store.file.copies() if service.store.file else []
     backups = [file for file in copies if _contains_any(file, forgotten)]
-    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)), remains)
+    left = () if predecessors else older
+    return EraseReport(len(forgotten), not finished, tuple(map(str, backups)), remains, left)
+
+
+def _find_predecessors(ids: Sequence[str], service: FactService) -> tuple[str, ...]:
+    """Return the ids of the facts that others superseded, directly or through further facts."""
+    with service.store.for_viewer(service.viewer) as facts:
+        successors = {
+            fact.id: fact.superseded_by for fact in facts.find(FactFilter(superseded=True))
+        }
+    older = dict.fromkeys(ids)
+    while found := [fact for fact, new in successors.items() if new in older and fact not in older]:
+        older |= dict.fromkeys(found)
+    return tuple(older)[len({*ids}) :]
 
 
 def prune(service: FactService) -> int:

@@ -49,7 +49,7 @@ class NewFact:
     text: str
     category: str = "fact"
     tags: tuple[str, ...] = ()
-    source: str = "cli"
+    source: str = "python"
     origin: str = ""
     importance: float = 0.5
     confidence: float = 1.0

@@ -90,6 +90,8 @@ class Scan:
     """Every folder that was read, relative to the root."""
     unreadable: list[str] = field(default_factory=list)
     """Paths that exist but could not be read: their notes stay in the index."""
+    has_links: bool = False
+    """Whether a note has another name, by which it can change without an event of its folder."""
     left_out: Counter[Format] = field(default_factory=Counter)
     """Files of formats that memwell could read, but are not selected or lack a package."""
 
@@ -137,6 +139,7 @@ class _Walk:
             self._mark_unreadable("", error)
         for link in self.links:
             self._take_link(link)
+        self.result.has_links |= bool(self.links)
         return self.result
 
     def _is_file(self, name: str) -> bool:
@@ -154,6 +157,7 @@ class _Walk:
             is_glob = any(mark in name for mark in "*?[")
             fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0] if is_glob else name
             full = os.path.join(self.root, fixed)
+            self._note_folder_around(fixed)
             if not os.path.lexists(full):
                 continue
             if not self._is_inside(full):
@@ -164,6 +168,14 @@ class _Walk:
             else:
                 self._take_name(name, [memwell] if memwell else [])
 
+    def _note_folder_around(self, name: str) -> None:
+        """Record the folder in which a name is, or would have to be created first."""
+        folder = os.path.dirname(name)
+        while folder and not os.path.isdir(os.path.join(self.root, folder)):
+            folder = os.path.dirname(folder)
+        if not os.path.isabs(folder) and folder not in self.result.folders:
+            self.result.folders.append(folder)
+
     def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
         inner = _Walk(replace(self.selection, conventional=False, include=(".",)))
         inner._take_folder(folder, rules)
@@ -173,6 +185,7 @@ class _Walk:
         self.result.files |= matching
         self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
+        self.result.has_links |= inner.result.has_links
 
     def _take_name(self, name: str, rules: list[_Rules]) -> None:
         full = os.path.join(self.root, name)
@@ -277,6 +290,7 @@ class _Walk:
             what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
             self._report(path, what, f"raise {setting} to index it")
             return
+        self.result.has_links |= status.st_nlink > 1
         self.result.files[path] = FoundFile(
             path, status.st_size, stored_mtime(status), status.st_ctime_ns
         )
@@ -361,8 +375,9 @@ def find_workspace(start: Path) -> Path | None:
     """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
         # Path.exists would raise an error in a folder that this user cannot read.
-        if os.path.isfile(folder / "memwell.toml") or any(
-            os.path.exists(folder / name) for name in CONVENTIONAL
+        inside = f"{folder}{os.sep}"
+        if os.path.isfile(f"{inside}memwell.toml") or any(
+            os.path.exists(f"{inside}{name}") for name in CONVENTIONAL
         ):
             return folder
     return None

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -92,11 +93,12 @@ def plan(
 ) -> Plan:
     """Compare the files of a workspace with their stamps in the index."""
     result = Plan(scan(selection))
+    recipe = cache(chunk_settings.recipe)  # by suffix
     for path, file in result.scan.files.items():
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif (file.size, file.mtime_ns, chunk_settings.recipe(path)) != (
+        elif (file.size, file.mtime_ns, recipe(path[path.rfind(".") :])) != (
             stamp.size,
             stamp.mtime_ns,
             stamp.recipe,
@@ -119,6 +121,8 @@ def _may_have_changed_since(file: FoundFile, stamp: IndexedFile) -> bool:
 
     The mtime does not tell all changes: programs that copy files set it (rsync -t, tar, unzip).
     """
+    if max(stamp.mtime_ns, file.ctime_ns) < stamp.read_ns - _COARSE_CLOCK_NS:
+        return False
     return any(
         moment >= stamp.read_ns - (_FINE_CLOCK_NS if moment % 1_000_000_000 else _COARSE_CLOCK_NS)
         for moment in (stamp.mtime_ns, file.ctime_ns)

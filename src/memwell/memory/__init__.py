@@ -24,6 +24,7 @@ from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import Searcher, SearchTarget
+from memwell.memory.shared import Shared
 from memwell.memory.stores import open_stores
 from memwell.memory.workspaces import Workspaces, find_around, find_covered
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
@@ -82,7 +83,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = config.find_home(home)
+        self.home = self.root_home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -101,7 +102,7 @@ class Memory:
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
-        self._shared = _Shared()
+        self._shared = Shared(waits=self._index.shared)
         self.viewer = Viewer(user, self.agent, session)
 
     def __enter__(self) -> Self:
@@ -114,6 +115,7 @@ class Memory:
         """Close every connection; the next call opens new ones."""
         self._index.close()
         self._fact_store.close()
+        self._shared.changes.close()
         if self._shared.vectors:
             self._shared.vectors.close()
 
@@ -282,7 +284,10 @@ class Memory:
         exact_paths = None if paths is None else frozenset(paths)
         target = SearchTarget(kind, include_superseded, as_of, exact_paths, transcripts)
         searcher = self._searcher(scope)
-        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
+        with self._shared.search_slot(scope.settings):
+            return self._with_repair(
+                lambda: searcher.search(query, options, target, passage, progress)
+            )
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -371,7 +376,7 @@ class Memory:
         from memwell.memory.note_files import read_excerpt, with_links
 
         scope = self._target_scope()
-        find_note = WorkspaceSync(self._index, scope.settings_for).find_note
+        find_note = WorkspaceSync(self._index, scope.settings_for, self._shared.changes).find_note
         return self._with_repair(
             lambda: with_links(read_excerpt(reference, scope.workspaces, find_note), self._index)
         )
@@ -414,7 +419,7 @@ class Memory:
         *,
         category: str = "fact",
         tags: Sequence[str] = (),
-        source: str = "cli",
+        source: str = "python",
         origin: str = "",
         importance: float = 0.5,
         confidence: float = 1.0,
@@ -451,7 +456,7 @@ class Memory:
         *,
         category: str = "fact",
         tags: Sequence[str] = (),
-        source: str = "cli",
+        source: str = "python",
         origin: str = "",
         importance: float = 0.5,
         confidence: float = 1.0,
@@ -470,11 +475,15 @@ class Memory:
         fact = NewFact(text, category, tuple(tags), source, origin, *values)
         return self._publish_fact(self.facts.supersede(old, fact))
 
-    def forget(self, *ids: str) -> EraseReport:
-        """Remove facts, and their texts from every file of the home."""
+    def forget(self, *ids: str, predecessors: bool = False) -> EraseReport:
+        """Remove facts, and their texts from every file of the home.
+
+        With `predecessors`, the facts that they superseded are removed, too; otherwise the report
+        names those.
+        """
         from memwell.facts.erase import forget
 
-        return forget(ids, self.facts)
+        return forget(ids, self.facts, predecessors=predecessors)
 
     def find_lost_facts(self) -> str:
         """Return a sentence if memory.db is not the file that the index followed, else ""."""
@@ -583,7 +592,7 @@ class Memory:
     # -- how they do it ----------------------------------------------------------------------------
 
     def _load(self, workspace: Path | None) -> Settings:
-        settings = config.load(workspace, home=self.home)
+        settings = config.load(workspace, home=self.root_home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
         return settings.with_overrides(self._overrides)
 
@@ -631,7 +640,7 @@ class Memory:
         with self._shared.lock:
             if self._shared.vectors is None:
                 self._shared.vectors = VectorIndex(
-                    self._index, self.home, settings, self._embedders
+                    self._index, self.root_home, settings, self._embedders
                 )
             return self._shared.vectors
 
@@ -647,6 +656,8 @@ class Memory:
             lambda: self._vectors(scope.settings),
             scope,
             self.notices.append,
+            self._shared.changes,
+            self._agent_folder,
         )
 
     def _finish_pending_erasure(self) -> None:
@@ -700,12 +711,3 @@ class Memory:
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
             self._sync().sync_all(self._workspaces.registry.list_all())
             return operation()
-
-
-class _Shared:
-    """State that all viewers of one memory share."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.vectors: VectorIndex | None = None
-        self.erasures_checked = False

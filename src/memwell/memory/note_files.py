@@ -143,8 +143,8 @@ def _find_file(
             return root, note
     where = ", ".join(workspace.root for workspace in workspaces)
     raise NotFoundError(
-        f"There is no note {name!r} in {where or 'no workspace (run `memwell index PATH` first)'}",
-        "Use a path as `memwell search` shows it; a new note may need `memwell index` first",
+        f"There is no note {name!r}" + (f" in {where}" if where else ": nothing is indexed yet"),
+        "Use a path as `memwell search` shows it; a new note may need `memwell index PATH` first",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell.errors import UNWRITABLE, HomeError, MemwellError
+from memwell.memory.changes import Changes
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
 from memwell.model import SearchResult
@@ -92,11 +93,15 @@ class Searcher:
     scope: Scope
     notify: Callable[[str], None]
     """Takes sentences that the user should read."""
+    changes: Changes
+    """Which workspaces are in step with the index."""
+    states: Path
+    """The folder for the states of large workspaces."""
 
     @property
     def workspace_sync(self) -> WorkspaceSync:
         """Brings the index in step with the workspaces."""
-        return WorkspaceSync(self.index, self.scope.settings_for)
+        return WorkspaceSync(self.index, self.scope.settings_for, self.changes, self.states)
 
     def search(
         self,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ import apsw
 import pytest
 
 from memwell import Memory
+from memwell import __version__ as memwell_version
 from memwell.model import Fact
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.hook_socket import FILE_NAME, HookRequest, HookServer, ask_server
@@ -26,8 +30,10 @@ from memwell.surfaces.hooks.transcript import Position, read_messages
 from tests.conftest import REPOSITORY
 from tests.support.llm_servers import chatting
 from tests.support.servers import silent, without_proxies
+from tests.support.waiting import wait_until
 
 DATA = REPOSITORY / "tests" / "support" / "data" / "hooks"
+SCRIPTS = sysconfig.get_path("scripts")
 SESSION = "7f3c1f0e-5b0a-4d0c-9a55-0d9b6a6f2c11"
 TABS = "The user says: I prefer tabs over spaces in Go code."
 QUEUE = "We decided to use Postgres for the job queue."
@@ -531,9 +537,13 @@ def test_asking_a_server_imports_nothing_heavy(module: str) -> None:
 # -- settings of the agent -------------------------------------------------------------------------
 
 
-def test_the_settings_of_claude_code_keep_what_is_there(tmp_path: Path) -> None:
+def test_the_settings_of_claude_code_keep_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / ".claude" / "settings.json"
     options = ("config", "claude-code", "--user", "anna o", "--file", str(file))
+    monkeypatch.setenv("PATH", SCRIPTS, prepend=os.pathsep)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     block = json.loads(run(*options).stdout)
     assert not file.exists()
     stop = block["hooks"]["Stop"][0]["hooks"][0]
@@ -563,3 +573,128 @@ def test_settings_that_cannot_be_read_are_left_alone(tmp_path: Path, broken: str
 def test_an_event_may_lack_anything() -> None:
     assert read_event("{}").folder is None
     assert read_event('{"cwd": "/does/not/exist"}').folder is None
+
+
+# -- other programs --------------------------------------------------------------------------------
+
+EVENTS: dict[str, dict[str, dict[str, Any]]] = {
+    "codex": {
+        "recall": {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "{}"},
+        "capture": {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "{}"},
+    },
+    "gemini-cli": {
+        "recall": {"hook_event_name": "BeforeAgent", "session_id": "s", "prompt": "{}"},
+        "capture": {"hook_event_name": "AfterAgent", "prompt": "{}", "prompt_response": "Ok."},
+    },
+    "cursor": {
+        "capture": {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "s", "prompt": "{}"}
+    },
+    "windsurf": {
+        "capture": {
+            "agent_action_name": "pre_user_prompt",
+            "trajectory_id": "s",
+            "tool_info": {"user_prompt": "{}"},
+        }
+    },
+}
+"""An event for each command, as the documentation of the program shows it."""
+
+
+def with_prompt(event: dict[str, Any], prompt: str) -> str:
+    return json.dumps(event).replace('"{}"', json.dumps(prompt))
+
+
+@pytest.mark.parametrize("program", EVENTS)
+def test_other_programs_capture_the_prompt_that_they_send(program: str, tmp_path: Path) -> None:
+    event = with_prompt(EVENTS[program]["capture"], "We decided to use Postgres for the job queue.")
+    assert is_silent(run("capture", "--timeout", "60", stdin=event))
+    (fact,) = facts()
+    assert (fact.text, fact.source) == (QUEUE, "conversation")
+    assert "#" not in fact.origin
+
+
+@pytest.mark.parametrize("program", ["codex", "gemini-cli"])
+def test_other_programs_receive_what_is_remembered(program: str, memory: Memory) -> None:
+    memory.remember(QUEUE)
+    event = EVENTS[program]["recall"]
+    done = run("recall", "--timeout", "60", stdin=with_prompt(event, "which job queue do we use?"))
+    assert QUEUE in context(done)
+    told = json.loads(done.stdout)["hookSpecificOutput"]["hookEventName"]
+    assert told == event["hook_event_name"]
+
+
+def test_a_session_of_cursor_begins_with_what_matters(memory: Memory) -> None:
+    memory.remember(QUEUE, category="decision")
+    event = {"hook_event_name": "sessionStart", "conversation_id": "s", "workspace_roots": ["/"]}
+    done = run("recall", "--timeout", "60", stdin=json.dumps(event))
+    assert QUEUE in json.loads(done.stdout)["additional_context"]
+
+
+@pytest.mark.parametrize("program", ["codex", "gemini-cli", "cursor", "windsurf"])
+def test_every_program_gets_commands_that_exist_and_keeps_its_own(
+    program: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "hooks.json"
+    options = ("config", program, "--user", "anna", "--file", str(file))
+    block = json.loads(run(*options).stdout)["hooks"]
+    event, first = next(iter(block.items()))
+    mine = {"command": "make lint"}
+    file.write_text(json.dumps({"hooks": {event: [mine]}}))
+    assert event in run(*options, "--write").stdout
+    written = json.loads(file.read_text())["hooks"]
+    assert written == {**block, event: [mine, *first]}
+    assert "already" in run(*options, "--write").stdout
+    for entries in block.values():
+        for entry in entries:
+            hook = entry["hooks"][0] if "hooks" in entry else entry
+            words = shlex.split(hook["command"])
+            assert words[1] == "hook"
+            assert words[2] in ("recall", "capture")
+            assert words[3:] == ["--user", "anna"]
+            assert Path(words[0]).is_file() or words[0] == "memwell"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_plugin_of_opencode_adds_what_is_remembered_and_captures(
+    tmp_path: Path, memory: Memory, workspace: Path
+) -> None:
+    memory.remember("The launch code of the rocket is kept in the blue safe.")
+    file = tmp_path / "memwell.js"
+    options = ("config", "opencode", "--file", str(file))
+    assert "chat.message" in run(*options, "--write").stdout
+    assert "already" in run(*options, "--write").stdout
+    assert file.read_text() == run(*options).stdout
+    patient = file.read_text().replace('"recall"', '"recall", "--timeout", "60"')
+    (tmp_path / "memwell.mjs").write_text(patient)  # a busy machine needs more than the default
+    (tmp_path / "use.mjs").write_text(
+        """
+        import { Memwell } from "./memwell.mjs"
+        const hooks = await Memwell({ directory: process.argv[2] })
+        const part = { id: "prt_1", messageID: "m", sessionID: "s", type: "text" }
+        for (const text of ["We decided to use Postgres for the job queue.", "Where is the launch code?"]) {
+          const parts = [{ ...part, text }]
+          await hooks["chat.message"]({ sessionID: "s" }, { message: {}, parts })
+          console.log(JSON.stringify(parts))
+        }
+        """
+    )
+    done = subprocess.run(
+        ["node", str(tmp_path / "use.mjs"), str(workspace)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    typed, added = json.loads(done.stdout.splitlines()[1])
+    assert "blue safe" in added["text"]
+    assert (added["id"], added["synthetic"], typed["text"][:10]) == ("prt_1m", True, "Where is t")
+    wait_until(lambda: QUEUE in texts())
+
+
+def test_a_plugin_for_claude_code_has_hooks_a_server_and_a_command(tmp_path: Path) -> None:
+    done = run("plugin", str(tmp_path / "plugin"))
+    written = {line.split(" written")[0] for line in done.stdout.splitlines()}
+    assert written == {str(file) for file in (tmp_path / "plugin").rglob("*") if file.is_file()}
+    hooks = json.loads((tmp_path / "plugin" / "hooks" / "hooks.json").read_text())
+    assert hooks == json.loads(run("config", "claude-code").stdout)
+    servers = json.loads((tmp_path / "plugin" / ".mcp.json").read_text())["mcpServers"]
+    assert servers["memwell"]["args"] == ["mcp"]
+    manifest = json.loads((tmp_path / "plugin" / ".claude-plugin" / "plugin.json").read_text())
+    assert (manifest["name"], manifest["version"]) == ("memwell", memwell_version)

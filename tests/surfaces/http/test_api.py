@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -140,6 +141,32 @@ def test_every_error_has_the_same_form(shared_server: Server) -> None:
         assert answer.status == status
         assert set(answer.json["error"]) == {"message", "type", "param", "code"}
         assert answer.json["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/search", {"query": "x", "bogus": 1}),
+        ("/api/remember", {"text": "The cat is Miso.", "bogus": 1}),
+        ("/api/supersede", {"old": "1", "text": "The cat is Miso.", "bogus": 1}),
+        ("/api/note", {"text": "x", "bogus": 1}),
+        ("/api/forget", {"ids": ["1"], "bogus": 1}),
+    ],
+)
+def test_an_unknown_field_is_refused_by_its_name(
+    shared_server: Server, path: str, body: dict[str, Any]
+) -> None:
+    answer = shared_server.ask("POST", path, body)
+    assert (answer.status, answer.json["error"]["param"]) == (400, "bogus")
+    assert answer.error.startswith("bogus is not a field of this request. ")
+
+
+def test_operation_ids_are_names_that_a_client_can_use(shared_server: Server) -> None:
+    paths = shared_server.get("/openapi.json")["paths"]
+    ids = [route["operationId"] for routes in paths.values() for route in routes.values()]
+    assert len({*ids}) == len(ids)
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in ids)
+    assert paths["/api/search"]["post"]["operationId"] == "search"
 
 
 def test_the_description_names_every_verb(shared_server: Server) -> None:

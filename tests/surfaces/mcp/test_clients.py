@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,15 @@ CLIENTS = {
     "claude-code": ("project/.mcp.json", ["mcpServers"]),
     "claude-desktop": (".config/Claude/claude_desktop_config.json", ["mcpServers"]),
     "cursor": (".cursor/mcp.json", ["mcpServers"]),
+    "gemini-cli": (".gemini/settings.json", ["mcpServers"]),
     "openclaw": (".openclaw/openclaw.json", ["mcp", "servers"]),
+    "opencode": (".config/opencode/opencode.json", ["mcp"]),
     "vscode": ("project/.vscode/mcp.json", ["servers"]),
+    "windsurf": (".codeium/windsurf/mcp_config.json", ["mcpServers"]),
+    "zed": (".config/zed/settings.json", ["context_servers"]),
 }
+DESKTOP = {"claude-desktop", "cursor", "vscode", "windsurf", "zed"}
+"""Programs that are not started from a shell, so that they do not have its PATH."""
 SCRIPTS = sysconfig.get_path("scripts")
 
 each_client = pytest.mark.parametrize("client", CLIENTS)
@@ -40,7 +47,7 @@ def config(
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("MEMWELL_", "XDG_"))
+        if not name.startswith(("MEMWELL_", "XDG_", "VIRTUAL_ENV"))
     }
     environment = {**clean, "HOME": str(user), "PATH": path, **variables}
     return run("mcp", "config", *arguments, cwd=user / "project", env=environment)
@@ -57,9 +64,12 @@ def servers(text: str, keys: list[str]) -> dict[str, Any]:
 @each_client
 def test_the_block_has_the_form_of_the_client(user: Path, client: str) -> None:
     done = config(user, client)
-    started = {"command": "memwell", "args": ["mcp"]}
+    command = str(Path(SCRIPTS) / "memwell") if client in DESKTOP else "memwell"
+    started: dict[str, Any] = {"command": command, "args": ["mcp"]}
     if client == "vscode":
         started = {"type": "stdio", **started}
+    if client == "opencode":
+        started = {"type": "local", "command": [command, "mcp"]}
     assert servers(done.stdout, CLIENTS[client][1]) == {"memwell": started}
     assert [*user.rglob("*.json")] == []
 
@@ -130,7 +140,7 @@ def test_what_others_wrote_stays_in_its_order(user: Path, client: str) -> None:
     assert config(user, client, "--write", "--user", "anna").returncode == 0
     text = file.read_text(encoding="utf-8")
     changed = servers(text, keys)["memwell"]
-    assert changed["args"] == ["mcp", "--user", "anna"]
+    assert (changed.get("args") or changed["command"][1:]) == ["mcp", "--user", "anna"]
     others["memwell"] = changed
     assert list(json.loads(text).items()) == list(inner.items())
     assert [*servers(text, keys)] == ["zebra", "memwell", "ant"]
@@ -174,6 +184,48 @@ def test_a_file_that_cannot_be_merged_is_left_and_the_block_is_printed(
     assert "Traceback" not in done.stderr
     assert file.read_bytes() == content
     assert [*file.parent.iterdir()] == [file]
+
+
+def test_a_terminal_gets_the_path_while_a_virtual_environment_is_active(user: Path) -> None:
+    done = config(user, "claude-code", VIRTUAL_ENV=str(Path(SCRIPTS).parent))
+    command = servers(done.stdout, ["mcpServers"])["memwell"]["command"]
+    assert command == str(Path(SCRIPTS) / "memwell")
+
+
+def test_codex_keeps_the_comments_of_its_file(user: Path) -> None:
+    file = user / ".codex" / "config.toml"
+    file.parent.mkdir()
+    before = '# mine\nmodel = "x"  # the good one\n\n[mcp_servers.other]\ncommand = "o"\n'
+    file.write_text(before, encoding="utf-8")
+    assert config(user, "codex", "--write").stdout == f"{file} written\n"
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith(before)
+    servers = tomllib.loads(text)["mcp_servers"]
+    assert servers["memwell"] == {"command": "memwell", "args": ["mcp"]}
+    assert servers["other"] == {"command": "o"}
+    assert file.with_name("config.toml.bak").read_text(encoding="utf-8") == before
+    assert config(user, "codex", "--write").stdout == f"{file} already has it\n"
+    config(user, "codex", "--write", "--user", "anna")
+    servers = tomllib.loads(file.read_text(encoding="utf-8"))["mcp_servers"]
+    assert servers["memwell"]["args"] == ["mcp", "--user", "anna"]
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = 1\n", "[mcp_servers\n"])
+def test_a_toml_file_that_cannot_be_merged_is_left(user: Path, text: str) -> None:
+    file = user / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf-8")
+    done = config(user, "codex", "--write")
+    assert done.returncode == 3
+    assert tomllib.loads(done.stdout)["mcp_servers"]["memwell"]["args"] == ["mcp"]
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_codex_gets_a_file_where_there_is_none(user: Path) -> None:
+    done = config(user, "codex", "--write", MEMWELL_HOME="mine")
+    assert done.returncode == 0
+    written = tomllib.loads((user / ".codex" / "config.toml").read_text(encoding="utf-8"))
+    assert written["mcp_servers"]["memwell"]["env"]["MEMWELL_HOME"].endswith("/project/mine")
 
 
 def test_an_unknown_client_is_answered_with_those_there_are(user: Path) -> None:

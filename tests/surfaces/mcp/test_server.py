@@ -24,7 +24,9 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from memwell import Memory
+from memwell.surfaces.mcp.model_server import shorten_schema
 from memwell.surfaces.mcp.server import create_server
+from memwell.token_estimate import count_tokens
 from tests.conftest import REPOSITORY, Write
 from tests.support.cli import run
 from tests.support.servers import Server as ProviderServer
@@ -35,6 +37,8 @@ TOOLS = {
     "memory_search",
     "memory_get",
     "memory_recall",
+    "memory_list",
+    "memory_note",
     "memory_store",
     "memory_supersede",
     "memory_forget",
@@ -118,7 +122,7 @@ def test_every_tool_says_when_to_use_it_what_it_changes_and_what_it_returns(anna
         assert tool.output_schema["type"] == "object"
     hints = {tool.name: tool.annotations for tool in listed}
     writing = {name for name in TOOLS if not hints[name].read_only_hint}
-    assert writing == {"memory_store", "memory_supersede", "memory_forget"}
+    assert writing == {"memory_note", "memory_store", "memory_supersede", "memory_forget"}
     assert [name for name in writing if hints[name].destructive_hint] == ["memory_forget"]
 
 
@@ -248,7 +252,13 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
         ("memory_forget", {"ids": ["fact:none"]}, "There is no fact 'none'"),
         ("memory_get", {"path": "MEMORY.md", "from_line": 99}, "Ask for lines between 1 and 7"),
         ("memory_search", {"query": "cat", "k": 0}, "greater than or equal to 1"),
-        ("memory_search", {}, "query"),
+        ("memory_search", {}, "The argument query is missing."),
+        ("memory_search", {"query": " "}, "The query is empty. Write a question"),
+        ("memory_search", {"query": "cat", "k": 500}, "The argument k = 500 is wrong. It should"),
+        ("memory_search", {"query": "cat", "kind": "x" * 99}, "It should be 'note' or 'fact'"),
+        ("memory_get", {"path": "none.md"}, "Use a citation that memory_search"),
+        ("memory_get", {"path": "fact:none"}, "Use a citation that memory_search"),
+        ("memory_note", {"text": " "}, "The note is empty. Give it some text"),
         ("memory_recall", {"message": "cat", "budget": 0}, "greater than or equal to 1"),
         ("memory_drop", {}, "Unknown tool"),
     ],
@@ -256,7 +266,69 @@ def test_writing_wakes_what_embeds(annas: Memory) -> None:
 def test_an_error_says_what_was_wrong_and_the_remedy(
     annas: Memory, tool: str, arguments: dict[str, Any], said: str
 ) -> None:
-    assert said in error_of(annas, tool, **arguments)
+    told = error_of(annas, tool, **arguments)
+    assert said in told
+    assert not re.search("`memwell|pydantic|validation error|Error executing|secrets to", told)
+
+
+def test_an_error_that_only_the_user_can_remedy_is_for_the_user(workspace: Path) -> None:
+    with Memory() as memory:
+        told = error_of(memory, "memory_note", text="The launch went well.")
+    assert "Tell the user: Name one with --workspace" in told
+
+
+def test_the_tool_list_is_short(annas: Memory) -> None:
+    tools = use_client(lambda client: client.list_tools(), annas).tools
+    read = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+        for tool in tools
+    ]
+    assert count_tokens(json.dumps(read)) <= 1300
+    assert '"title"' not in json.dumps(read)
+    search = next(tool for tool in tools if tool.name == "memory_search")
+    described = search.input_schema["properties"]["query"]["description"]
+    for filter in ("path:", "tag:", "after:", "before:", '"exact phrase"', "-word"):
+        assert filter in described
+    assert search.input_schema["properties"]["kind"] == {"enum": ["note", "fact"], "type": "string"}
+
+
+def test_an_argument_named_title_stays_in_a_schema() -> None:
+    schema = {"title": "T", "properties": {"title": {"title": "Title", "type": "string"}}}
+    assert shorten_schema(schema) == {"properties": {"title": {"type": "string"}}}
+
+
+def test_facts_are_listed_newest_first_up_to_a_limit(annas: Memory) -> None:
+    for name in ("Miso", "Rex", "Kiki"):
+        answer_of(annas, "memory_store", text=f"An animal is named {name}.", tags=["Pets"])
+    listed = answer_of(annas, "memory_list", limit=2)
+    assert [fact["text"][19:-1] for fact in listed["facts"]] == ["Kiki", "Rex"]
+    assert listed["has_more"] is True
+    assert len(answer_of(annas, "memory_list", tag="pets")["facts"]) == 3
+    assert answer_of(annas, "memory_list", category="rule") == {"facts": []}
+
+
+def test_a_note_goes_to_the_log_of_the_day_and_is_found(annas: Memory, notes: Path) -> None:
+    written = answer_of(annas, "memory_note", text="The rocket engine passed its test.")
+    assert "rocket engine" in answer_of(annas, "memory_get", path=written["citation"])["text"]
+    found = answer_of(annas, "memory_search", query="rocket engine test")
+    assert found["hits"][0]["citation"].startswith(written["citation"].split("#")[0])
+
+
+def test_hits_of_one_note_are_one_hit_that_names_the_other_lines(annas: Memory) -> None:
+    found = answer_of(annas, "memory_search", query="which step of the launch is number 7")
+    notes = [hit["citation"].split("#")[0] for hit in found["hits"]]
+    assert len({*notes}) == len(notes)
+    long = found["hits"][notes.index("memory/long.md")]
+    assert 1 <= len(long["more_lines"]) <= 3
+    read = answer_of(annas, "memory_get", path=f"memory/long.md#{long['more_lines'][0]}")
+    assert "step of the launch" in read["text"]
+
+
+def test_a_forgotten_fact_names_its_predecessors(annas: Memory) -> None:
+    old = answer_of(annas, "memory_store", text="The standup is at 9:30.")["citation"]
+    new = answer_of(annas, "memory_supersede", id=old, text="The standup is at 14:15.")["citation"]
+    assert answer_of(annas, "memory_forget", ids=[new]) == {"count": 1, "predecessors": [old]}
+    assert answer_of(annas, "memory_forget", ids=[old]) == {"count": 1}
 
 
 def test_no_argument_changes_who_is_looking_or_where(
@@ -414,7 +486,7 @@ def test_a_client_uses_everything(
             assert (await call(client, "memory_forget", ids=[new["citation"]]))["count"] == 1
             wrong = await client.call_tool("memory_get", {"path": "../x.md"})
             assert wrong.is_error
-            assert "Use a path as" in text(wrong)
+            assert "Use a citation that memory_search" in text(wrong)
 
     anyio.run(everything)
 

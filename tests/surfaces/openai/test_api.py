@@ -126,6 +126,58 @@ def test_attributes_filter_before_ranking(client: OpenAI) -> None:
     assert {(one.attributes or {})["number"] for one in found.data} == {4, 6}
 
 
+def test_integers_in_attributes_stay_integers(client: OpenAI, server: Server) -> None:
+    store, files = create_filled_store(client)
+    sent: dict[str, str | float | bool] = {
+        "year": 2025,
+        "share": 0.5,
+        "whole": 2.0,
+        "done": True,
+        "name": "x",
+    }
+    client.vector_stores.files.update(files["cats.md"], vector_store_id=store, attributes=sent)
+    read = server.get(f"/v1/vector_stores/{store}/files/{files['cats.md']}")["attributes"]
+    assert {name: type(value) for name, value in read.items()} == {
+        "year": int,
+        "share": float,
+        "whole": float,
+        "done": bool,
+        "name": str,
+    }
+    equal = {"type": "eq", "key": "year", "value": 2025.0}
+    found = client.vector_stores.search(store, query="cat", filters=equal)  # type: ignore[arg-type]
+    assert [item.filename for item in found.data] == ["cats.md"]
+
+
+def test_texts_are_embedded_by_the_models_that_are_listed(client: OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["test"]
+    assert client.models.retrieve("test").object == "model"
+    long = "\n".join(f"- The item number {n} of a list." for n in range(9))
+    made = client.embeddings.create(model="test", input=["the cat", "the dog", long])
+    vectors = [embedding.embedding for embedding in made.data]
+    assert [embedding.index for embedding in made.data] == [0, 1, 2]
+    assert [len(vector) for vector in vectors] == [64, 64, 64]
+    assert [sum(x * x for x in vector) for vector in vectors] == pytest.approx([1, 1, 1])
+    cosine = sum(x * y for x, y in zip(vectors[0], vectors[1], strict=True))
+    assert cosine == pytest.approx(1 / 2)  # one word of two is the same
+    assert made.usage.total_tokens >= 3
+    plain = client.embeddings.create(model="test", input="the cat", encoding_format="float")
+    assert plain.data[0].embedding == pytest.approx(vectors[0], abs=1e-6)
+
+
+def test_an_embedding_that_cannot_be_made_is_told(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="The models are test"):
+        client.embeddings.create(model="text-embedding-3-small", input="x")
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-9")
+    with pytest.raises(openai.BadRequestError, match="Leave it out"):
+        client.embeddings.create(model="test", input=" ")
+    with pytest.raises(openai.BadRequestError, match="has 64"):
+        client.embeddings.create(model="test", input="x", dimensions=3)
+    with pytest.raises(openai.BadRequestError):
+        client.embeddings.create(model="test", input=[1, 2, 3])
+
+
 def test_attributes_can_be_changed(client: OpenAI) -> None:
     store, files = create_filled_store(client)
     changed = client.vector_stores.files.update(

@@ -92,3 +92,21 @@ def test_the_environment_is_checked_too(tmp_path: Path) -> None:
         "a.md",
         "docs/*.md",
     )
+
+
+@pytest.mark.parametrize("text", ['["hash", "minilm"]', "hash,minilm", " hash , minilm ,"])
+def test_a_list_in_the_environment_is_json_or_separated_by_commas(
+    tmp_path: Path, text: str
+) -> None:
+    settings = load(tmp_path, MEMWELL_EMBEDDING_CHAIN=text)
+    assert settings.embedding.chain == ("hash", "minilm")
+
+
+def test_a_pattern_in_the_environment_is_not_taken_for_json(tmp_path: Path) -> None:
+    settings = load(tmp_path, MEMWELL_SCAN_EXTRA="[ab]*.md, notes")
+    assert settings.scan.extra == ("[ab]*.md", "notes")
+
+
+def test_a_json_list_of_numbers_in_the_environment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="should be a list of strings"):
+        load(tmp_path, MEMWELL_EMBEDDING_CHAIN="[1]")

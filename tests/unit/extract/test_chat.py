@@ -108,3 +108,44 @@ def test_a_text_that_was_made_to_be_slow_is_not(piece: str) -> None:
         return time.process_time() - begun
 
     assert cost(20_000) < 10 * max(cost(5_000), 0.05)  # four times as long; squared, sixteen
+
+
+@pytest.mark.parametrize("name", ["languages.jsonl", "languages_held_out.jsonl"])
+def test_seven_other_languages_are_understood(name: str) -> None:
+    found = score(name)
+    assert found.precision >= 0.95
+    assert found.recall >= 0.95
+
+
+def test_the_next_sentence_may_begin_in_lower_case() -> None:
+    said = "Btw my wife's name is Clara. ab jetzt bitte immer auf Deutsch antworten."
+    assert texts(said) == [
+        f"{SPEAKER}My wife's name is Clara.",
+        "Ab jetzt bitte immer auf Deutsch antworten.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My dentist is called that, but my boss is Dr. Sorensen of the harbour.",
+        "Never deploy on holidays, e.g. on Christmas.",
+        "Never deploy at night, i.e. after 10 p.m. or so.",
+        "Always write tests, docs etc. before a release.",
+        "Immer am 3. Mai den Boiler prüfen lassen.",
+    ],
+)
+def test_an_abbreviation_does_not_end_a_sentence(said: str) -> None:
+    assert not [text for text in texts(f"{said} Why?") if not text.endswith(said[-9:])]
+
+
+@pytest.mark.parametrize("said", ["No me gusta el té.", "Não gosto de chá.", "Nein, ich mag Tee."])
+def test_a_no_that_negates_the_sentence_stays_in_it(said: str) -> None:
+    (fact,) = texts(said)
+    assert fact.removeprefix(SPEAKER) in (said, "Ich mag Tee.")
+
+
+def test_an_order_to_use_one_thing_instead_of_another_is_a_rule() -> None:
+    (fact,) = facts_in_message("use uv instead of pip please")
+    assert (fact.text, fact.category) == ("Use uv instead of pip please", "rule")
+    assert facts_in_message("use this one instead of that") == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from memwell.model import Chunk
 from memwell.store.contract.index import NoteListing
 from memwell.store.contract.values import ExportedNote, LinkedNote, ListedNote, MapPoint
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
 from memwell.store.rows import to_chunk, to_exported_note, to_linked_note, to_map_point
 

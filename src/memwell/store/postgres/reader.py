@@ -12,7 +12,7 @@ from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.keywords import OF_CHUNKS, PostgresKeywords, has_any
 from memwell.store.postgres.notes import PostgresNotes
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import PostgresSpaces, PostgresVectors
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.rows import HAS_POSITIONS, group_neighbours, join_chunks, to_hit

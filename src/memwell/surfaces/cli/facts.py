@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from memwell.memory import Memory
     from memwell.model import Fact
 
+_SOURCE = "cli"
+
 _details = options.combine(
     click.option("--category", default="fact", help="preference, fact, decision, entity, rule ..."),
     click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once."),
@@ -53,7 +55,7 @@ def _with_memory(command: Callable[..., Answer]) -> Callable[..., None]:
 @_with_memory
 def remember_command(memory: Memory, text: str, **details: Any) -> Answer:
     """Remember TEXT as a fact, or confirm the fact that says the same."""
-    return _remember_answer(memory.remember(text, **details))
+    return _remember_answer(memory.remember(text, source=_SOURCE, **details))
 
 
 @click.command("supersede")
@@ -63,7 +65,7 @@ def remember_command(memory: Memory, text: str, **details: Any) -> Answer:
 @_with_memory
 def supersede_command(memory: Memory, old: str, text: str, **details: Any) -> Answer:
     """Remember TEXT and mark the fact with the id OLD as superseded by it."""
-    return _remember_answer(memory.supersede(old, text, **details))
+    return _remember_answer(memory.supersede(old, text, source=_SOURCE, **details))
 
 
 @click.command("recall")
@@ -85,10 +87,16 @@ def recall_command(memory: Memory, message: str, **values: Any) -> Answer:
 @click.argument("ids", nargs=-1)
 @click.option("--query", help="Forget the facts that this query finds, after showing them.")
 @click.option("--scope", help="Forget all facts of this scope, after showing them.")
+@click.option("--predecessors", is_flag=True, help="Also forget the facts that they superseded.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_with_memory
 def forget_command(
-    memory: Memory, ids: tuple[str, ...], query: str | None, scope: str | None, yes: bool
+    memory: Memory,
+    ids: tuple[str, ...],
+    query: str | None,
+    scope: str | None,
+    predecessors: bool,
+    yes: bool,
 ) -> Answer:
     """Erase the facts with these IDS, or those of a query or scope, without a trace.
 
@@ -103,12 +111,17 @@ def forget_command(
             click.get_current_context().exit(NO_HITS)
         _confirm(facts, yes)
         ids = tuple(fact.id for fact in facts)
-    report = memory.forget(*ids)
+    report = memory.forget(*ids, predecessors=predecessors)
     return Answer(report, lambda: _print_forgotten(report))
 
 
 def _print_forgotten(report: EraseReport) -> None:
     click.echo(f"{report.count} forgotten")
+    if report.predecessors:
+        older = " ".join(report.predecessors)
+        click.echo(
+            f"Older versions are still stored: `memwell forget {older}` erases them", err=True
+        )
     if report.pending:
         click.echo(
             "Pending: another process still reads the file; the rest is erased after that", err=True

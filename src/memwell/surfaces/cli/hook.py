@@ -97,32 +97,47 @@ def capture_command(
 
 
 @hook_command.command("config")
-@click.argument("program", type=click.Choice(["claude-code"]))
+@click.argument(
+    "program",
+    type=click.Choice(["claude-code", "codex", "gemini-cli", "cursor", "windsurf", "opencode"]),
+)
 @click.option("--write", is_flag=True, help="Add it to the file; the rest of the file stays.")
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path(".claude/settings.json"),
-    show_default=True,
-    help="The settings file of the program.",
+    help="The file of the program; default the one in this folder.",
 )
 @options.user
 @options.workspace
 def config_command(
-    program: str, write: bool, file: Path, user: str, workspace: str | None, agent: str | None
+    program: str,
+    write: bool,
+    file: Path | None,
+    user: str,
+    workspace: str | None,
+    agent: str | None,
 ) -> None:
     """Print the settings that make PROGRAM run these hooks, or write them."""
-    from memwell.surfaces.hooks.claude_code import hooks_block, install
-    from memwell.surfaces.json_file import to_json
+    from memwell.surfaces.hooks.programs import PROGRAMS, hook_text, install
 
-    block = hooks_block({"--user": user, "--agent": agent, "--workspace": workspace})
-    if write:
-        added = install(block, file)
-        click.echo(
-            f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them"
-        )
-    else:
-        click.echo(to_json(block), nl=False)
+    chosen = PROGRAMS[program]
+    values = {"--user": user, "--agent": agent, "--workspace": workspace}
+    if not write:
+        click.echo(hook_text(chosen, values), nl=False)
+        return
+    file = file or Path(chosen.file)
+    added = install(chosen, values, file)
+    click.echo(f"{file}: {', '.join(added)} added" if added else f"{file} already has all of them")
+
+
+@hook_command.command("plugin")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def plugin_command(folder: Path) -> None:
+    """Write a plugin for Claude Code into FOLDER: these hooks, the MCP server and a command."""
+    from memwell.surfaces.hooks.plugin import write_plugin
+
+    for name in write_plugin(folder):
+        click.echo(f"{folder / name} written")
 
 
 def _stdin() -> str:

@@ -9,7 +9,8 @@ import click
 from memwell.errors import ConfigError
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import new_memory
-from memwell.surfaces.mcp.clients import CLIENTS, absolute_path, config_block, install, server_entry
+from memwell.surfaces.command import absolute_path
+from memwell.surfaces.mcp.clients import CLIENTS, config_block, install, server_entry
 
 if TYPE_CHECKING:
     from memwell.model import IndexReport
@@ -60,7 +61,8 @@ def mcp_command(
 def config_command(name: str, write: bool, workspace: str | None, **values: str | None) -> None:
     """Print the configuration that makes CLIENT use this memory, with these options.
 
-    CLIENT is claude-code, claude-desktop, cursor, openclaw or vscode.
+    CLIENT is claude-code, claude-desktop, codex, cursor, gemini-cli, openclaw, opencode, vscode,
+    windsurf or zed.
     """
     client = CLIENTS[name]
     arguments = ["--workspace", absolute_path(workspace)] if workspace else []

@@ -63,14 +63,20 @@ def search_command(
     parentheses, -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
-    for word in query:  # -word excludes a word, but --word was meant as an option
-        if word.startswith("--") and " " not in word:
+    for word in query:
+        if _looks_like_an_option(word):
             raise click.NoSuchOption(word, ctx=click.get_current_context())
     today = now.date() if now else None
     with progress_bar("indexing") as progress:
         result = memory.search(" ".join(query), today=today, progress=progress, **values)
     show = partial(_print_paths if files_only else _print, visible(result), memory.notices)
     return Answer(result, show, 0 if result.hits else NO_HITS)
+
+
+def _looks_like_an_option(word: str) -> bool:
+    """Whether --word or -x was meant as an option; -word excludes a word."""
+    is_letter = len(word) == 2 and word[0] == "-" and word[1].isascii() and word[1].isalpha()
+    return is_letter or (word.startswith("--") and " " not in word)
 
 
 def _print_paths(result: SearchResult, _: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ _LIST = "list"
 
 
 @click.command("export")
-@click.argument("file", required=False, type=_FILE)
+@click.argument("file", default="-", type=_FILE)
 @click.option(
     "--format",
     "layout",
@@ -33,17 +33,18 @@ _LIST = "list"
 )
 @options.viewer
 @with_memory
-def export_command(memory: Memory, file: Path | None, layout: str) -> Answer:
+def export_command(memory: Memory, file: Path, layout: str) -> Answer:
     """Export the facts that are visible here, with their history, to FILE or standard output.
 
-    Superseded facts are exported, too. FILE is overwritten, and only you can read it.
+    Without FILE, or with -, they go to standard output. Superseded facts are exported, too. FILE
+    is overwritten, and only you can read it.
     """
     from memwell.facts.export_import import MARKDOWN, export_facts, to_jsonl, to_markdown
     from memwell.files import private_file
 
     facts = export_facts(memory.facts)
     content = (to_markdown(facts) if layout == MARKDOWN else to_jsonl(facts)).encode()
-    if file is None:
+    if str(file) == "-":
         return Answer({"facts": facts}, lambda: click.echo(content, nl=False))
     with private_file(file.absolute()) as part:
         part.write_bytes(content)

@@ -1,13 +1,14 @@
 """Turns what a user told an agent into facts, at the end of a turn and of a session.
 
 Rules (`extract.chat`) find the facts, or the language model that ``llm.default`` names. If the
-model does not answer in time, the rules are used. The position in the transcript is saved after
-each message, so that an interrupted capture continues from there.
+model does not answer in time, the rules are used. An event with the prompt in it is read alone.
+Otherwise the transcript is read; the position in it is saved after each message, so that an
+interrupted capture continues from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from memwell import config
 from memwell.extract.chat import facts_in_message, typed_text
 from memwell.surfaces.hooks.cursor import open_cursor
-from memwell.surfaces.hooks.events import SESSION_END, STOP, HookEvent, HookTarget
+from memwell.surfaces.hooks.events import PROMPT, SESSION_END, STOP, HookEvent, HookTarget
 from memwell.surfaces.hooks.transcript import Message, Position, read_messages
 
 if TYPE_CHECKING:
@@ -59,28 +60,35 @@ def capture(
     scope: str | None = None,
     rules: bool = False,
 ) -> CaptureReport:
-    """Remember what the user said since the last capture, if the event ends a turn or session."""
+    """Remember what the user said: the prompt of the event, or what is new in the transcript."""
     report = CaptureReport()
-    ends_turn = event.name in (STOP, SESSION_END) and not event.stop_hook_active
-    if not ends_turn or event.transcript is None or not event.transcript.is_file():
+    if event.name not in (PROMPT, STOP, SESSION_END) or event.stop_hook_active:
         return report
-    key = [event.session, str(event.transcript), target.agent, target.user]
-    with open_cursor(key, home / "hooks") as cursor:
-        messages = [*read_messages(event.transcript, cursor.position)]
+
+    def store(messages: Sequence[Message], advance: Callable[[Position], None]) -> None:
         facts = _extract_by_rule(messages)
         asks_model = not rules and any(message.text for message in messages) and _has_model()
-        if facts or asks_model:
-            with target.open_memory(event, event.session if scope == "session" else "") as memory:
-                if asks_model:
-                    limit = seconds * _MODEL_TIME_SHARE
-                    by_model = _extract_by_model(memory, messages, limit, report)
-                    facts = facts if by_model is None else by_model
-                for after, group in groupby(facts, lambda fact: fact.after):
-                    for fact in group:
-                        _remember(memory, fact, event, scope, report)
-                    cursor.advance(after)
-                report.notices += memory.notices
-        cursor.advance(messages[-1].after)
+        if not facts and not asks_model:
+            return
+        with target.open_memory(event, event.session if scope == "session" else "") as memory:
+            if asks_model:
+                limit = seconds * _MODEL_TIME_SHARE
+                by_model = _extract_by_model(memory, messages, limit, report)
+                facts = facts if by_model is None else by_model
+            for after, group in groupby(facts, lambda fact: fact.after):
+                for fact in group:
+                    _remember(memory, fact, event, scope, report)
+                advance(after)
+            report.notices += memory.notices
+
+    if event.prompt.strip():
+        store([Message(event.prompt, 0, Position())], lambda _: None)
+    elif event.name != PROMPT and event.transcript and event.transcript.is_file():
+        key = [event.session, str(event.transcript), target.agent, target.user]
+        with open_cursor(key, home / "hooks") as cursor:
+            messages = [*read_messages(event.transcript, cursor.position)]
+            store(messages, cursor.advance)
+            cursor.advance(messages[-1].after)
     return report
 
 
@@ -95,7 +103,7 @@ def _remember(
             fact.text,
             category=fact.category,
             source=SOURCE,
-            origin=f"{event.session}#L{fact.line}",
+            origin=f"{event.session}#L{fact.line}" if fact.line else event.session,
             confidence=_CONFIDENCE,
             decay_class=_DECAY_CLASS,
             scope=scope or default_scope,

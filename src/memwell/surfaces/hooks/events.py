@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 PROMPT, SESSION_START = "UserPromptSubmit", "SessionStart"
 STOP, SESSION_END = "Stop", "SessionEnd"
+_NAMES = {
+    "BeforeAgent": PROMPT,  # Gemini CLI
+    "AfterAgent": STOP,
+    "sessionStart": SESSION_START,  # Cursor
+    "beforeSubmitPrompt": PROMPT,
+    "pre_user_prompt": PROMPT,  # Windsurf
+}
+"""The events of other programs, by the names that Claude Code and Codex give them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,9 @@ class HookEvent:
     """An event in an agent's session."""
 
     name: str = ""
+    """As Claude Code calls it."""
+    native_name: str = ""
+    """As the program calls it."""
     session: str = ""
     folder: Path | None = None
     """The folder that the agent works in, if it exists."""
@@ -68,16 +79,19 @@ class HookTarget:
 
 
 def read_event(text: str) -> HookEvent:
-    """Read an event as Claude Code writes it."""
+    """Read an event as one of the programs writes it."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise MemwellError("The input is not a JSON object", "Run this from an agent's hook")
+    fields = _add_common_fields(fields)
     folder, transcript = (_path(fields, name) for name in ("cwd", "transcript_path"))
+    native = _text(fields, "hook_event_name")
     return HookEvent(
-        name=_text(fields, "hook_event_name"),
+        name=_NAMES.get(native, native),
+        native_name=native,
         session=_text(fields, "session_id"),
         folder=folder if folder and folder.is_dir() else None,
         prompt=_text(fields, "prompt"),
@@ -85,6 +99,18 @@ def read_event(text: str) -> HookEvent:
         transcript=transcript,
         stop_hook_active=fields.get("stop_hook_active") is True,
     )
+
+
+def _add_common_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of Cursor or Windsurf with the fields that the other programs have."""
+    roots, info = fields.get("workspace_roots"), fields.get("tool_info")
+    more = {
+        "hook_event_name": fields.get("agent_action_name"),
+        "session_id": fields.get("conversation_id") or fields.get("trajectory_id"),
+        "cwd": roots[0] if isinstance(roots, list) and roots else None,
+        "prompt": info.get("user_prompt") if isinstance(info, dict) else None,
+    }
+    return {**{name: value for name, value in more.items() if value}, **fields}
 
 
 def _text(fields: dict[str, Any], name: str) -> str:

@@ -50,8 +50,15 @@ def recall(event: HookEvent, target: HookTarget, seconds: float, budget: int | N
         return ""
     if not block:
         return ""
-    output = {"hookEventName": event.name, "additionalContext": block}
-    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+    return json.dumps(_to_output(event, block), ensure_ascii=False)
+
+
+def _to_output(event: HookEvent, block: str) -> dict[str, object]:
+    """Return a block in the form that the program of an event reads."""
+    if event.native_name == "sessionStart":  # Cursor
+        return {"additional_context": block}
+    output = {"hookEventName": event.native_name, "additionalContext": block}
+    return {"hookSpecificOutput": output}
 
 
 def _recall_for_prompt(

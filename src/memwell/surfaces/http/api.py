@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from memwell.facts.erase import EraseReport
-from memwell.facts.erase import prune as prune_facts
+from memwell.facts.erase import EraseReport, prune
 from memwell.facts.recall import Recall
 from memwell.facts.service import NewFact, RememberResult
 from memwell.memory import Memory
@@ -23,7 +22,7 @@ from memwell.reports import Check, SpaceStatus, Status
 from memwell.search.why import Why
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.http.viewer import ViewerMemory, wake_background
 from memwell.surfaces.serialise import to_jsonable
 
 MOST_HITS = 1000
@@ -39,10 +38,16 @@ Text = Annotated[str, Field(max_length=1_000_000)]
 Mode = Literal["hybrid", "words", "meaning"]
 
 
+class RequestBody(BaseModel):
+    """A body in which a field that does not exist, such as a misspelt one, is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 # -- finding ---------------------------------------------------------------------------------------
 
 
-class SearchRequest(BaseModel):
+class SearchRequest(RequestBody):
     """A query and its options; the settings decide what is left out."""
 
     query: Text
@@ -59,7 +64,7 @@ class SearchRequest(BaseModel):
     explain: bool = False
 
 
-class WhyRequest(BaseModel):
+class WhyRequest(RequestBody):
     """A query, and a note that is or is not among its hits."""
 
     query: Text
@@ -68,7 +73,7 @@ class WhyRequest(BaseModel):
     mode: Mode | None = None
 
 
-class RecallRequest(BaseModel):
+class RecallRequest(RequestBody):
     """A message to an agent, and how many tokens the recalled block may have."""
 
     message: Text
@@ -96,7 +101,7 @@ def recall(body: RecallRequest, memory: ViewerMemory) -> Any:
 
 
 @router.get("/get", response_model=Excerpt)
-def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory) -> Any:
+def get_note(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory) -> Any:
     """Read a note, or some of its lines (PATH#L3-L9)."""
     return to_jsonable(memory.get(reference))
 
@@ -104,7 +109,7 @@ def get(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory)
 # -- writing ---------------------------------------------------------------------------------------
 
 
-class NoteRequest(BaseModel):
+class NoteRequest(RequestBody):
     """A text to append to today's log."""
 
     text: Text
@@ -113,6 +118,8 @@ class NoteRequest(BaseModel):
 @dataclass(frozen=True, slots=True)
 class RememberRequest(NewFact):
     """A text to remember, with its category, tags, scope and lifetime."""
+
+    __pydantic_config__ = RequestBody.model_config
 
     source: str = "http"
 
@@ -124,14 +131,16 @@ class SupersedeRequest(RememberRequest):
     old: str
 
 
-class ForgetRequest(BaseModel):
+class ForgetRequest(RequestBody):
     """The ids of facts to forget."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    predecessors: bool = False
+    """Whether the facts that they superseded are forgotten, too."""
 
 
 @router.post("/note", response_model=Excerpt)
-def note(body: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
+def append_note(body: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
     """Append a text to today's log of the workspace."""
     return _wake_background(request, memory.note(body.text))
 
@@ -151,12 +160,12 @@ def supersede(body: SupersedeRequest, memory: ViewerMemory, request: Request) ->
 @router.post("/forget", response_model=EraseReport)
 def forget(body: ForgetRequest, memory: ViewerMemory) -> Any:
     """Delete facts from the memory and every index."""
-    return to_jsonable(memory.forget(*body.ids))
+    return to_jsonable(memory.forget(*body.ids, predecessors=body.predecessors))
 
 
 def _wake_background(request: Request, result: Any) -> Any:
     """Start embedding the new texts in the background; return the result as JSON values."""
-    request.app.state.background.wake()
+    wake_background(request)
     return to_jsonable(result)
 
 
@@ -187,7 +196,7 @@ class HistoryResponse(BaseModel):
     events: list[FactEvent]
 
 
-class EditRequest(BaseModel):
+class EditRequest(RequestBody):
     """The fields of a fact to change."""
 
     text: Text | None = None
@@ -197,7 +206,7 @@ class EditRequest(BaseModel):
     confidence: Share | None = None
 
 
-class PromoteRequest(BaseModel):
+class PromoteRequest(RequestBody):
     """The wider scope of a fact."""
 
     scope: Literal["global", "user", "agent"]
@@ -210,7 +219,7 @@ class PruneResponse(BaseModel):
 
 
 @router.get("/facts", response_model=FactsResponse)
-def facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> Any:
+def list_facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> Any:
     """List facts, the newest first."""
     wanted = dict(request)
     limit, superseded = wanted.pop("limit"), wanted.pop("include_superseded")
@@ -219,19 +228,19 @@ def facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> An
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
-def fact(fact_id: FactId, memory: ViewerMemory) -> Any:
+def get_fact(fact_id: FactId, memory: ViewerMemory) -> Any:
     """Return a fact."""
     return to_jsonable(memory.facts.get(fact_id))
 
 
 @router.get("/facts/{fact_id}/history", response_model=HistoryResponse)
-def history(fact_id: FactId, memory: ViewerMemory) -> Any:
+def get_fact_history(fact_id: FactId, memory: ViewerMemory) -> Any:
     """Return the events of a fact, and of the facts that it superseded."""
     return {"events": to_jsonable(memory.facts.history(fact_id))}
 
 
 @router.patch("/facts/{fact_id}", response_model=Fact)
-def edit(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request) -> Any:
+def edit_fact(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request) -> Any:
     """Change fields of a fact."""
     changes = {name: value for name, value in body if value is not None}
     if "tags" in changes:
@@ -240,19 +249,19 @@ def edit(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Requ
 
 
 @router.post("/facts/{fact_id}/promote", response_model=Fact)
-def promote(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
+def promote_fact(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
     """Give a fact a wider scope."""
     return to_jsonable(memory.facts.promote(fact_id, body.scope))
 
 
 @router.post("/facts/prune", response_model=PruneResponse)
-def prune(memory: ViewerMemory) -> Any:
+def prune_expired_facts(memory: ViewerMemory) -> Any:
     """Delete expired facts."""
-    return {"pruned": prune_facts(memory.facts)}
+    return {"pruned": prune(memory.facts)}
 
 
 @router.get("/export", responses={200: {"content": {"text/plain": {}}}})
-def export(
+def export_facts(
     memory: ViewerMemory, format: Literal["jsonl", "markdown"] = "jsonl"
 ) -> PlainTextResponse:
     """Return the facts that the viewer sees, with their history."""
@@ -288,39 +297,39 @@ class VerifyResponse(BaseModel):
 
 
 @router.get("/status", response_model=Status)
-def status(memory: ViewerMemory, deep: bool = False) -> Any:
+def get_status(memory: ViewerMemory, deep: bool = False) -> Any:
     """Return what the index contains; `deep` also checks every page of it."""
     return to_jsonable(memory.status(deep=deep))
 
 
 @router.get("/doctor", response_model=DoctorResponse)
-def doctor(memory: ViewerMemory) -> Any:
+def run_doctor(memory: ViewerMemory) -> Any:
     """Return checks of the installation; each problem has a remedy."""
     return {"checks": to_jsonable(memory.doctor())}
 
 
 @router.get("/spaces", response_model=SpacesResponse)
-def spaces(memory: ViewerMemory) -> Any:
+def list_spaces(memory: ViewerMemory) -> Any:
     """List the vector spaces."""
     return {"spaces": to_jsonable(memory.spaces())}
 
 
 @router.post("/spaces/{number}/switch", response_model=SpacesResponse)
-def switch(number: SpaceId, memory: ViewerMemory) -> Any:
+def switch_space(number: SpaceId, memory: ViewerMemory) -> Any:
     """Use another space for searches."""
     memory.switch_space(number)
-    return spaces(memory)
+    return list_spaces(memory)
 
 
 @router.delete("/spaces/{number}", response_model=SpacesResponse)
-def drop(number: SpaceId, memory: ViewerMemory) -> Any:
+def drop_space(number: SpaceId, memory: ViewerMemory) -> Any:
     """Delete a space that is not live."""
     memory.drop_space(number)
-    return spaces(memory)
+    return list_spaces(memory)
 
 
 @router.post("/index", response_model=IndexResponse)
-def index(memory: ViewerMemory, request: Request) -> Any:
+def sync_notes(memory: ViewerMemory, request: Request) -> Any:
     """Sync the workspaces now; a background thread embeds."""
     reports: list[IndexReport] = []
     for folder in memory.folders():
@@ -330,7 +339,7 @@ def index(memory: ViewerMemory, request: Request) -> Any:
 
 
 @router.get("/verify", response_model=VerifyResponse)
-def verify(memory: ViewerMemory) -> Any:
+def verify_facts(memory: ViewerMemory) -> Any:
     """Check every fact; the findings stay on the server, as they name facts of all users."""
     findings = memory.verify()
     return {"sound": not findings, "findings": len(findings)}

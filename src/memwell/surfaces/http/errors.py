@@ -29,6 +29,8 @@ _MESSAGES = {
     404: "There is nothing at this address",
     405: "This address does not support this method",
 }
+_UNKNOWN_FIELD = ("extra_forbidden", "unexpected_keyword_argument")
+"""The types by which pydantic reports them, for models and for dataclasses."""
 
 
 class ErrorDetail(BaseModel):
@@ -84,6 +86,8 @@ def _validation_error_response(_: Request, error: Exception) -> JSONResponse:
     location = ".".join(str(part) for part in first["loc"][1:])
     param = location.encode("utf-8", "replace").decode() or None
     message = f"{param}: {first['msg']}" if param else str(first["msg"])
+    if first["type"] in _UNKNOWN_FIELD:
+        message = f"{param} is not a field of this request. Leave it out, or correct its name"
     return error_response(400, message, param=param)
 
 

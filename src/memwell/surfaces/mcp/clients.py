@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memwell.surfaces.json_file import edit_file, to_json
+from memwell.platform.folders import user_config_folder
+from memwell.surfaces.command import absolute_path, find_command
+from memwell.surfaces.json_file import JSON, TOML, FileFormat, edit_file
 
 _NAME = "memwell"
 _PATH_VARIABLES = ("MEMWELL_HOME", "MEMWELL_CONFIG")
@@ -30,25 +28,51 @@ class Client:
     """The keys that lead to the object with its servers."""
     extra_fields: Mapping[str, str] = field(default_factory=dict)
     """Further fields that it needs for a server."""
+    is_desktop: bool = False
+    """Whether it is started without the PATH of a shell."""
+    joins_command: bool = False
+    """Whether the command and its arguments are one list, and `env` is called environment."""
 
     @property
     def file(self) -> Path:
         """Its configuration file."""
         return self.folder() / self.name
 
+    @property
+    def format(self) -> FileFormat:
+        """How its file is written."""
+        return TOML if self.name.endswith(".toml") else JSON
+
 
 def _claude_desktop() -> Path:
-    import platformdirs
+    return user_config_folder("Claude", roaming=True)
 
-    return platformdirs.user_config_path("Claude", appauthor=False, roaming=True)
+
+def _config_folder() -> Path:
+    """Return the folder in which programs with Unix habits keep their settings, on any system."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
+def _zed() -> Path:
+    roaming = os.environ.get("APPDATA") if os.name == "nt" else None
+    return Path(roaming) / "Zed" if roaming else _config_folder() / "zed"
 
 
 CLIENTS = {
     "claude-code": Client(Path.cwd, ".mcp.json"),
-    "claude-desktop": Client(_claude_desktop, "claude_desktop_config.json"),
-    "cursor": Client(Path.home, ".cursor/mcp.json"),
+    "claude-desktop": Client(_claude_desktop, "claude_desktop_config.json", is_desktop=True),
+    "codex": Client(Path.home, ".codex/config.toml", ("mcp_servers",)),
+    "cursor": Client(Path.home, ".cursor/mcp.json", is_desktop=True),
+    "gemini-cli": Client(Path.home, ".gemini/settings.json"),
     "openclaw": Client(Path.home, ".openclaw/openclaw.json", ("mcp", "servers")),
-    "vscode": Client(Path.cwd, ".vscode/mcp.json", ("servers",), {"type": "stdio"}),
+    "opencode": Client(
+        _config_folder, "opencode/opencode.json", ("mcp",), {"type": "local"}, joins_command=True
+    ),
+    "vscode": Client(
+        Path.cwd, ".vscode/mcp.json", ("servers",), {"type": "stdio"}, is_desktop=True
+    ),
+    "windsurf": Client(Path.home, ".codeium/windsurf/mcp_config.json", is_desktop=True),
+    "zed": Client(_zed, "settings.json", ("context_servers",), is_desktop=True),
 }
 
 
@@ -56,13 +80,18 @@ def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
     """Return the object by which a client starts memwell, with options of `memwell mcp`."""
     values = {name: os.environ.get(name) for name in _PATH_VARIABLES}
     variables = {name: absolute_path(value) for name, value in values.items() if value}
-    command = {"command": _command(), "args": ["mcp", *options]}
-    return {**client.extra_fields, **command, **({"env": variables} if variables else {})}
+    command, arguments = find_command(is_desktop=client.is_desktop), ["mcp", *options]
+    if client.joins_command:
+        started: dict[str, Any] = {"command": [command, *arguments]}
+        named = {"environment": variables}
+    else:
+        started, named = {"command": command, "args": arguments}, {"env": variables}
+    return {**client.extra_fields, **started, **(named if variables else {})}
 
 
 def config_block(client: Client, entry: Mapping[str, Any]) -> str:
     """Return a client's configuration that contains only memwell."""
-    return to_json(_merge({}, client.keys, entry))
+    return client.format.dump(client.format.merge({}, (*client.keys, _NAME), entry))
 
 
 def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
@@ -72,30 +101,9 @@ def install(client: Client, entry: Mapping[str, Any]) -> Path | None:
     """
     is_new = edit_file(
         client.file,
-        lambda settings: _merge(settings, client.keys, entry),
+        lambda settings: client.format.merge(settings, (*client.keys, _NAME), entry),
         "Add the block above to it by hand",
         backup=True,
+        format=client.format,
     )
     return client.file.resolve() if is_new else None
-
-
-def _merge(settings: Any, keys: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested objects with memwell's entry under the last of `keys`, in the old order."""
-    if not isinstance(settings, dict):
-        raise ValueError(f"{json.dumps(settings)[:40]} is not an object")
-    if not keys:
-        return {**settings, _NAME: entry}
-    return {**settings, keys[0]: _merge(settings.get(keys[0], {}), keys[1:], entry)}
-
-
-def absolute_path(path: str) -> str:
-    """Return a path that does not depend on the folder in which a client starts a server."""
-    return str(Path(path).expanduser().absolute())
-
-
-def _command() -> str:
-    """Return the command that starts memwell: its name, or its path if PATH does not have it."""
-    if shutil.which(_NAME):
-        return _NAME
-    installed = shutil.which(_NAME, path=sysconfig.get_path("scripts"))
-    return installed or absolute_path(sys.argv[0])

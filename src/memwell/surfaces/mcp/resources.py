@@ -12,8 +12,8 @@ from pydantic import Field
 
 from memwell.memory import Memory
 from memwell.store.contract.values import FactFilter
+from memwell.surfaces.mcp.model_server import translate_errors
 from memwell.surfaces.mcp.results import FACT_PREFIX
-from memwell.surfaces.mcp.tools import translate_errors
 
 _LISTED = 200
 """How many facts are listed, the newest first."""

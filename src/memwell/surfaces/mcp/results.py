@@ -5,6 +5,8 @@ Fields with their default values are left out: a model's context costs its user 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
@@ -15,6 +17,7 @@ from memwell.search.snippet import snippet
 FACT_PREFIX = "fact:"
 """The beginning of a fact's citation; other citations name notes."""
 _SNIPPET_CHARACTERS, _SNIPPET_LINES = 300, 3
+_MORE_LINES = 3
 
 
 class FoundPassage(BaseModel):
@@ -26,6 +29,9 @@ class FoundPassage(BaseModel):
     text: str
     heading: str = ""
     date: str = ""
+    more_lines: list[str] = Field(
+        default=[], description="Further passages of the same note that answer, best first."
+    )
     also: list[str] = Field(default=[], description="Other places with nearly the same text.")
 
 
@@ -53,6 +59,28 @@ class ReadAnswer(BaseModel):
     superseded_by: str = Field(default="", description="The fact that replaced this one.")
 
 
+class ListedFact(BaseModel):
+    """A fact of a list."""
+
+    citation: str
+    text: str
+    category: str = "fact"
+    date: str
+
+
+class ListAnswer(BaseModel):
+    """Facts, the newest first."""
+
+    facts: list[ListedFact]
+    has_more: bool = Field(default=False, description="Whether a larger limit gives more.")
+
+
+class NoteAnswer(BaseModel):
+    """The lines that were written."""
+
+    citation: str
+
+
 class RecallAnswer(BaseModel):
     """The facts and passages for a message; empty if there are none."""
 
@@ -77,6 +105,10 @@ class ForgetAnswer(BaseModel):
     pending: bool = Field(
         default=False,
         description="Another process is still reading; the last traces are deleted after that.",
+    )
+    predecessors: list[str] = Field(
+        default=[],
+        description="Ids of older versions that are still stored: ask the user, then forget them.",
     )
     backups: list[str] = Field(
         default=[], description="Backups that may still contain it: tell the user."
@@ -126,13 +158,15 @@ def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
 
 def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
     lines = cite_lines(result.display_path(hit), hit.start_line, hit.end_line)
+    text = hit.text if full else _shorten(hit)
     return FoundPassage(
         citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
         score=round(hit.score, 2),
         weak=hit.weak,
-        text=hit.text if full else _shorten(hit),
-        heading=" > ".join(hit.heading),
+        text=text,
+        heading=" > ".join(part for part in hit.heading if part not in text),
         date=hit.date or "",
+        more_lines=[f"L{start}-L{end}" for start, end in hit.more_lines[:_MORE_LINES]],
         also=[*hit.also],
     )
 
@@ -163,6 +197,20 @@ def fact_result(fact: Fact) -> ReadAnswer:
         created_at=fact.created_at,
         superseded_by=FACT_PREFIX + fact.superseded_by if fact.superseded_by else "",
     )
+
+
+def list_result(facts: Sequence[Fact], limit: int) -> ListAnswer:
+    """Return facts up to a limit, and whether there are more."""
+    listed = [
+        ListedFact(
+            citation=FACT_PREFIX + fact.id,
+            text=fact.text,
+            category=fact.category,
+            date=fact.created_at[:10],
+        )
+        for fact in facts[:limit]
+    ]
+    return ListAnswer(facts=listed, has_more=len(facts) > limit)
 
 
 def store_result(result: RememberResult) -> StoreAnswer:

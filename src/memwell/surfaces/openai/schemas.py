@@ -14,7 +14,12 @@ ID = re.compile(r"[a-z]{2,4}[-_][0-9a-f]{28}")
 """The form of an id. Ids are names of folders, too: nothing of another form may become one."""
 Key = Annotated[str, Field(max_length=64)]
 Metadata = Annotated[dict[Key, Annotated[str, Field(max_length=512)]], Field(max_length=16)]
-Value = Annotated[str, Field(max_length=512)] | bool | Annotated[float, Field(allow_inf_nan=False)]
+Value = (
+    Annotated[str, Field(max_length=512)]
+    | bool
+    | Annotated[int, Field(ge=-(2**53), le=2**53)]  # a larger one is a float, as in JavaScript
+    | Annotated[float, Field(allow_inf_nan=False)]
+)
 Attributes = Annotated[dict[Key, Value], Field(max_length=16)]
 Name = Annotated[str, Field(max_length=256)]
 FileId = Annotated[str, Field(max_length=64)]

@@ -1,0 +1,1 @@
+"""Programs of other frameworks and languages that use memwell, each in an environment of its own."""
