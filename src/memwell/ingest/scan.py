@@ -134,7 +134,8 @@ class _Walk:
                 self.result.folders.append("")
                 conventional = CONVENTIONAL if self.selection.conventional else ()
                 names = [*conventional, *self.selection.include]
-            self._take_named(names, inherited)
+            if names:
+                self._take_named(names, inherited)
         except OSError as error:  # of an ignore file
             self._mark_unreadable("", error)
         for link in self.links:
@@ -351,13 +352,13 @@ def _inherited_rules(root: str, problems: list[Problem]) -> list[_Rules]:
 
 def _read_rules(folder: str, name: str, problems: list[Problem]) -> _Rules | None:
     """Return the rules of an ignore file, if it exists; raise `OSError` if it cannot be read."""
-    from pathspec import GitIgnoreSpec
-
     try:
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
+    from pathspec import GitIgnoreSpec  # most workspaces have no such file
+
     patterns = []
     for line in lines:
         try:

@@ -19,7 +19,6 @@ from memwell.errors import (
     UnreadableDocumentError,
 )
 from memwell.files import remedy_for
-from memwell.ingest.parse_note import decode
 from memwell.memory.refresh import FoundNote
 from memwell.model import Excerpt
 from memwell.store.contract.index import Index
@@ -69,6 +68,8 @@ def read_excerpt(reference: str, workspaces: Sequence[Workspace], find_note: Fin
 
 def _read_lines(file: Path, note: FoundNote, position: str) -> tuple[list[str], int, int]:
     """Return the lines of a note, and the first and the last one of a position in it."""
+    from memwell.ingest.parse_note import decode
+
     data = _read_bytes(file, note)
     if note.reader and not note.reader.has_source_lines:
         document = _convert(file, data, note.reader)
