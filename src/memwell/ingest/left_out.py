@@ -9,14 +9,19 @@ from memwell.ingest.readers.formats import EXTRA, Format, find_format, selected_
 from memwell.ingest.scan import Selection, scan
 
 _NAMED = 5
+_MOST_FOLDERS = 2_000
+"""A workspace may be somebody's home: the files beyond are not looked for."""
 _UNSAID = frozenset({"code"})
 """A folder may have thousands of such files, and nobody takes them for notes."""
 
 
 def describe_left_out(selection: Selection) -> tuple[str, ...]:
     """Return a sentence for each kind of file that is left out."""
-    whole = scan(replace(selection, include=(*selection.include, ".")))
-    taken = whole if "." in selection.include else scan(selection)
+    everything = replace(selection, include=(*selection.include, "."))
+    if "." in selection.include:
+        whole = taken = scan(everything)
+    else:
+        whole, taken = scan(replace(everything, most_folders=_MOST_FOLDERS)), scan(selection)
     selected = selected_formats(selection.formats)
     lines = []
     if beyond := [path for path in whole.files if path not in taken.files]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ class Selection:
     max_bytes: int = 10_000_000
     max_document_bytes: int = 100_000_000
     formats: tuple[str, ...] = ScanSettings.formats
+    most_folders: int = 0
+    """The walk ends after so many folders; with 0 it never does."""
 
     def size_limit(self, path: str) -> tuple[int, str]:
         """Return the most bytes of a file, and the setting that says so."""
@@ -203,7 +206,8 @@ class _Walk:
         than Python allows calls.
         """
         stack = [self._entries(folder, rules)]
-        while stack:
+        most = self.selection.most_folders or inf
+        while stack and len(self.result.folders) <= most:
             if (entry := next(stack[-1], None)) is None:
                 stack.pop()
             elif inner := self._take_entry(*entry):

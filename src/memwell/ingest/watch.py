@@ -16,6 +16,8 @@ from memwell.errors import MemwellError
 from memwell.platform.watching import choose_watched
 from memwell.reports import FillReport
 
+READ_SECONDS = 30.0
+"""How often other programs are asked for something new."""
 POLL_SECONDS = 1.0
 _FILL_AGAIN_SECONDS = 30.0
 """How often to look for passages to embed if nothing changed: a provider may work again."""
@@ -127,6 +129,18 @@ def _inode(root: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def keep_reading(
+    read: Callable[[], object], say: Callable[[str], None], stop: threading.Event
+) -> None:
+    """Read what other programs have written, at intervals, until `stop` is set."""
+    while not stop.is_set():
+        try:
+            read()
+        except (MemwellError, OSError) as error:
+            say(str(error))
+        stop.wait(READ_SECONDS)
 
 
 def keep_embedding(

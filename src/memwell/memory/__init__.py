@@ -199,6 +199,7 @@ class Memory:
             lambda workspace: self._with_repair(lambda: self._sync().sync(workspace)),
             lambda workspace: self._sync().folders(workspace),
             lambda: self._fill(no_progress, stop),
+            self.sources.transcripts.sync if (self._agent_folder / TRANSCRIPTS).is_dir() else None,
             report,
             stop,
             something_new or threading.Event(),

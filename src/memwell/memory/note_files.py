@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from memwell.errors import (
     UnreadableDocumentError,
 )
 from memwell.files import remedy_for
+from memwell.memory.refresh import FoundNote
 from memwell.model import Excerpt
 from memwell.store.contract.index import Index
 from memwell.store.contract.values import Workspace
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
 _MOST_LINKED = 20_000
 """In a larger workspace, reading the links of all notes would take longer than a second."""
 _REFERENCE = re.compile(r"(?P<path>.+?)(?:(?:#L|:)(?P<start>\d+)(?:-L?(?P<end>\d+))?)?\Z", re.S)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundNote:
-    """A file that is a note of a workspace."""
-
-    path: str
-    most_bytes: int
-    setting: str
-    """The setting that limits its size."""
-    reader: Format | None
-    """The format that it is converted from; None if it is text."""
 
 
 FindNote = Callable[[Workspace, Sequence[str]], FoundNote | None]

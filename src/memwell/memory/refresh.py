@@ -20,10 +20,10 @@ from memwell.errors import (
 )
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.folder_state import FEWEST_NOTES, FolderState
+from memwell.ingest.readers.formats import Format
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
 from memwell.memory.changes import Changes
-from memwell.memory.note_files import FoundNote
 from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
@@ -35,6 +35,18 @@ SEARCH_WAIT_MS = 200
 """A search waits this long to write; another process may be syncing."""
 
 _CHEAP_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNote:
+    """A file that is a note of a workspace."""
+
+    path: str
+    most_bytes: int
+    setting: str
+    """The setting that limits its size."""
+    reader: Format | None
+    """The format that it is converted from; None if it is text."""
 
 
 class WorkspaceSync:
@@ -366,12 +378,16 @@ def watch_workspaces(
     sync: Callable[[Workspace], IndexReport],
     folders: Callable[[Workspace], list[Path]],
     embed: Callable[[], FillReport],
+    read_transcripts: Callable[[], object] | None,
     report: Callable[[IndexReport | str], None],
     stop: threading.Event,
     something_new: threading.Event,
 ) -> None:
-    """Sync workspaces whenever their files change, and embed after that, until `stop` is set."""
-    from memwell.ingest.watch import keep_embedding, watch
+    """Sync workspaces whenever their files change, and embed after that, until `stop` is set.
+
+    Transcripts are read at intervals: their notes are files of a workspace.
+    """
+    from memwell.ingest.watch import keep_embedding, keep_reading, watch
 
     by_root = {workspace.path: workspace for workspace in workspaces}
 
@@ -381,7 +397,11 @@ def watch_workspaces(
         if done.touched or done.problems:
             report(done)
 
-    embedding = threading.Thread(target=keep_embedding, args=(embed, something_new, report, stop))
-    embedding.start()
+    threads = [threading.Thread(target=keep_embedding, args=(embed, something_new, report, stop))]
+    if read_transcripts:
+        threads.append(threading.Thread(target=keep_reading, args=(read_transcripts, report, stop)))
+    for thread in threads:
+        thread.start()
     watch([*by_root], sync_root, lambda root: folders(by_root[root]), report, stop)
-    embedding.join()
+    for thread in threads:
+        thread.join()

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from memwell.facts.export_import import ImportReport, import_jsonl
 from memwell.facts.service import FactService
-from memwell.files import make_private_folder, private_file
+from memwell.files import (
+    digest_of,
+    make_private_folder,
+    private_file,
+    read_state,
+    write_state,
+)
 from memwell.model import IndexReport, Problem
 from memwell.progress import Progress, no_progress
 from memwell.sources.importers.plan import IMPORTED, ImportPlan
@@ -32,6 +38,8 @@ class SourceReport:
     notes_added: int = 0
     notes_changed: int = 0
     notes_unchanged: int = 0
+    notes_kept: int = 0
+    """Files of other people that have the name of a page."""
     indexed: tuple[str, ...] = ()
     """Folders that are indexed where they are, or that notes were written to."""
     problems: list[Problem] = field(default_factory=list)
@@ -109,7 +117,13 @@ def _import_facts(plan: ImportPlan, facts: FactService, report: SourceReport, tr
 def _write_notes(
     plan: ImportPlan, agent_folder: Path, to: Path | None, report: SourceReport
 ) -> list[Path]:
-    """Write the notes that are new or changed; return the folders that have them."""
+    """Write the notes that are new or changed; return the folders that have them.
+
+    A file that somebody else wrote or changed stays as it is: the record has a digest of each file
+    that an import wrote.
+    """
+    record_file = agent_folder / f"{IMPORTED}.json"
+    record = read_state(record_file)
     folders: dict[Path, None] = {}
     for name, text in plan.notes.items():
         place, _, inside = name.partition("/")
@@ -119,17 +133,28 @@ def _write_notes(
         else:
             folder, rest = agent_folder / place, inside
         folders[folder.resolve()] = None
-        file, data = folder / rest, text.encode("utf-8", "replace")
+        file = folder.resolve() / rest
         known = file.read_bytes() if file.is_file() else None
-        if known == data:
-            report.notes_unchanged += 1
-            continue
-        if known is None:
-            report.notes_added += 1
-        else:
-            report.notes_changed += 1
-        if not report.dry_run:
+        outcome = _outcome(known, text.encode("utf-8", "replace"), record.get(str(file)))
+        setattr(report, outcome, getattr(report, outcome) + 1)
+        if outcome == "notes_kept":
+            what = "stays as it is, since it was not written by an import or was changed after it"
+            report.problems.append(Problem(str(file), what, "move it away to import the page"))
+        elif outcome != "notes_unchanged" and not report.dry_run:
             make_private_folder(file.parent)
             with private_file(file) as part:
-                part.write_bytes(data)
+                part.write_bytes(text.encode("utf-8", "replace"))
+            record[str(file)] = digest_of(text).hex()
+    if not report.dry_run:
+        write_state(record_file, record)
     return [*folders]
+
+
+def _outcome(known: bytes | None, data: bytes, recorded: str | None) -> str:
+    """Return the count of the report that a note belongs to."""
+    if known is None:
+        return "notes_added"
+    if known == data:
+        return "notes_unchanged"
+    is_own = digest_of(known.decode("utf-8", "replace")).hex() == recorded
+    return "notes_changed" if is_own else "notes_kept"

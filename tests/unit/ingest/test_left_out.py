@@ -1,4 +1,4 @@
-"""What `index` says about files that it does not take."""
+"""`index` says which files it does not take, and what takes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from memwell import Memory
 from memwell.ingest.left_out import describe_left_out
 from memwell.ingest.readers import formats
-from memwell.ingest.scan import Selection
+from memwell.ingest.scan import Selection, scan
 from tests.conftest import Write
 from tests.support.cli import run
 
@@ -26,6 +26,15 @@ def test_notes_that_the_convention_leaves_out_are_named_with_the_command(
         f" and 2 more. `memwell index {workspace}` indexes all notes beneath this folder"
     )
     assert describe_left_out(Selection(workspace)) == ()
+
+
+def test_a_home_that_is_a_workspace_is_not_walked_to_its_end(workspace: Path, write: Write) -> None:
+    write("MEMORY.md", "x")
+    for number in range(30):
+        write(f"{number:02}/a.md", "x")
+    few = Selection(workspace, most_folders=10)
+    assert len(scan(few).files) == 10
+    assert describe_left_out(Selection(workspace, conventional=True, include=()))
 
 
 def test_files_that_need_the_extra_are_counted(

@@ -315,6 +315,25 @@ def test_notion(tmp_path: Path) -> None:
         assert memory.search("Bergen").hits[0].path == "Ports.csv.md"
 
 
+def test_a_page_that_somebody_changed_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "pages"
+    target.mkdir()
+    (target / "Mine.md").write_text("My own.\n")
+    first = zipped(tmp_path / "1.zip", {"Mine.md": "# Theirs\n", "A.md": "one\n", "B.md": "one\n"})
+    second = zipped(tmp_path / "2.zip", {"Mine.md": "# Theirs\n", "A.md": "two\n", "B.md": "two\n"})
+    with Memory() as memory:
+        done = memory.sources.import_from("notion", first, to=target)
+        assert (done.notes_added, done.notes_kept) == (2, 1)
+        (target / "A.md").write_text("edited\n")
+        again = memory.sources.import_from("notion", second, to=target)
+    assert (again.notes_changed, again.notes_kept) == (1, 2)
+    assert {problem.path for problem in again.problems} == {
+        str(target / name) for name in ("A.md", "Mine.md")
+    }
+    texts = {file.name: file.read_text() for file in target.iterdir()}
+    assert texts == {"Mine.md": "My own.\n", "A.md": "edited\n", "B.md": "two\n"}
+
+
 @pytest.mark.parametrize(
     ("source", "make"), [("obsidian", make_vault), ("openclaw", make_openclaw)]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
+from memwell.ingest import watch as watching
 from memwell.sources.transcripts.conversation_notes import to_block
 from memwell.sources.transcripts.tools import TOOLS
 from tests.support.cli import run
+from tests.support.waiting import wait_until
 
 TURNS = 1_000
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -257,6 +260,62 @@ def test_turns_are_not_written_twice_if_a_process_is_killed(user_home: Path) -> 
     assert after.startswith(before)
 
 
+def test_two_files_of_one_session_have_notes_of_their_own(user_home: Path) -> None:
+    """A tool that resumes or forks a session copies its file, with the lines so far."""
+    file = write_turns(user_home, "claude-code", 0, 4)
+    fork = file.with_name("fork.jsonl")
+    fork.write_bytes(file.read_bytes())
+    with Memory() as memory:
+        transcripts = memory.sources.transcripts
+        transcripts.add("claude-code")
+        transcripts.sync()
+        write_turns(user_home, "claude-code", 4, 5)
+        with fork.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(claude_code(9)[0]) + "\n")
+        transcripts.sync()
+        original, copy = sorted(transcripts.folder.rglob("*.md"), key=lambda note: len(note.name))
+        assert original.read_text().count("\n## ") == copy.read_text().count("\n## ") == 5
+        assert text(4) in original.read_text()
+        assert text(9) in copy.read_text()
+        before = original.read_text()
+        moved = user_home / ".claude" / "projects" / "-moved" / file.name
+        moved.parent.mkdir()
+        file.rename(moved)
+        transcripts.sync()
+        assert len([*transcripts.folder.rglob("*.md")]) == 2
+        assert original.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "files", [3, {"x": 4}, {"FILE": {"tool": "codex", "offset": "far", "notes": []}}]
+)
+def test_a_damaged_state_loses_nothing(user_home: Path, files: Any) -> None:
+    file = write_turns(user_home, "codex", 0, 4)
+    with Memory() as memory:
+        transcripts = memory.sources.transcripts
+        transcripts.add("codex")
+        transcripts.sync()
+        (note,) = transcripts.folder.rglob("*.md")
+        before = note.read_text()
+        damaged = json.dumps({"sources": [["codex", ""]], "files": files})
+        transcripts.folder.with_suffix(".json").write_text(damaged.replace("FILE", str(file)))
+        assert transcripts.sync().turns == 4
+        assert note.read_text() == before
+
+
+def test_a_file_that_cannot_be_read_is_named(user_home: Path) -> None:
+    write_turns(user_home, "codex", 0, 4)
+    database = user_home / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"not a database" * 100)
+    with Memory() as memory:
+        memory.sources.transcripts.add("opencode")
+        memory.sources.transcripts.add("codex")
+        report = memory.sources.sync_transcripts()
+    assert report.turns == 4
+    assert [problem.path for problem in report.problems] == [str(database)]
+
+
 def test_an_incomplete_line_waits(user_home: Path) -> None:
     file = write_turns(user_home, "claude-code", 0, 2)
     whole = file.read_bytes()
@@ -316,6 +375,16 @@ def test_recall_leaves_transcripts_out(user_home: Path) -> None:
         assert not memory.recall("what do we know about zebra3x in the boat").hits
 
 
+def test_a_tool_that_is_used_later_is_read_by_index(user_home: Path, workspace: Path) -> None:
+    (workspace / "MEMORY.md").write_text("x")
+    with Memory(workspace=workspace) as memory:
+        memory.sources.transcripts.add("codex")
+        memory.sources.sync_transcripts()
+        write_turns(user_home, "codex", 0, 2)
+        memory.index()
+        assert memory.search("kind:transcript zebra1x").hits
+
+
 @pytest.mark.process
 def test_the_commands(user_home: Path, workspace: Path) -> None:
     write_turns(user_home, "claude-code", 0, 4)
@@ -334,3 +403,25 @@ def test_the_commands(user_home: Path, workspace: Path) -> None:
     assert run("search", "zebra4x", "--kind", "transcript", cwd=workspace).returncode == 1
     refused = run("transcripts", "remove", "claude-code", cwd=workspace)
     assert "claude-code was not added" in refused.stderr
+
+
+def test_a_watcher_reads_what_is_new(
+    user_home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "READ_SECONDS", 0.05)
+    monkeypatch.setenv("MEMWELL_SYNC_ON_SEARCH", "false")
+    (workspace / "MEMORY.md").write_text("x")
+    write_turns(user_home, "codex", 0, 2)
+    stop = threading.Event()
+    with Memory(workspace=workspace) as memory:
+        memory.index()
+        memory.sources.transcripts.add("codex")
+        memory.sources.sync_transcripts()
+        watcher = threading.Thread(target=memory.watch, args=(lambda event: None, stop))
+        watcher.start()
+        try:
+            write_turns(user_home, "codex", 2, 3)
+            wait_until(lambda: bool(memory.search("kind:transcript zebra2x").hits))
+        finally:
+            stop.set()
+            watcher.join(60)

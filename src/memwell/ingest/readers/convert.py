@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import IO, Any
 
 from memwell.errors import UnreadableDocumentError
@@ -34,6 +35,22 @@ class Converter:
 
     def convert(self, found: Format, name: str, data: bytes) -> Document:
         """Return the document in the bytes of a file, or raise `UnreadableDocumentError`."""
+        is_new = self._process is None
+        try:
+            answer = self._ask({"format": found.name, "name": name, "size": len(data)}, data)
+        except UnreadableDocumentError:
+            raise
+        except (OSError, ValueError):  # the process ended
+            self.close()
+            if is_new:
+                raise UnreadableDocumentError("it ends the reader") from None
+            return self.convert(found, name, data)  # perhaps a file before it was the reason
+        if "error" in answer:
+            raise UnreadableDocumentError(str(answer["error"]))
+        return _to_document(answer["document"])
+
+    def _ask(self, request: dict[str, Any], data: bytes) -> dict[str, Any]:
+        """Send a request and return the answer; kill the process if that takes too long."""
         process = self._process = self._process or _start(self._memory_bytes)
         late = threading.Event()
 
@@ -45,18 +62,14 @@ class Converter:
         timer.daemon = True
         timer.start()
         try:
-            answer = _ask(process, {"format": found.name, "name": name, "size": len(data)}, data)
+            return _exchange(process, request, data)
         except (OSError, ValueError):
-            self.close()
-            reason = (
-                f"takes longer than {self._seconds:g} s" if late.is_set() else "ends the reader"
-            )
-            raise UnreadableDocumentError(f"it {reason}") from None
+            if late.is_set():
+                self.close()
+                raise UnreadableDocumentError(f"it takes longer than {self._seconds:g} s") from None
+            raise
         finally:
             timer.cancel()
-        if "error" in answer:
-            raise UnreadableDocumentError(str(answer["error"]))
-        return _to_document(answer["document"])
 
     def close(self) -> None:
         """End the process."""
@@ -66,19 +79,23 @@ class Converter:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe:
-                    pipe.close()
+                    with suppress(OSError):  # what was not sent cannot be sent any more
+                        pipe.close()
 
 
 def _start(memory_bytes: int) -> subprocess.Popen[bytes]:
+    # With -P a module in the current folder, which may be of anybody, is not imported.
     return subprocess.Popen(
-        [sys.executable, "-m", "memwell.ingest.readers.worker", str(memory_bytes)],
+        [sys.executable, "-P", "-m", "memwell.ingest.readers.worker", str(memory_bytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
 
 
-def _ask(process: subprocess.Popen[bytes], request: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _exchange(
+    process: subprocess.Popen[bytes], request: dict[str, Any], data: bytes
+) -> dict[str, Any]:
     """Send a request and return the answer; raise an error if the process ended before."""
     requests, answers = _pipes(process)
     requests.write(json.dumps(request).encode() + b"\n")

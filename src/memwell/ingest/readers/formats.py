@@ -116,8 +116,10 @@ def selected_formats(names: tuple[str, ...]) -> dict[str, Format]:
 
 
 def format_named(name: str) -> Format:
-    """Return a format: a built-in one, or the one of an entry point, whose name is the suffix."""
-    return BUILT_IN.get(name) or Format(name, name, (f".{name.lower()}",))
+    """Return a format: a built-in one by its name or a suffix, or the one of an entry point."""
+    plain = name.lower().removeprefix(".")
+    known = BUILT_IN.get(plain) or _by_suffix().get(f".{plain}")
+    return known or Format(plain, plain, (f".{plain}",))
 
 
 def find_reader_of(name: str) -> Format | None:

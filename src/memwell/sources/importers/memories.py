@@ -100,18 +100,14 @@ def plan_hybrid_memory(path: Path) -> ImportPlan:
         )
     try:
         database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-        cursor = database.execute("SELECT * FROM facts ORDER BY created_at")
-        columns = [column for column, _ in cursor.get_description()] if file else []
-        rows: list[Any] = cursor.fetchall()
+        columns = [row[1] for row in database.execute("PRAGMA table_info(facts)")]
+        rows = database.execute("SELECT * FROM facts ORDER BY created_at").fetchall()
         database.close()
-    except (apsw.Error, apsw.ExecutionCompleteError) as error:
-        if isinstance(error, apsw.ExecutionCompleteError):
-            columns, rows = [], []
-        else:
-            raise MemwellError(
-                f"{file} is not a database of facts ({error})",
-                "Name facts.db, as in ~/.openclaw/memory/facts.db",
-            ) from error
+    except apsw.Error as error:
+        raise MemwellError(
+            f"{file} is not a database of facts ({error})",
+            "Name facts.db, as in ~/.openclaw/memory/facts.db",
+        ) from error
     facts = [_hybrid_fact(dict(zip(columns, row, strict=True))) for row in rows]
     return ImportPlan(HYBRID, facts=[fact for fact in facts if fact.text.strip()])
 

@@ -31,6 +31,8 @@ class ConversationNote:
     project: str
     day: str
     title: str = ""
+    copy: str = ""
+    """Tells two files of one session apart: a tool copies it when it is resumed or forked."""
 
     @property
     def path(self) -> str:
@@ -39,7 +41,8 @@ class ConversationNote:
         if project:
             project = f"{project}-{blake2s(self.project.encode(), digest_size=3).hexdigest()}/"
         name = _slug(self.session)[:40] or "session"
-        return f"{self.tool}/{project}{self.day}-{name}.md"
+        copy = f"-{self.copy}" if self.copy else ""
+        return f"{self.tool}/{project}{self.day}-{name}{copy}.md"
 
     @property
     def front_matter(self) -> str:

@@ -7,10 +7,12 @@ killed between writing a note and recording that, no turn is there twice.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2s
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from memwell.errors import MemwellError, NotFoundError
 from memwell.files import (
     hold_lock,
     make_private_folder,
+    private_file,
     read_state,
+    remedy_for,
     write_errors,
-    write_state,
 )
 from memwell.model import Problem
 from memwell.progress import Progress, no_progress
@@ -64,12 +67,15 @@ class Transcripts:
     @property
     def sources(self) -> tuple[TranscriptSource, ...]:
         """The tools and projects that were added."""
-        listed = read_state(self._file).get("sources", [])
-        return tuple(TranscriptSource(*map(str, source)) for source in listed)
+        listed = read_state(self._file).get("sources")
+        pairs = [one for one in listed if len(one) == 2] if isinstance(listed, list) else []
+        return tuple(TranscriptSource(str(tool), str(project)) for tool, project in pairs)
 
     def add(self, tool: str, project: str = "") -> None:
         """Read the sessions of a tool from now on."""
         _tool_named(tool)
+        with write_errors(self.folder):
+            make_private_folder(self.folder)  # `memwell index` and watchers look for it
         with self._changing() as state:
             source = [tool, project]
             if source not in state.setdefault("sources", []):
@@ -94,54 +100,73 @@ class Transcripts:
 
     def sync(self, progress: Progress = no_progress) -> TranscriptReport:
         """Write the turns that are new to the notes."""
-        report = TranscriptReport()
         with self._changing() as state:
+            sources = [source for source in self.sources if source.tool in TOOLS]
             found = [
-                (tool, file)
-                for tool in dict.fromkeys(source.tool for source in self.sources)
+                (TOOLS[tool], file)
+                for tool in dict.fromkeys(source.tool for source in sources)
                 for file in TOOLS[tool].find()
             ]
+            present = {str(file) for _, file in found}
+            known = {key: one for key, one in _files(state).items() if key in present}
+            owners = {note: key for key, one in known.items() for note in _read_state(one).notes}
+            run = _SyncRun(self.folder, sources, known, owners)
+            state["files"] = run.files
             for done, (tool, file) in enumerate(found):
                 progress(done, len(found))
-                self._sync_file(TOOLS[tool], file, state, report)
+                run.sync_file(tool, file)
             progress(len(found), len(found))
-            present = {str(file) for _, file in found}
-            files = state.get("files", {})
-            state["files"] = {key: one for key, one in files.items() if key in present}
-        return report
-
-    def _sync_file(
-        self, tool: Tool, file: Path, state: dict[str, Any], report: TranscriptReport
-    ) -> None:
-        report.sessions += 1
-        files = state.setdefault("files", {})
-        known = files.get(str(file), {})
-        before = FileState(**{key: value for key, value in known.items() if key != "tool"})
-        sources = [source for source in self.sources if source.tool == tool.name]
-        after = FileState(**asdict(before))
-        try:
-            turns = [*tool.read(file, after)]
-        except OSError as error:
-            what = f"cannot be read: {error.strerror or error}"
-            report.problems.append(Problem(str(file), what))
-            return
-        wanted = [turn for turn in turns if any(source.covers(turn.project) for source in sources)]
-        for note, text in group_turns(tool.name, wanted).items():
-            size = after.notes.get(note.path, 0)
-            after.notes[note.path] = append_turns(self.folder, note, text, size)
-        report.read += bool(wanted)
-        report.turns += len(wanted)
-        files[str(file)] = {"tool": tool.name, **asdict(after)}
+        return run.report
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
         """Yield the state, which is written at the end, also if an error ends the change."""
         with hold_lock(self._file.with_suffix(".lock"), wait=True):
             state = read_state(self._file)
+            before = json.dumps(state)
             try:
                 yield state
             finally:
-                write_state(self._file, state)
+                if (after := json.dumps(state)) != before:
+                    with private_file(self._file) as part:
+                        part.write_text(after, encoding="utf-8")
+
+
+@dataclass(slots=True)
+class _SyncRun:
+    """One reading of all session files."""
+
+    folder: Path
+    sources: list[TranscriptSource]
+    files: dict[str, dict[str, Any]]
+    """The state of each session file, as it is stored."""
+    owners: dict[str, str]
+    """The session file that each note belongs to."""
+    report: TranscriptReport = field(default_factory=TranscriptReport)
+
+    def sync_file(self, tool: Tool, file: Path) -> None:
+        """Write the new turns of a session file; if it cannot be read, name it."""
+        self.report.sessions += 1
+        state = _read_state(self.files.get(str(file), {}))
+        try:
+            turns = [*tool.read(file, state)]
+        except OSError as error:
+            what = f"cannot be read: {error.strerror or error}"
+            self.report.problems.append(Problem(str(file), what, remedy_for(error)))
+            return
+        wanted = [turn for turn in turns if self._covers(tool.name, turn.project)]
+        for note, text in group_turns(tool.name, wanted).items():
+            if self.owners.setdefault(note.path, str(file)) != str(file):
+                digest = blake2s(str(file).encode("utf-8", "replace"), digest_size=3)
+                note = replace(note, copy=digest.hexdigest())
+            size = state.notes.get(note.path, 0)
+            state.notes[note.path] = append_turns(self.folder, note, text, size)
+        self.report.read += bool(wanted)
+        self.report.turns += len(wanted)
+        self.files[str(file)] = {"tool": tool.name, **asdict(state)}
+
+    def _covers(self, tool: str, project: str) -> bool:
+        return any(source.tool == tool and source.covers(project) for source in self.sources)
 
 
 def append_turns(folder: Path, note: ConversationNote, text: str, size: int) -> int:
@@ -158,10 +183,27 @@ def append_turns(folder: Path, note: ConversationNote, text: str, size: int) -> 
             return stream.tell()
 
 
+def _files(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    files = state.get("files")
+    listed = files.items() if isinstance(files, dict) else ()
+    return {key: one for key, one in listed if isinstance(one, dict)}
+
+
+def _read_state(known: dict[str, Any]) -> FileState:
+    """Return the state of a session file; that of a new one if it cannot be understood."""
+    values = {name: value for name, value in known.items() if name != "tool"}
+    try:
+        state = FileState(**values)
+    except TypeError:  # another version of memwell wrote it
+        return FileState()
+    default = asdict(FileState())
+    is_valid = all(isinstance(value, type(default[name])) for name, value in values.items())
+    return state if is_valid else FileState()
+
+
 def _forget_files(state: dict[str, Any], tool: str) -> None:
     """Let the session files of a tool be read from their beginning."""
-    files = state.get("files", {})
-    state["files"] = {key: one for key, one in files.items() if one["tool"] != tool}
+    state["files"] = {key: one for key, one in _files(state).items() if one.get("tool") != tool}
 
 
 def _tool_named(name: str) -> Tool:

@@ -205,10 +205,11 @@ def _print_source(report: SourceReport) -> None:
     if report.conversations:
         turns = count_of(report.turns, "turn")
         click.echo(f"conversations: {report.conversations} with {turns}")
-    if report.notes_added or report.notes_changed or report.notes_unchanged:
+    if report.notes_added or report.notes_changed or report.notes_unchanged or report.notes_kept:
+        kept = f", {report.notes_kept} kept as they are" if report.notes_kept else ""
         click.echo(
             f"notes: {report.notes_added} added, {report.notes_changed} changed,"
-            f" {report.notes_unchanged} unchanged"
+            f" {report.notes_unchanged} unchanged{kept}"
         )
     for folder in report.indexed:
         click.echo(f"{'would be indexed' if report.dry_run else 'indexed'}: {folder}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import zipfile
 from pathlib import Path
 
@@ -143,6 +144,18 @@ def test_a_file_that_takes_too_long_ends_and_the_next_one_is_read() -> None:
     assert "spring tide" in document.text
 
 
+def test_a_process_that_was_killed_between_files_is_replaced() -> None:
+    """The system may kill it when memory is short; the next file is not to blame."""
+    with Converter() as converter:
+        converter.convert(format_named("org"), "a.org", GOOD)
+        process = converter._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        large = GOOD + b"More of it.\n" * 200_000  # more than a pipe holds
+        assert "spring tide" in converter.convert(format_named("org"), "b.org", large).text
+
+
 def test_a_file_that_needs_too_much_memory_is_named() -> None:
     greedy = b'{"cells": [' + b",".join([b'{"source": []}'] * 1_000_000) + b"]}"
     with Converter(memory_bytes=120_000_000) as converter:
@@ -150,6 +163,20 @@ def test_a_file_that_needs_too_much_memory_is_named() -> None:
             converter.convert(format_named("notebook"), "a.ipynb", greedy)
         document = converter.convert(format_named("org"), "a.org", GOOD)
     assert "spring tide" in document.text
+
+
+def test_a_module_in_the_current_folder_is_not_imported(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("zipfile", "json", "pypdfium2", "memwell"):
+        (workspace / f"{name}.py").write_text("open('taken', 'w').close()\nraise SystemExit\n")
+    monkeypatch.chdir(workspace)
+    with Converter() as converter:
+        assert "spring tide" in converter.convert(format_named("org"), "a.org", GOOD).text
+        broken = format_named("docx")
+        with pytest.raises(UnreadableDocumentError, match="DOCX"):
+            converter.convert(broken, "a.docx", b"x")
+    assert not (workspace / "taken").exists()
 
 
 def test_a_large_file_is_left_out_by_its_size(workspace: Path) -> None:

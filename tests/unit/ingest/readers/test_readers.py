@@ -1,4 +1,4 @@
-"""What each reader makes of the structure of a file."""
+"""Each reader keeps the structure of a file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from memwell import Memory
-from memwell.ingest.readers import code, docx, formats, html, mail, notebook, org
+from memwell.errors import UnreadableDocumentError
+from memwell.ingest.readers import code, docx, formats, html, mail, notebook, org, pdf
 from memwell.ingest.readers.document import Document, Outline, Section, escape
 
 PAGE = """<html><head><title>Sails</title><style>p {}</style></head><body>
@@ -235,6 +237,36 @@ def test_plain_text_cannot_become_a_heading() -> None:
     assert escape("# a\n---\n```") == "\\# a\n\\---\n\\```"
 
 
+def test_bookmarks_are_the_headings_of_pages(tmp_path: Path) -> None:
+    canvas = Canvas(str(tmp_path / "a.pdf"))
+    canvas.setTitle("Report.docx")
+    for number, (title, level) in enumerate([("One", 0), ("Detail", 1), ("Two", 0)]):
+        canvas.bookmarkPage(str(number))
+        canvas.addOutlineEntry(title, str(number), level)
+        canvas.drawString(72, 700, f"Text of {title}")
+        canvas.showPage()
+    canvas.drawString(72, 700, "The last page")
+    canvas.showPage()
+    canvas.save()
+    document = pdf.read((tmp_path / "a.pdf").read_bytes(), "a.pdf")
+    assert document.title == ""  # the name of a file says nothing
+    assert [(one.heading, one.position) for one in document.sections] == [
+        (("One",), "page=1"),
+        (("One", "Detail"), "page=2"),
+        (("Two",), "page=3"),
+        (("Two",), "page=4"),
+    ]
+
+
+def test_pages_without_text_are_named(tmp_path: Path) -> None:
+    canvas = Canvas(str(tmp_path / "a.pdf"))
+    canvas.rect(10, 10, 100, 100)
+    canvas.showPage()
+    canvas.save()
+    with pytest.raises(UnreadableDocumentError, match="run OCR on it first"):
+        pdf.read((tmp_path / "a.pdf").read_bytes(), "a.pdf")
+
+
 # -- other packages --------------------------------------------------------------------------------
 
 
@@ -247,18 +279,33 @@ def test_a_package_offers_a_reader_by_an_entry_point(
     info = site / "sheets-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sheets\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[memwell.readers]\nsheet = sheets:read\n")
+    (info / "entry_points.txt").write_text(
+        "[memwell.readers]\nsheet = sheets:read\ncrash = sheets:crash\n"
+    )
     (site / "sheets.py").write_text(
         "from memwell.ingest.readers.document import Document, Section\n"
         "def read(data, name):\n"
+        "    print('a library that prints')\n"
         "    return Document((Section(data.decode()[::-1], position='sheet=1'),))\n"
+        "def crash(data, name):\n"
+        "    import os; os._exit(1)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(site))
+    (workspace / "a.crash").write_text("x")
     (workspace / "a.sheet").write_text("edit gnirps")
-    with Memory(settings={"scan.formats": ("sheet",)}) as memory:
-        memory.index(workspace)
+    with Memory(settings={"scan.formats": ("crash", "sheet")}) as memory:
+        (report,) = memory.index(workspace)
+        assert [str(problem) for problem in report.problems] == [
+            "a.crash: skipped, it ends the reader"
+        ]
         (hit,) = memory.search("spring").hits
     assert (hit.text, hit.position) == ("spring tide", "sheet=1")
+
+
+@pytest.mark.parametrize("name", ["markdown", "md", ".md", "MD", "Markdown"])
+def test_a_format_may_be_named_by_a_suffix(name: str) -> None:
+    assert formats.format_named(name) is formats.BUILT_IN["markdown"]
+    assert formats.selected_formats((name,)).keys() == {".md", ".markdown", ".mdx"}
 
 
 def test_a_format_that_nobody_offers_is_named() -> None:
