@@ -73,8 +73,7 @@ def _reachable(starts: list[Schema], schemas: Schema) -> set[str]:
 
 
 def _references(schema: Any) -> Iterator[str]:
-    for reference in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(schema)):
-        yield reference
+    yield from re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(schema))
 
 
 def _interface(name: str, schema: Schema, *, all_present: bool) -> str:

@@ -31,6 +31,7 @@ COMMANDS = {
     "forget": "facts",
     "facts": "facts",
     "ingest-files": "ingest_files",
+    "consolidate": "consolidate",
     "export": "transfer",
     "import": "transfer",
     "store": "store",
