@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -35,6 +35,8 @@ _MOST_ADDED = 2
 """Words that one of two equal facts may have more."""
 _FEWEST_SHARED = 2
 _LONGEST_VALUE = 3
+_COMMON = 50
+"""A word in more facts than this brings no pair together: there would be too many pairs."""
 _OVERLAP = 0.5
 """The share of common words from which a language model is asked about two facts."""
 
@@ -55,15 +57,17 @@ def find_pairs(facts: Iterable[Fact]) -> list[Pair]:
 
 
 def candidate_pairs(facts: Iterable[Fact]) -> Iterator[tuple[Fact, Fact]]:
-    """Yield pairs of one scope that have enough words in common, the older fact first."""
+    """Yield pairs of one scope that share a rare word and half of all, the older fact first."""
     by_scope: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: fact.id):
         by_scope[fact.scope, fact.target].append(fact)
     for group in by_scope.values():
         words = {fact.id: _content(fact.text) for fact in group}
+        frequency = Counter(word for found in words.values() for word in found)
+        rare = {word for word, count in frequency.items() if count <= _COMMON}
         seen: dict[str, list[Fact]] = defaultdict(list)
         for newer in group:
-            near = {older.id: older for word in words[newer.id] for older in seen[word]}
+            near = {older.id: older for word in words[newer.id] & rare for older in seen[word]}
             for older in near.values():
                 shared = len(words[older.id] & words[newer.id])
                 if shared >= _OVERLAP * min(len(words[older.id]), len(words[newer.id])):
