@@ -6,7 +6,7 @@ PLAIN  := $(VENV)/.installed-plain
 LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo check test slow integrations coverage lint docs torch soak bench lock sbom clean
+.PHONY: help demo check test slow integrations coverage lint docs site pictures torch soak bench lock sbom clean
 
 help:
 	@echo "make demo      install, index examples/notes and search it four times"
@@ -16,6 +16,8 @@ help:
 	@echo "make integrations  programs of other frameworks, each in an environment of its own"
 	@echo "make coverage  all tests, with the branch coverage of src: at least 90 %"
 	@echo "make docs      regenerate the generated parts of the documentation"
+	@echo "make site      build the site of the documentation and serve it at http://localhost:8000"
+	@echo "make pictures  take the screenshots of the documentation again"
 	@echo "make torch     the tests of the provider sentence-transformers, which installs torch"
 	@echo "make soak      the long tests: kills, damage, random input, many processes and clients;"
 	@echo "               PART=kills runs one module of tests/soak, SOAK_SCALE=0.1 a tenth of it"
@@ -47,14 +49,14 @@ demo: $(PLAIN)
 	@bash examples/demo.sh $(BIN)/memwell
 
 check: $(LIGHT)
-	$(BIN)/ruff check src tests bench training clients
-	$(BIN)/ruff format --check src tests bench training clients
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or process or server or soak)" tests/unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench training clients
-	$(BIN)/ruff format --check src tests bench training clients
+	$(BIN)/ruff check src tests bench training deploy clients
+	$(BIN)/ruff format --check src tests bench training deploy clients
 	$(BIN)/mypy
 
 test: lint
@@ -71,6 +73,13 @@ coverage: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.support.documents
+
+site: $(STAMP)
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/zensical serve
+
+pictures: $(STAMP)
+	$(BIN)/python -m tests.support.screenshots
 
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group torch

@@ -21,12 +21,14 @@ from bench import (
     mcp_search,
     memory,
     own_indexes,
+    page,
     quality,
     queries,
     ranking,
     results,
     same_answers,
     scale,
+    search,
     server,
     start,
     stores,
@@ -53,6 +55,8 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,
+    "search": search.run,
+    "search-million": search.run_million,
     "windows": windows.run,
     "embedding": embedding.run,
     "unanswerable": unanswerable.run,
@@ -63,6 +67,7 @@ ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "stores": stores.run,
     "scale": scale.run,
     "own-indexes": own_indexes.run,
+    "page": page.run,
 }
 """Only when named: they take many minutes."""
 COMMANDS: Mapping[str, Callable[[list[str]], int]] = {"same-answers": same_answers.main}

@@ -60,7 +60,7 @@ def run() -> list[Row]:
     ]
 
 
-def _fill(folder: Path) -> None:
+def _fill(folder: Path, most: int = 10 * _CHUNKS) -> None:
     """Give every chunk vectors of the default model's length, made up: embedding takes minutes."""
     chance = np.random.default_rng(_SEED)
     index = SqliteIndex(next(folder.rglob("index.db")))
@@ -68,7 +68,7 @@ def _fill(folder: Path) -> None:
         model, dimensions = Multilingual.model, Multilingual.dimensions
         new = Space(0, Multilingual.fingerprint, "memwell", model, dimensions, "{}", FILLING, "")
         space = spaces.open(new)
-        waiting = spaces.waiting(space, 10 * _CHUNKS)
+        waiting = spaces.waiting(space, most)
         rows = chance.standard_normal((len(waiting), 2, Multilingual.dimensions)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=2, keepdims=True)
         spaces.put(space, zip((item.chunk_id for item in waiting), rows, strict=True))

@@ -37,6 +37,7 @@ __all__ = [
     "RestoreReport",
     "SearchResult",
     "Settings",
+    "Sources",
     "SpaceStatus",
     "Status",
     "Why",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from memwell.facts.service import FactService, RememberResult
     from memwell.memory import Memory
     from memwell.memory.async_memory import AsyncMemory
+    from memwell.memory.sources import Sources
     from memwell.model import Excerpt, Fact, FactEvent, Hit, IndexReport, SearchResult
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
@@ -69,6 +71,7 @@ _MODULES = {
     "memwell.facts.recall": ("Recall",),
     "memwell.facts.service": ("FactService", "RememberResult"),
     "memwell.memory": ("Memory",),
+    "memwell.memory.sources": ("Sources",),
     "memwell.memory.async_memory": ("AsyncMemory",),
     "memwell.model": ("Excerpt", "Fact", "FactEvent", "Hit", "IndexReport", "SearchResult"),
     "memwell.reports": ("Check", "FillReport", "SpaceStatus", "Status"),

@@ -13,6 +13,7 @@ MemwellError                        an operation failed; the message ends with t
 ├── KeywordSearchUnavailable        this index has no keyword search; vector search still works
 ├── VectorSearchUnavailable         the vectors cannot be searched now; keyword search still works
 ├── BinaryFileError                 a file holds binary data instead of text
+├── UnreadableDocumentError         a document cannot be converted to text
 ├── TooManySectionsError            a note has too many (handled inside: indexed as plain text)
 ├── RefusedError                    memwell will not remember this text
 ├── NotAllowedError                 the viewer does not have the right to do this
@@ -113,6 +114,10 @@ class BinaryFileError(MemwellError):
 
     def __init__(self) -> None:
         super().__init__("The file holds binary data", "memwell reads text only")
+
+
+class UnreadableDocumentError(MemwellError):
+    """A document cannot be converted to text; `what` says why."""
 
 
 class TooManySectionsError(MemwellError):

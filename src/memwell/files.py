@@ -16,6 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from memwell.errors import HomeError
+from memwell.platform.files import (
+    flush_file,
+    flush_folder,
+    lock_file,
+    modes_of_others,
+    replace_file,
+)
 
 _ABANDONED_SECONDS = 3600
 """A part of a file that is so old belongs to a process that was killed; a younger one may not."""
@@ -38,10 +45,10 @@ def atomic_write(
             part.chmod(file.stat().st_mode & 0o777)
         yield part
         if durable:
-            _flush(part)
-        os.replace(part, file)
-        if durable and os.name == "posix":  # elsewhere a folder cannot be opened
-            _flush(file.parent)
+            flush_file(part)
+        replace_file(part, file)
+        if durable:
+            flush_folder(file.parent)
     finally:
         part.unlink(missing_ok=True)
 
@@ -52,14 +59,6 @@ def remove_unfinished(folder: Path) -> None:
         with suppress(OSError):
             if part.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
                 part.unlink()
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -95,7 +94,7 @@ def remedy_for(error: OSError) -> str:
 
 def is_utf8(path: str) -> bool:
     """Whether a path is valid UTF-8; Linux allows any bytes."""
-    return not any("\ud800" <= character <= "\udfff" for character in path)
+    return path.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def printable_path(path: str | Path) -> str:
@@ -134,7 +133,7 @@ def close_to_others(home: Path, *, own_names: Collection[str]) -> list[str]:
     with suppress(OSError):
         names = os.listdir(home)
         mode = stat.S_IMODE(home.stat().st_mode)
-        if mode & 0o077 and (not names or not set(own_names).isdisjoint(names)):
+        if modes_of_others(home) and (not names or not set(own_names).isdisjoint(names)):
             home.chmod(0o700)
             return [f"{home} was open to other users (mode {mode:o}); now it is yours alone (700)"]
     return []
@@ -147,20 +146,9 @@ def hold_lock(file: Path, *, wait: bool) -> Iterator[bool]:
     The system releases the lock when the process ends, however it ends.
     """
     make_private_folder(file.parent)
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield True
-        return
     lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(lock)
-        yield False
-        return
-    try:
-        yield True
+        yield lock_file(lock, wait=wait)
     finally:
         os.close(lock)
 

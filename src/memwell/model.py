@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+POSITIONS = "memwell:positions"
+"""The key in `Note.meta` of a converted document: at which line each page or cell begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -68,6 +71,8 @@ class IndexReport:
     chunks_written: int = 0
     seconds: float = 0.0
     problems: tuple[Problem, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Sentences on files that are not indexed, each with the command or setting that takes them."""
 
     @property
     def touched(self) -> int:
@@ -166,6 +171,8 @@ class Hit:
     """The explanation of the score, if the search asks for it."""
     valid_until: str | None = None
     """For a superseded or expired fact: until when it was valid."""
+    position: str = ""
+    """The place in a document whose lines are not those of the file: ``page=3``, ``cell=5``."""
 
 
 HYPOTHETICAL = "by a hypothetical answer"
@@ -227,6 +234,10 @@ class Excerpt:
     start_line: int
     end_line: int
     text: str
+    links: tuple[str, ...] = ()
+    """Paths of the notes that the note links to or embeds."""
+    backlinks: tuple[str, ...] = ()
+    """Paths of the notes that link to it."""
 
 
 def cite_lines(path: str, start_line: int, end_line: int) -> str:
@@ -249,6 +260,8 @@ class Viewer:
     session: str = ""
     is_admin: bool = True
     """Whether the viewer may change what everybody sees, such as global facts."""
+    tenant: str = ""
+    """The tenant whose memory it is, if a server has several; "" is the server's own."""
 
     @property
     def session_key(self) -> str:

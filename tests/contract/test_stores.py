@@ -16,12 +16,13 @@ from memwell.errors import MemwellError, NotFoundError
 from memwell.facts.erase import forget
 from memwell.facts.export_import import export_facts, import_jsonl, to_jsonl
 from memwell.facts.service import FactService, NewFact
-from memwell.model import Chunk, Note, Viewer
+from memwell.model import POSITIONS, Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import (
     FILLING,
     FactFilter,
+    LinkedNote,
     SourceFile,
     Space,
     Workspace,
@@ -77,7 +78,7 @@ class Indexed:
             known.get("date"),
             tuple(known.get("tags", ())),
             tuple(known.get("aliases", ())),
-            (),
+            tuple(known.get("links", ())),
             known.get("meta", {}),
             chunks,
         )
@@ -527,6 +528,30 @@ def test_a_leased_chunk_is_not_given_to_another_process(indexed: Indexed) -> Non
     with indexed.index.leasing() as last:
         assert last is not None
         assert last(space, 9) == [one, two]
+
+
+def test_a_hit_names_the_position_in_a_converted_document(indexed: Indexed) -> None:
+    note = indexed.put(
+        "a.pdf", "one", "two", "three", meta={POSITIONS: [(1, "page=1"), (3, "page=2")]}
+    )
+    forged = indexed.put("b.md", "four", meta={POSITIONS: "nonsense"})
+    plain = indexed.put("c.md", "five", meta={"title": "x"})
+    ids = [key for one in (note, forged, plain) for key in indexed.chunks(one)]
+    with indexed.index.reading() as reader:
+        hits = reader.chunks.hits([(key, 0.5) for key in ids])
+        assert [hit.position for hit in hits] == ["page=1", "page=1", "page=2", "", ""]
+
+
+def test_notes_are_listed_with_their_names_and_links(indexed: Indexed) -> None:
+    indexed.put("a.md", "x", title="A", aliases=("Ay",), tags=("Fleet",), links=("b", "C c"))
+    indexed.put("b.md", "x", title="B")
+    with indexed.index.reading() as reader:
+        found = reader.listing.linked_notes(["/notes"])
+        assert reader.listing.linked_notes(["/other"]) == []
+    assert sorted(found, key=lambda note: note.path) == [
+        LinkedNote("a.md", "/notes", ("A", "Ay"), ("C c", "b")),
+        LinkedNote("b.md", "/notes", ("B",), ()),
+    ]
 
 
 def test_the_list_of_workspaces(stores: Stores) -> None:

@@ -82,7 +82,7 @@ def test_a_missing_extension_is_reported_with_the_command_that_creates_it(
     assert failed(checks) == ["pgvector", "schema", "index"]
     assert "CREATE EXTENSION vector" in checks["pgvector"]["remedy"]
     assert database_of(url) in checks["pgvector"]["remedy"]
-    assert "memwell status" in checks["schema"]["remedy"]
+    assert "memwell store migrate" in checks["schema"]["remedy"]
     assert {"home", "configuration", "PostgreSQL", "role", "connections"} <= {*checks}
     status = run("--store", url, "status", cwd=workspace)
     assert status.returncode != 0

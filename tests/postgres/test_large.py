@@ -23,7 +23,7 @@ from memwell.store.postgres import agent_indexes, bm25
 from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.reader import PostgresReader
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values
 from memwell.store.postgres.textsearch import find_candidates
 from memwell.store.words import ranking

@@ -20,7 +20,6 @@ from memwell.store.contract.values import FactFilter
 from memwell.store.postgres import migrate as migrating
 from memwell.store.postgres.migrations import MIGRATIONS
 from memwell.store.postgres.schema import OWNERS, PARTITIONS, POLICY, TABLES
-from tests.conftest import Write
 from tests.support.cli import run
 from tests.support.postgres import (
     USER,
@@ -188,24 +187,48 @@ _OF_A_USER = {"owner": "", OWNERS["facts"]: " WHERE scope = 'user'"}
 
 def test_a_role_that_is_bound_to_a_user_sees_no_other_whatever_it_sets(tenants: Tenants) -> None:
     url = shared().url(user=new_role(tenants.one, ["user:anna"]))
-    with connected(tenants.one, ALL_SCOPES, url) as connection:
+    with connected(tenants.one, SCOPES_OF_ANNA, url) as connection:
         for table, owner in OWNERS.items():
             assert count(connection, table, f"{owner} = 'user:anna'") > 0
             assert count(connection, table, f"{owner} = 'user:ben'") == 0
+    for scopes in (ALL_SCOPES, "{user:ben}", "{user:anna,user:ben}"):
+        with connected(tenants.one, scopes, url) as connection:
+            assert not [table for table in TABLES if count(connection, table)]
 
 
 def test_a_memory_works_for_a_role_that_is_bound_to_its_user(
-    workspace: Path, write: Write, tmp_path: Path
+    workspace: Path, tmp_path: Path
 ) -> None:
     tenant = new_tenant()
     fill(app_url(), tenant, workspace)
     url = shared().url(user=new_role(tenant, ["user:anna", "agent:main"]))
     settings: dict[str, Any] = {"store.url": url, "store.tenant": tenant}
-    with Memory(tmp_path / "other", settings=settings, user="anna") as memory:
-        memory.remember("My bike is blue.", scope="user")
+    service: dict[str, Any] = {"store.url": app_url(), "store.tenant": tenant}
+    with (
+        Memory(tmp_path / "other", settings=settings, user="anna") as memory,
+        Memory(tmp_path / "service", settings=service, user="anna") as server,
+    ):
+        told = memory.remember("My bike is blue.", scope="user").fact
+        behind = memory.search("bike")
+        assert behind.hits == ()
+        assert "may not write to the index" in behind.freshness.note
+        server.search("bike")  # a process whose role is not bound to a user keeps the index
         assert [hit.text for hit in memory.search("bike").hits] == ["My bike is blue."]
         assert [hit.text for hit in memory.search("drink").hits] == ["My drink is tea."]
-        assert memory.as_viewer("ben").facts.find(FactFilter(scope="user")) == []
+        memory.facts.edit(told.id, text="My bike is red.")
+        server.search("bike")
+        assert [hit.text for hit in memory.search("bike").hits] == ["My bike is red."]
+        assert memory.forget(told.id).pending
+        assert server.search("bike").hits == ()
+        with Memory(tmp_path / "service", settings=service, user="anna") as later:
+            later.search("bike")  # the next process finishes the erasure
+            assert later._fact_store.pending_erasures() == {}
+        with pytest.raises(MemwellError, match="may not use the facts of user:ben"):
+            memory.as_viewer("ben").facts.find(FactFilter(scope="user"))
+        with pytest.raises(MemwellError, match="may not write to the index"):
+            memory.reset()
+        checks = {check.name: check for check in memory.doctor()}
+        assert (checks["index"].ok, checks["rights"].ok) == (True, True)
 
 
 def test_a_promoted_fact_is_visible_with_its_history(tmp_path: Path) -> None:

@@ -27,15 +27,18 @@ def test_each_defect_has_a_test() -> None:
     found = {int(number) for number in re.findall(r"def test_reliability_d(\d\d)_", text)}
     # D27 is about the order of hits: tests/laws/test_indexing_order.py.
     assert found == {*range(1, 33)} - {27}
+    on_servers = {int(number) for number in re.findall(r"def test_postgres_d(\d\d)_", text)}
+    assert on_servers == {*range(1, 12)}
 
 
 def test_the_tests_of_defects_use_only_what_old_versions_have() -> None:
     for file in FOLDER.glob("*.py"):
         for module, name in find_imports(file):
             allowed = (
-                module.partition(".")[0] in {*sys.stdlib_module_names, "pytest"}
+                module.partition(".")[0] in {*sys.stdlib_module_names, "psycopg", "pytest"}
                 or (module == "memwell" and name in PUBLIC)
                 or module in ("tests.conftest", "tests.reliability.defects")
+                or module in ("tests.support.cluster", "tests.support.waiting")
                 or module.startswith("tests.reliability.defects.")
             )
             assert allowed, f"{file.name} imports {name} from {module}"

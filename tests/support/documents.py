@@ -24,6 +24,7 @@ from unittest import mock
 from memwell.config.fields import to_toml
 from memwell.config.settings import SETTINGS
 from memwell.surfaces import cli
+from tests.support import reference
 from tests.support.embedders import embedding_once
 from tests.support.llm_servers import chatting, says
 
@@ -140,5 +141,6 @@ def sandbox() -> Iterator[Path]:
 
 
 if __name__ == "__main__":
+    reference.write_all()
     for page in documents():
         page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")

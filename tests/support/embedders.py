@@ -61,7 +61,9 @@ class Faulty(WordCounts):
 
     def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
         with self._lock:
-            hangs = self.hang_after is not None and len(self.texts) >= self.hang_after
+            is_new = not {*texts} <= {*PASSAGES}
+            limit = self.hang_after
+            hangs = is_new and limit is not None and len(self.texts) >= limit
             self.texts += [text for text in texts if text not in PASSAGES]
         if hangs:
             self.may_go.wait()

@@ -96,7 +96,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def served(
-    home: Path, folder: Path, *options: str, no_token: bool = True, **settings: str
+    home: Path,
+    folder: Path,
+    *options: str,
+    no_token: bool = True,
+    workers: int = 1,
+    **settings: str,
 ) -> Iterator[Server]:
     """Run `memwell serve` in a folder, until the end of the block.
 
@@ -110,6 +115,8 @@ def served(
             "serve",
             "--port",
             "0",
+            "--workers",
+            str(workers),
             *(["--no-token"] if no_token else []),
             *options,
         ],

@@ -19,14 +19,17 @@ from tests.support.pages import browsing, opened, serving
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 QUESTION = "/?q=when+is+the+standup"
 VIEWS = {
+    "home": "/",
     "search": QUESTION,
     "why": "/why?q=when+is+the+standup&path=reference/regex-cheatsheet.md",
-    "note": "/note?path=memory/2026-02-10.md",
+    "notes": "/notes",
+    "note": "/note?path=runbooks/nginx-502.md",
     "facts": "/facts",
     "fact": "/facts?tag=staging",
-    "timeline": "/timeline?year=2026",
+    "timeline": "/timeline?year=2025",
     "map": "/map",
-    "spaces": "/spaces",
+    "map-search": "/map?q=garden",
+    "system": "/system",
     "evaluation": "/evaluation",
 }
 _COLOURS = 256
@@ -68,17 +71,24 @@ def tell(memory: Memory) -> None:
 
 
 def take(browser: Browser, address: str, folder: Path) -> None:
-    """Take a picture of every view, one of the dark and one of a phone."""
+    """Take a picture of every view, and some of the dark, a phone and another language."""
     blank = browser.new_page()
     page = browser.new_page(base_url=address, viewport={"width": 960, "height": 720})
     for name, view in VIEWS.items():
         page.goto(view)
         if name == "search":
-            page.get_by_text("Why this score?").first.click()
+            page.get_by_label("Why this score?").first.click()
+        elif name == "notes":
+            page.locator(".folder .folder > summary").first.click()
+        elif name == "note":
+            page.locator("#related h2").first.wait_for()
         elif name == "fact":
             page.locator(".statement a").click()
+            page.locator("h1.statement").wait_for()
         elif name == "map":
             page.locator("#map[data-drawn]").wait_for()
+        elif name == "map-search":
+            page.locator("#map[data-lit]").wait_for()
         keep(page, name, folder, blank)
     page = browser.new_page(
         base_url=address, color_scheme="dark", viewport={"width": 960, "height": 720}
@@ -86,9 +96,16 @@ def take(browser: Browser, address: str, folder: Path) -> None:
     page.goto("/map")
     page.locator("#map[data-drawn]").wait_for()
     keep(page, "dark", folder, blank)
-    page = browser.new_page(base_url=address, viewport={"width": 360, "height": 720})
+    page = browser.new_page(
+        base_url=address, viewport={"width": 360, "height": 720}, has_touch=True
+    )
     page.goto(QUESTION)
     keep(page, "phone", folder, blank)
+    page = browser.new_page(
+        base_url=address, locale="de-DE", viewport={"width": 960, "height": 720}
+    )
+    page.goto("/")
+    keep(page, "german", folder, blank)
 
 
 def keep(page: Page, name: str, folder: Path, blank: Page) -> None:

@@ -24,7 +24,7 @@ LAYERS = [
     {"surfaces", "integrations", "client"},
     {"evaluate", "consolidate"},
     {"memory"},
-    {"extract"},
+    {"extract", "sources"},
     {"facts"},
     {"search", "ingest"},
     {"store"},
@@ -33,7 +33,7 @@ LAYERS = [
     {"net"},
     {"config"},
     {"model", "reports", "token_estimate", "files", "progress"},
-    {"errors", "scripts"},
+    {"errors", "scripts", "platform"},
 ]
 """From the top down: a module imports from its own package or from layers below, never up."""
 

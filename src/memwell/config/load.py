@@ -24,6 +24,7 @@ from memwell.config.settings import SETTING_BY_NAME, SETTINGS, Settings, suggest
 from memwell.config.trust import is_trusted
 from memwell.errors import ConfigError, hide_content
 from memwell.files import is_utf8, printable_path, remedy_for
+from memwell.platform import folders
 
 FILE_NAME = "memwell.toml"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
@@ -82,9 +83,7 @@ def user_config_folder(environment: Mapping[str, str]) -> Path:
     """Return the user's configuration folder: MEMWELL_CONFIG, else the platform's."""
     if named := environment.get("MEMWELL_CONFIG"):
         return Path(named).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("memwell", appauthor=False))
+    return folders.user_config_folder("memwell")
 
 
 def now(environment: Mapping[str, str] = os.environ) -> dt.datetime:
@@ -125,9 +124,7 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all data: MEMWELL_HOME, else the platform's data folder."""
     if named := environment.get("MEMWELL_HOME"):
         return Path(named).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("memwell", appauthor=False))
+    return folders.user_data_folder("memwell")
 
 
 def find_home(named: str | Path | None = None) -> Path:

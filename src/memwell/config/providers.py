@@ -9,6 +9,10 @@ from memwell.config.fields import Section, section, setting
 
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
+LOCAL_EMBEDDERS = frozenset(
+    {"memwell", "minilm", "gguf", "sentence-transformers", "static", "test"}
+)
+"""The embedding providers that compute on this machine, and wait for no other."""
 
 
 def _api_key(variable: str) -> str:

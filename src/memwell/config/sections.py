@@ -19,6 +19,29 @@ class StoreSettings(Section):
     tenant: str = setting(
         "default", "The tenant on that server. A tenant never sees the rows of another one."
     )
+    prepare: str = setting(
+        "auto",
+        "Whether the server prepares statements that repeat: on, off, or auto, which is on unless"
+        " a pooler stands before the server.",
+        one_of=("auto", "on", "off"),
+    )
+
+
+class TenantsSettings(Section):
+    """Limits of each tenant of a server that has several."""
+
+    requests_per_minute: int = setting(
+        0, "Requests that a tenant may send in a minute. 0: any number.", limits=(0, 10**9)
+    )
+    stored_mb: float = setting(
+        0.0, "Megabytes of texts and vectors that a tenant may store. 0: any.", limits=(0, 10**9)
+    )
+    proxy_secret: str = setting(
+        "",
+        "The key by which a trusted proxy signs the tenant of a request. Empty: only tokens name"
+        " tenants.",
+        secret=True,
+    )
 
 
 class ScanSettings(Section):
@@ -29,9 +52,20 @@ class ScanSettings(Section):
         "Paths and globs in the workspace to index besides the conventional ones, if the command"
         " names no path. Empty, so that nothing is indexed unasked.",
     )
+    formats: tuple[str, ...] = setting(
+        ("markdown", "text", "rst", "org", "notebook", "mail", "pdf", "docx", "epub"),
+        "Formats of the files that are notes. Besides these: html, code, and those of installed"
+        " packages. Pages and source code are not among them, because a folder may have thousands.",
+    )
     max_file_mb: float = setting(
         10.0,
         "Larger files are skipped: they are rarely notes and would crowd the results.",
+        limits=(0.001, 1_000_000),
+    )
+    max_document_mb: float = setting(
+        100.0,
+        "The same for PDF, DOCX and EPUB files, notebooks and mail: their text is a small part of"
+        " them.",
         limits=(0.001, 1_000_000),
     )
     date: str = setting(
@@ -275,8 +309,8 @@ class SyncSettings(Section):
         limits=(0, inf),
     )
     cheap_files: int = setting(
-        5000,
-        "Notes in a workspace up to which a search looks for changes at all (about a tenth of a"
+        20_000,
+        "Notes in a workspace up to which a search looks for changes at all (up to a fifth of a"
         " second).",
         limits=(0, inf),
     )

@@ -20,6 +20,7 @@ class Settings(Section):
     """The value of every setting, and where each came from."""
 
     store: sections.StoreSettings = section(sections.StoreSettings)
+    tenants: sections.TenantsSettings = section(sections.TenantsSettings)
     agent: str = setting(
         "main", "The agent whose index is used. Each agent has its own under the home folder."
     )

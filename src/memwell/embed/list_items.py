@@ -59,10 +59,12 @@ def most_similar_item(text: str, vectors: Matrix, query: Matrix) -> tuple[int, i
 
     The vectors are those of the passage, in which the items are the last ones.
     """
+    import numpy as np
+
     spans = item_spans(text)
     if not 0 < len(spans) < len(vectors):
         return None
-    return spans[int((vectors[-len(spans) :] @ query).argmax())]
+    return spans[int(np.vecdot(vectors[-len(spans) :], query).argmax())]
 
 
 class ListItemEmbedder:

@@ -48,12 +48,22 @@ class _MalformedError(Exception):
     """The reason why a line is refused; it never quotes a text of the line."""
 
 
+class _DuplicateError(_MalformedError):
+    """A fact with the same text exists already."""
+
+
+class _DryRunError(Exception):
+    """Ends a transaction without a change."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedLine:
     """The number of a line that was refused, and the reason."""
 
     line: int
     reason: str
+    is_duplicate: bool = False
+    """Whether another fact has the same text, so that nothing is lost."""
 
 
 @dataclass(slots=True)
@@ -110,30 +120,37 @@ def _markdown_item(fact: dict[str, Any]) -> str:
 # -- import ----------------------------------------------------------------------------------------
 
 
-def import_jsonl(content: bytes, service: FactService, *, trust: bool = False) -> ImportReport:
+def import_jsonl(
+    content: bytes, service: FactService, *, trust: bool = False, dry_run: bool = False
+) -> ImportReport:
     """Import facts from lines of JSON with their ids, times, scopes and history.
 
     If a fact exists already, the version that changed last stays. Without `trust`, the import
-    refuses the texts that `remember` refuses.
+    refuses the texts that `remember` refuses. A dry run only reports.
     """
-    report = service.store.retrying(lambda: _import(content, service, trust))
-    if report.updated and service.store.pending_erasures():
+    report = service.store.retrying(lambda: _import(content, service, trust, dry_run))
+    if report.updated and not dry_run and service.store.pending_erasures():
         with suppress(MemwellError):  # the facts are imported; the next process erases the rest
             finish_erasures(service.store)
     return report
 
 
-def _import(content: bytes, service: FactService, trust: bool) -> ImportReport:
+def _import(content: bytes, service: FactService, trust: bool, dry_run: bool) -> ImportReport:
     report = ImportReport()
     parsed = [*_parse_lines(content, service, trust, report)]
-    if parsed:
-        with service.store.change(service.viewer) as facts:
+    if dry_run and not service.store.exists:
+        report.added = len({normalised(fact.text) for _, fact, _ in parsed})
+    elif parsed:
+        with suppress(_DryRunError), service.store.change(service.viewer) as facts:
             histories = facts.events()
             for number, fact, events in parsed:
                 try:
                     _import_one(facts, fact, events, histories, report)
                 except _MalformedError as error:
-                    report.refused.append(RefusedLine(number, str(error)))
+                    is_duplicate = isinstance(error, _DuplicateError)
+                    report.refused.append(RefusedLine(number, str(error), is_duplicate))
+            if dry_run:
+                raise _DryRunError
     report.refused.sort(key=lambda refused: refused.line)
     return report
 
@@ -210,7 +227,7 @@ def _refuse_copy(facts: Facts, fact: Fact) -> None:
     if fact.superseded_by is None:
         for same in facts.find(FactFilter(normalised=normalised(fact.text), scope=fact.scope)):
             if same.id != fact.id:
-                raise _MalformedError(f"the fact {same.id} has the same text already")
+                raise _DuplicateError(f"the fact {same.id} has the same text already")
 
 
 def _refuse_unsafe(text: str) -> None:

@@ -64,6 +64,7 @@ class _Scanner:
     open: Block | None = None
     opened_at: int = 0
     after_blank: bool = False
+    rst_styles: list[tuple[str, bool]] = field(default_factory=list)
 
     def run(self) -> list[Block]:
         number, total = 0, len(self.lines)
@@ -147,16 +148,35 @@ class _Scanner:
         The paragraph must be one short line. Under a longer text the line is a rule.
         """
         block = self.open
-        if not block or block.kind is not Kind.PARAGRAPH or self.opened_at != number - 1:
+        if not block or block.kind is not Kind.PARAGRAPH:
+            return False
+        overlined = self.rst and self._is_overlined(number, line)
+        if self.opened_at != number - 1 - overlined:
             return False
         title = self.lines[number - 1].strip()
         match = (_RST_UNDERLINE if self.rst else _SETEXT).match(line)
         too_short = self.rst and len(line.strip()) < len(title)
         if not match or too_short or len(title) > _MAX_UNDERLINED:
             return False
-        level = "=-~^\"'*+#`:.".index(match.group(1)[0]) + 1
+        level = (
+            "=-".index(match.group(1)[0]) + 1
+            if not self.rst
+            else self._rst_level(match.group(1), overlined)
+        )
         block.kind, block.level, block.title = Kind.HEADING, min(level, 6), title
         return True
+
+    def _is_overlined(self, number: int, line: str) -> bool:
+        """Whether the same line as below the title stands above it."""
+        above = self.lines[number - 2].rstrip() if number > 1 else ""
+        return above == line.rstrip() and _RST_UNDERLINE.match(above) is not None
+
+    def _rst_level(self, sign: str, overlined: bool) -> int:
+        """Return the level of a heading: the signs rank in the order in which they appear."""
+        style = sign, overlined
+        if style not in self.rst_styles:
+            self.rst_styles.append(style)
+        return self.rst_styles.index(style) + 1
 
     def _table_starts(self, number: int) -> bool:
         below = self.lines[number + 1]

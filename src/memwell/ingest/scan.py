@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memwell.config.sections import ScanSettings
 from memwell.files import is_utf8, printable_path, remedy_for
+from memwell.ingest.readers.formats import Format, find_format, selected_formats
 from memwell.model import Problem
 from memwell.store.contract.values import CONVENTIONAL
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-SUFFIXES = (".md", ".markdown", ".mdx", ".txt", ".rst")
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -54,6 +55,15 @@ class Selection:
     conventional: bool = False
     include: tuple[str, ...] = (".",)
     max_bytes: int = 10_000_000
+    max_document_bytes: int = 100_000_000
+    formats: tuple[str, ...] = ScanSettings.formats
+
+    def size_limit(self, path: str) -> tuple[int, str]:
+        """Return the most bytes of a file, and the setting that says so."""
+        found = find_format(path, self.formats)
+        if found and found.is_packed:
+            return self.max_document_bytes, "scan.max_document_mb"
+        return self.max_bytes, "scan.max_file_mb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,10 @@ class Scan:
     """Every folder that was read, relative to the root."""
     unreadable: list[str] = field(default_factory=list)
     """Paths that exist but could not be read: their notes stay in the index."""
+    has_links: bool = False
+    """Whether a note has another name, by which it can change without an event of its folder."""
+    left_out: Counter[Format] = field(default_factory=Counter)
+    """Files of formats that memwell could read, but are not selected or lack a package."""
 
     def may_hide(self, path: str) -> bool:
         """Whether `path` is in a part of the workspace that could not be read."""
@@ -105,36 +119,42 @@ class _Walk:
         self.result = Scan()
         self.seen_folders: set[tuple[int, int]] = set()
         self.links: list[str] = []
+        self.formats = selected_formats(selection.formats)
 
     def run(self) -> Scan:
         try:
             inherited = _inherited_rules(self.root, self.result.problems)
             if "." in self.selection.include:
                 self._take_folder("", inherited)
+                names = [name for name in self.selection.include if self._is_file(name)]
             else:
                 self.result.folders.append("")
-                self._take_named(inherited)
+                conventional = CONVENTIONAL if self.selection.conventional else ()
+                names = [*conventional, *self.selection.include]
+            self._take_named(names, inherited)
         except OSError as error:  # of an ignore file
             self._mark_unreadable("", error)
         for link in self.links:
             self._take_link(link)
+        self.result.has_links |= bool(self.links)
         return self.result
 
-    def _take_named(self, inherited: list[_Rules]) -> None:
+    def _is_file(self, name: str) -> bool:
+        return name != "." and os.path.isfile(os.path.join(self.root, name))
+
+    def _take_named(self, names: Sequence[str], inherited: list[_Rules]) -> None:
         """Take the files and folders that the selection names.
 
         A name overrides .gitignore (which often lists memory/), a glob does not. .memwellignore
         always applies.
         """
         git, memwell = (_read_rules(self.root, name, self.result.problems) for name in IGNORE_FILES)
-        for name in (
-            *(CONVENTIONAL if self.selection.conventional else ()),
-            *self.selection.include,
-        ):
+        for name in names:
             name = os.path.expanduser(name.rstrip("/"))
             is_glob = any(mark in name for mark in "*?[")
             fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0] if is_glob else name
             full = os.path.join(self.root, fixed)
+            self._note_folder_around(fixed)
             if not os.path.lexists(full):
                 continue
             if not self._is_inside(full):
@@ -145,8 +165,16 @@ class _Walk:
             else:
                 self._take_name(name, [memwell] if memwell else [])
 
+    def _note_folder_around(self, name: str) -> None:
+        """Record the folder in which a name is, or would have to be created first."""
+        folder = os.path.dirname(name)
+        while folder and not os.path.isdir(os.path.join(self.root, folder)):
+            folder = os.path.dirname(folder)
+        if not os.path.isabs(folder) and folder not in self.result.folders:
+            self.result.folders.append(folder)
+
     def _take_glob(self, glob: str, folder: str, rules: list[_Rules]) -> None:
-        inner = _Walk(Selection(self.selection.root, max_bytes=self.selection.max_bytes))
+        inner = _Walk(replace(self.selection, conventional=False, include=(".",)))
         inner._take_folder(folder, rules)
         matching = {
             path: file for path, file in inner.result.files.items() if _matches_glob(path, glob)
@@ -154,6 +182,7 @@ class _Walk:
         self.result.files |= matching
         self.result.unreadable += inner.result.unreadable
         self.result.folders += inner.result.folders
+        self.result.has_links |= inner.result.has_links
 
     def _take_name(self, name: str, rules: list[_Rules]) -> None:
         full = os.path.join(self.root, name)
@@ -213,20 +242,22 @@ class _Walk:
         self, path: str, entry: os.DirEntry[str], rules: list[_Rules]
     ) -> tuple[str, list[_Rules]] | None:
         """Take a file; return a folder, whose entries are to be taken next, and its rules."""
-        is_note = entry.name.lower().endswith(SUFFIXES)
+        found = find_format(entry.name, self.selection.formats)
         try:
             is_folder = entry.is_dir()
             is_link = entry.is_symlink()
         except OSError as error:
             self._mark_unreadable(path, error)
             return None
-        if not (is_note or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
+        if not (found or is_folder) or (is_folder and entry.name in SKIPPED_FOLDERS):
             return None
         if rules and _is_ignored(os.path.join(self.root, path), is_folder, rules):
             return None
         if is_folder:
             return (path, rules) if not is_link or self._is_inside(entry.path) else None
-        if is_link:
+        if found and (found.suffixes[0] not in self.formats or not found.is_installed):
+            self.result.left_out[found] += 1
+        elif is_link:
             self.links.append(path)
         else:
             self._take_file(path, entry)
@@ -245,11 +276,17 @@ class _Walk:
         if not is_utf8(path):
             self._report(printable_path(path), "its name is not valid UTF-8", "rename it")
             return
-        if status.st_size > self.selection.max_bytes:
-            megabytes, limit = status.st_size / 1e6, self.selection.max_bytes / 1e6
-            what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
-            self._report(path, what, "raise scan.max_file_mb to index it")
+        found = find_format(path, self.selection.formats)
+        if found and not found.is_installed:
+            self.result.left_out[found] += 1
             return
+        most_bytes, setting = self.selection.size_limit(path)
+        if status.st_size > most_bytes:
+            megabytes, limit = status.st_size / 1e6, most_bytes / 1e6
+            what = f"skipped, {megabytes:.0f} MB is over the limit of {limit:g} MB"
+            self._report(path, what, f"raise {setting} to index it")
+            return
+        self.result.has_links |= status.st_nlink > 1
         self.result.files[path] = FoundFile(
             path, status.st_size, stored_mtime(status), status.st_ctime_ns
         )
@@ -334,8 +371,9 @@ def find_workspace(start: Path) -> Path | None:
     """Return `start` or its nearest parent that is an agent's workspace, if any."""
     for folder in (start, *start.parents):
         # Path.exists would raise an error in a folder that this user cannot read.
-        if os.path.isfile(folder / "memwell.toml") or any(
-            os.path.exists(folder / name) for name in CONVENTIONAL
+        inside = f"{folder}{os.sep}"
+        if os.path.isfile(f"{inside}memwell.toml") or any(
+            os.path.exists(f"{inside}{name}") for name in CONVENTIONAL
         ):
             return folder
     return None

@@ -19,8 +19,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ from memwell.store.contract.values import IndexedFile, SourceFile
 
 if TYPE_CHECKING:
     from memwell.ingest.file_dates import FileDates
+    from memwell.ingest.readers.convert import Converter
+    from memwell.ingest.readers.formats import Format
 
 BATCH_NOTES = 200
 BATCH_BYTES = 4_000_000
@@ -90,11 +93,12 @@ def plan(
 ) -> Plan:
     """Compare the files of a workspace with their stamps in the index."""
     result = Plan(scan(selection))
+    recipe = cache(chunk_settings.recipe)  # by suffix
     for path, file in result.scan.files.items():
         stamp = stamps.get(path)
         if stamp is None:
             result.new.append(file)
-        elif (file.size, file.mtime_ns, str(chunk_settings)) != (
+        elif (file.size, file.mtime_ns, recipe(path[path.rfind(".") :])) != (
             stamp.size,
             stamp.mtime_ns,
             stamp.recipe,
@@ -117,6 +121,8 @@ def _may_have_changed_since(file: FoundFile, stamp: IndexedFile) -> bool:
 
     The mtime does not tell all changes: programs that copy files set it (rsync -t, tar, unzip).
     """
+    if max(stamp.mtime_ns, file.ctime_ns) < stamp.read_ns - _COARSE_CLOCK_NS:
+        return False
     return any(
         moment >= stamp.read_ns - (_FINE_CLOCK_NS if moment % 1_000_000_000 else _COARSE_CLOCK_NS)
         for moment in (stamp.mtime_ns, file.ctime_ns)
@@ -133,14 +139,17 @@ def apply(
 ) -> IndexReport:
     """Carry out a plan and report the result."""
     work = SyncRun(todo, root, workspace_id, chunk_settings, progress)
-    for batch in _batches(work.read()):
-        work.write(batch, writing)
+    with work.converting():
+        for batch in _batches(work.read()):
+            work.write(batch, writing)
     if todo.gone:
         with writing() as notes:
             notes.delete([stamp.note_id for stamp in todo.gone.values()])
     work.counts["unchanged"] += todo.unchanged
     problems = (*todo.scan.problems, *work.problems)
-    return IndexReport(str(root), **work.counts, deleted=len(todo.gone), problems=problems)
+    return IndexReport(
+        str(root), **work.counts, deleted=len(todo.gone), problems=problems, left_out=()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +188,20 @@ class SyncRun:
     """The fields of the report that this run counts."""
     gone_by_hash: dict[str, list[str]] = field(default_factory=dict)
     file_dates: FileDates | None = None
+    converter: Converter | None = None
 
     def __post_init__(self) -> None:
         for path, stamp in self.todo.gone.items():
             self.gone_by_hash.setdefault(stamp.hash, []).append(path)
+
+    @contextmanager
+    def converting(self) -> Iterator[None]:
+        """End the process that converts documents, if one was started."""
+        try:
+            yield
+        finally:
+            if self.converter:
+                self.converter.close()
 
     def read(self) -> Iterator[_ReadNote]:
         """Yield the new, changed and unsure files, read and parsed."""
@@ -215,7 +234,7 @@ class SyncRun:
             stored_mtime(status),
             read_ns,
             hashlib.blake2b(data, digest_size=16).hexdigest(),
-            str(self.chunk_settings),
+            self.chunk_settings.recipe(found.path),
         )
         if stamp and (stamp.hash, stamp.recipe) == (file.hash, file.recipe):
             return _ReadNote(file, None, stamp)
@@ -226,7 +245,32 @@ class SyncRun:
             return None
 
     def _parse(self, file: SourceFile, data: bytes) -> Note:
-        """Return the note in the bytes of a file, as plain text if it cannot be parsed."""
+        """Return the note in the bytes of a file, with the date of the file if it has none."""
+        if found := self.chunk_settings.find_reader(file.path):
+            note = self._parse_document(file.path, data, found)
+        else:
+            note = self._parse_text(file, data)
+        if note.date is None and self.chunk_settings.file_dates:
+            note = replace(note, date=self._file_date(file.path, file.mtime_ns))
+        return note
+
+    def _parse_document(self, path: str, data: bytes, found: Format) -> Note:
+        """Return the note of a document; one that cannot be read is empty, and named."""
+        from memwell.errors import UnreadableDocumentError
+        from memwell.ingest.parse_document import parse_document
+        from memwell.ingest.readers.convert import Converter
+        from memwell.ingest.readers.document import Document
+
+        self.converter = self.converter or Converter()
+        try:
+            document = self.converter.convert(found, path, data)
+        except UnreadableDocumentError as error:
+            self._report(path, f"skipped, {error.what}")
+            document = Document(())
+        return parse_document(path, document, self.chunk_settings)
+
+    def _parse_text(self, file: SourceFile, data: bytes) -> Note:
+        """Return the note in a text, without structure if it cannot be parsed."""
         # Imported here for the same reason.
         from memwell.errors import BinaryFileError
         from memwell.ingest.parse_note import decode, parse_note, plain_note
@@ -244,8 +288,6 @@ class SyncRun:
             wrong = f"cannot be parsed ({_describe(error)}); indexed as plain text"
         if wrong:
             self._report(file.path, wrong)
-        if note.date is None and self.chunk_settings.file_dates:
-            note = replace(note, date=self._file_date(file.path, file.mtime_ns))
         return note
 
     def _report(self, path: str, what: str, remedy: str = "") -> None:

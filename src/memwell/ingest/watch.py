@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memwell.errors import MemwellError
+from memwell.platform.watching import choose_watched
 from memwell.reports import FillReport
 
 POLL_SECONDS = 1.0
@@ -76,11 +77,12 @@ def _sync_on_notifications(
 
     inode = _inode(root)
     watched = folders(root)
+    paths, recursive = choose_watched(root, watched)
     begun = False
     try:
         for changes in notifications(
-            *watched,
-            recursive=False,
+            *paths,
+            recursive=recursive,
             watch_filter=None,
             debounce=_DEBOUNCE_MS,
             step=50,

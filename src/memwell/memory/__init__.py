@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,9 +23,10 @@ from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import WorkspaceSync, watch_workspaces
 from memwell.memory.scope import Scope
-from memwell.memory.searcher import FACT, Searcher, SearchTarget
+from memwell.memory.searcher import Searcher, SearchTarget
+from memwell.memory.shared import Shared
 from memwell.memory.stores import open_stores
-from memwell.memory.workspaces import Workspaces, find_around
+from memwell.memory.workspaces import Workspaces, find_around, find_covered
 from memwell.model import Excerpt, IndexReport, SearchResult, Viewer
 from memwell.progress import Progress, no_progress
 from memwell.search.options import search_options
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
     from memwell.facts.erase import EraseReport
     from memwell.facts.export_import import ImportReport
     from memwell.facts.recall import Recall
+    from memwell.facts.recall_history import RecallHistory
     from memwell.facts.service import FactService, NewFact, RememberResult
     from memwell.llm.budget import Budget
+    from memwell.memory.sources import Sources
     from memwell.memory.vectors import VectorIndex
     from memwell.reports import Check, FillReport, SpaceStatus, Status
     from memwell.search.why import Why
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from memwell.store.sqlite.verify import Finding
 
 T = TypeVar("T")
+TRANSCRIPTS = "transcripts"
+"""The folder of an agent that has the transcripts as notes."""
 
 
 class Memory:
@@ -77,7 +83,7 @@ class Memory:
         settings: Mapping[str, Value] | None = None,
         clock: Callable[[], dt.datetime] = config.now,
     ) -> None:
-        self.home = config.find_home(home)
+        self.home = self.root_home = config.find_home(home)
         folder = workspace or fallback_workspace
         self._folder = Path(folder).expanduser().resolve() if folder else None
         self._workspace_required = workspace is not None
@@ -96,7 +102,7 @@ class Memory:
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
-        self._shared = _Shared()
+        self._shared = Shared(waits=self._index.shared)
         self.viewer = Viewer(user, self.agent, session)
 
     def __enter__(self) -> Self:
@@ -109,6 +115,7 @@ class Memory:
         """Close every connection; the next call opens new ones."""
         self._index.close()
         self._fact_store.close()
+        self._shared.changes.close()
         if self._shared.vectors:
             self._shared.vectors.close()
 
@@ -147,11 +154,16 @@ class Memory:
         False, new passages are embedded, too (see `fill`, which reports more about them).
         """
         resolved = [Path(path).expanduser().resolve() for path in paths]
+        if not paths and (self._agent_folder / TRANSCRIPTS).is_dir():
+            self.sources.sync_transcripts(progress)
 
         def run() -> tuple[IndexReport, ...]:
             sync = self._sync()
             workspaces = self._workspaces.register_all(resolved, self._folder)
-            reports = tuple(sync.sync(workspace, progress) for workspace in workspaces)
+            reports = tuple(
+                replace(sync.sync(workspace, progress), left_out=sync.find_left_out(workspace))
+                for workspace in workspaces
+            )
             self._index.erase_deleted()
             return reports
 
@@ -192,6 +204,15 @@ class Memory:
             something_new or threading.Event(),
         )
 
+    @property
+    def sources(self) -> Sources:
+        """The data of other programs: transcripts of agents, and exports to import."""
+        from memwell.memory.sources import Sources
+
+        return Sources(
+            self._agent_folder / TRANSCRIPTS, self._agent_folder, lambda: self.facts, self.index
+        )
+
     def reset(self, workspace: str | Path | None = None) -> None:
         """Delete the index, which is rebuilt on demand, or forget one workspace; notes stay."""
         if workspace is None:
@@ -218,6 +239,7 @@ class Memory:
         as_of: str | None = None,
         paths: Iterable[str] | None = None,
         passage: str = "",
+        transcripts: bool = True,
         explain: bool = False,
         today: dt.date | None = None,
         progress: Progress = no_progress,
@@ -233,11 +255,13 @@ class Memory:
             diversity: "off", "mmr" or "cluster"; default ``search.diversity``.
             context: "neighbours" or "section" adds the text around each hit.
             group: "notes" (the best passage of each) or "passages"; default ``search.group``.
-            kind: "note" or "fact" excludes the other.
+            kind: "note", "fact" or "transcript" excludes the others; so does ``kind:note`` in the
+                query.
             include_superseded: whether superseded facts are found.
             as_of: a time; facts that were valid then are found.
             paths: only these notes are searched.
             passage: the vector search uses its embedding instead of the query's.
+            transcripts: whether transcripts of agents are found.
             explain: hits get a trace of how their scores came about.
             today: the day by which notes are old; default the clock's.
             progress: is called while new notes are indexed.
@@ -257,9 +281,12 @@ class Memory:
             today=today or scope.today,
         )
         exact_paths = None if paths is None else frozenset(paths)
-        target = SearchTarget(kind, include_superseded, as_of, exact_paths)
+        target = SearchTarget(kind, include_superseded, as_of, exact_paths, transcripts)
         searcher = self._searcher(scope)
-        return self._with_repair(lambda: searcher.search(query, options, target, passage, progress))
+        with self._shared.search_slot(scope.settings):
+            return self._with_repair(
+                lambda: searcher.search(query, options, target, passage, progress)
+            )
 
     def search_with(
         self, query: str, changes: Sequence[Mapping[str, Value]], *, k: int | None = None
@@ -297,22 +324,10 @@ class Memory:
         as_of: str | None = None,
     ) -> Recall:
         """Return a block of the memories that fit a message; a session gets none twice soon."""
-        from memwell.facts.recall import recall_block, stop_at_gap
-        from memwell.facts.recall_history import RecallHistory
-        from memwell.facts.recall_subject import has_subject
+        from memwell.memory.recall import recall
 
-        if not has_subject(message):
-            return recall_block((), 1)
-        settings = self.settings
-        limit = settings.recall.budget if budget is None else budget
-        history = RecallHistory(
-            self._agent_folder, self.viewer.session_key, settings.recall.again_after
-        )
-        result = self.search_for_recall(message, include_superseded=include_superseded, as_of=as_of)
-        recalled = recall_block(history.unseen(stop_at_gap(result.hits)), limit)
-        history.record(recalled.hits)
-        self.facts.renew_on_read([hit.path for hit in recalled.hits if hit.kind == FACT])
-        return recalled
+        history = self._recall_history()
+        return recall(self, message, history, budget, include_superseded, as_of)
 
     def search_for_recall(
         self,
@@ -326,42 +341,22 @@ class Memory:
 
         A `budget` for the language model may be shared by several searches.
         """
-        from memwell.search import hyde
+        from memwell.memory.recall import find_passage, search
 
-        settings, passage = self.settings, ""
-        if hyde.is_enabled(settings):
-            from memwell.facts.guard import redact
-
-            passage = hyde.find_hypothetical_answer(
-                redact(message),
-                settings,
-                self._agent_folder,
-                self._index,
-                self._notify_once,
-                budget,
-            )
-        return hyde.merge_results(
-            [
-                self.search(
-                    message,
-                    k=settings.recall.k,
-                    min_score=settings.recall.min_score,
-                    mode=search.mode,
-                    group="passages",
-                    passage=search.passage,
-                    include_superseded=include_superseded,
-                    as_of=as_of,
-                )
-                for search in hyde.plan_searches(passage, settings.search.hyde_mode)
-            ]
+        passage = find_passage(
+            message, self.settings, self._agent_folder, self._index, self._notify_once, budget
         )
+        return search(self, message, passage, include_superseded, as_of)
 
     def reset_recall_history(self) -> None:
         """Let the session get every memory again, for example after its context was emptied."""
+        self._recall_history().clear()
+
+    def _recall_history(self) -> RecallHistory:
         from memwell.facts.recall_history import RecallHistory
 
         minutes = self.settings.recall.again_after
-        RecallHistory(self._agent_folder, self.viewer.session_key, minutes).clear()
+        return RecallHistory(self._agent_folder, self.viewer.session_key, minutes)
 
     # -- notes -------------------------------------------------------------------------------------
 
@@ -377,11 +372,13 @@ class Memory:
 
     def get(self, reference: str) -> Excerpt:
         """Read a note, or the lines of it that ``PATH#L3-L9`` names, as the file is now."""
-        from memwell.memory.note_files import read_excerpt
+        from memwell.memory.note_files import read_excerpt, with_links
 
         scope = self._target_scope()
-        find_note = WorkspaceSync(self._index, scope.settings_for).find_note
-        return self._with_repair(lambda: read_excerpt(reference, scope.workspaces, find_note))
+        find_note = WorkspaceSync(self._index, scope.settings_for, self._shared.changes).find_note
+        return self._with_repair(
+            lambda: with_links(read_excerpt(reference, scope.workspaces, find_note), self._index)
+        )
 
     def note(self, text: str, *, now: dt.datetime | None = None) -> Excerpt:
         """Append `text` to today's log of the workspace and index it."""
@@ -526,11 +523,13 @@ class Memory:
         facts = export_facts(self.facts)
         return to_markdown(facts) if layout == MARKDOWN else to_jsonl(facts)
 
-    def import_facts(self, data: bytes, *, trust: bool = False) -> ImportReport:
+    def import_facts(
+        self, data: bytes, *, trust: bool = False, dry_run: bool = False
+    ) -> ImportReport:
         """Import facts in the format of `export`; with `trust`, junk and secrets, too."""
         from memwell.facts.export_import import import_jsonl
 
-        return import_jsonl(data, self.facts, trust=trust)
+        return import_jsonl(data, self.facts, trust=trust, dry_run=dry_run)
 
     def backup(self, file: str | Path, *, force: bool = False) -> BackupReport:
         """Copy the facts of every viewer to a file, even while other processes write."""
@@ -592,7 +591,7 @@ class Memory:
     # -- how they do it ----------------------------------------------------------------------------
 
     def _load(self, workspace: Path | None) -> Settings:
-        settings = config.load(workspace, home=self.home)
+        settings = config.load(workspace, home=self.root_home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
         return settings.with_overrides(self._overrides)
 
@@ -615,13 +614,15 @@ class Memory:
 
     def _resolve(self, registered: Sequence[Workspace]) -> Scope:
         workspace = find_around(self._folder, registered) if self._folder else None
+        transcripts = str(self._agent_folder / TRANSCRIPTS)
         return Scope(
             self._load(workspace.path if workspace else None),
             workspace,
-            (workspace,) if workspace else tuple(registered),
+            find_covered(workspace, registered, transcripts),
             self.viewer,
             self._clock(),
             self._load,
+            transcripts,
         )
 
     def _sync(self) -> WorkspaceSync:
@@ -638,7 +639,7 @@ class Memory:
         with self._shared.lock:
             if self._shared.vectors is None:
                 self._shared.vectors = VectorIndex(
-                    self._index, self.home, settings, self._embedders
+                    self._index, self.root_home, settings, self._embedders
                 )
             return self._shared.vectors
 
@@ -654,6 +655,8 @@ class Memory:
             lambda: self._vectors(scope.settings),
             scope,
             self.notices.append,
+            self._shared.changes,
+            self._agent_folder,
         )
 
     def _finish_pending_erasure(self) -> None:
@@ -707,12 +710,3 @@ class Memory:
             self.notices.append(f"{error.what}: it is rebuilt from the notes{where}")
             self._sync().sync_all(self._workspaces.registry.list_all())
             return operation()
-
-
-class _Shared:
-    """State that all viewers of one memory share."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.vectors: VectorIndex | None = None
-        self.erasures_checked = False

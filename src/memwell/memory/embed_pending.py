@@ -74,9 +74,8 @@ def embed_pending(
         space = reader.spaces.find(space.fingerprint) or space
     work = EmbedRun(index, embedder, space, cache, progress, stop)
     work.run(take, alone=quick)
-    is_whole = not work.done.stopped_by and not stop.is_set()
-    if space.unrelated_mean is None and work.total and is_whole:
-        _measure_baseline(index, embedder, space)
+    if work.total and not work.done.stopped_by and not stop.is_set():
+        work.ensure_baseline()  # of a space that was filled before there were baselines
     cache.trim()
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
@@ -103,6 +102,20 @@ class EmbedRun:
     """All chunks, embedded or not."""
     goal: int = 0
     """Chunks that this run may embed: other processes embed the rest."""
+    has_baseline: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.has_baseline = self.space.unrelated_mean is not None
+
+    def ensure_baseline(self) -> None:
+        """Measure the cosines of unrelated texts; if the provider fails, the next run does it."""
+        if self.has_baseline:
+            return
+        with suppress(EmbeddingError):
+            if cosines := unrelated_cosines(self.embedder):
+                with self.index.writing_spaces() as spaces:
+                    spaces.set_baseline(self.space, *cosines)
+            self.has_baseline = True
 
     def run(self, take: Take, *, alone: bool) -> None:
         """Embed what can be leased; unless `alone`, wait until other processes are done, too."""
@@ -114,6 +127,9 @@ class EmbedRun:
                 self.total = reader.keywords.total
             self.goal = self.count + waiting
             if pool:
+                # Before the first vector: a run that is stopped after it would leave scores of
+                # another scale until the next run.
+                self.ensure_baseline()
                 self._embed_all(pool)
                 self.index.compact(self.space.fingerprint)
             elif alone or not waiting:
@@ -221,14 +237,6 @@ def run_parallel(
     finally:
         for _ in range(workers):
             todo.put(None)
-
-
-def _measure_baseline(index: Index, embedder: Embedder, space: Space) -> None:
-    """Measure the cosines of unrelated texts; if the provider fails, the next run does it."""
-    with suppress(EmbeddingError):
-        if cosines := unrelated_cosines(embedder):
-            with index.writing_spaces() as spaces:
-                spaces.set_baseline(space, *cosines)
 
 
 def _finish_space(index: Index, space: Space, *, measure: bool) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +19,11 @@ from memwell.errors import (
     NotFoundError,
 )
 from memwell.ingest.chunk_settings import ChunkSettings
+from memwell.ingest.folder_state import FEWEST_NOTES, FolderState
 from memwell.ingest.scan import Selection, scan
 from memwell.ingest.sync import Plan, Writing, apply, plan
+from memwell.memory.changes import Changes
+from memwell.memory.note_files import FoundNote
 from memwell.memory.scope import utc_now
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
@@ -37,9 +40,18 @@ _CHEAP_BYTES = 2_000_000
 class WorkspaceSync:
     """Brings the index in step with the files of workspaces."""
 
-    def __init__(self, index: Index, settings_for: Callable[[Workspace], Settings]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        settings_for: Callable[[Workspace], Settings],
+        changes: Changes | None = None,
+        states: Path | None = None,
+    ) -> None:
+        """`states` is the folder for the states of large workspaces."""
         self._index = index
         self._settings_for = settings_for
+        self._changes = changes or Changes()
+        self._states = states
 
     def sync(self, workspace: Workspace, progress: Progress = no_progress) -> IndexReport:
         """Bring the index in step with a workspace, whatever that takes."""
@@ -71,23 +83,83 @@ class WorkspaceSync:
         return Refresh(
             tuple(workspace.root for workspace in searched),
             tuple(f"The folder {one.root} is missing: {consequence}" for one in missing),
-            tuple(self._plan_one(self._read_job(one, reader, search=True)) for one in present),
+            tuple(self._plan_one(one, reader) for one in present),
         )
 
-    def _plan_one(self, job: SyncJob) -> RefreshStep:
+    def _plan_one(self, workspace: Workspace, reader: Reader) -> RefreshStep:
         """Sync a workspace if that is cheap or was never done; deletions are always applied."""
-        settings = job.settings
-        if not job.never_synced and (job.skipped or len(job.files) > settings.sync.cheap_files):
+        head = self._read_head(workspace, reader)
+        settings = head.settings
+        if self._changes.is_in_step(workspace.root, head.rules):
+            return RefreshStep(head, None, Freshness(checked=True))
+        if not (head.never_synced or settings.sync.on_search):
+            return RefreshStep(head, None, Freshness(checked=False))
+        first = self._changes.is_first_look(workspace.root)
+        if first and self._has_saved_state(head):
+            return RefreshStep(head, None, Freshness(checked=True))
+        job = self._with_files(head, reader)
+        if not job.never_synced and len(job.files) > settings.sync.cheap_files:
             return RefreshStep(job, None, Freshness(checked=False))
-        todo = job.plan().limit_unsure(_CHEAP_BYTES // 2)
+        counted, whole = self._compare(job)
+        todo = whole.limit_unsure(_CHEAP_BYTES // 2)
+        if len(todo.unsure) < len(whole.unsure):
+            counted = -1
         cheap = todo.size <= settings.sync.cheap_notes and todo.bytes <= _CHEAP_BYTES
         pending = 0
         if not (cheap or job.never_synced):
             pending = todo.size
             todo = todo.only_deletions()
             pending -= todo.size
-        needed = todo.size or todo.unsure or job.never_synced
-        return RefreshStep(job, todo if needed else None, Freshness(checked=True, pending=pending))
+        freshness = Freshness(checked=True, pending=pending)
+        if todo.size or todo.unsure or job.never_synced:
+            return RefreshStep(job, todo, freshness, -1 if pending else counted)
+        if not pending:
+            self._changes.end(workspace.root, counted, job.rules)
+            if first:
+                self._save_state(job, whole)
+        return RefreshStep(job, None, freshness)
+
+    def _state_file(self, job: SyncJob) -> Path | None:
+        """Return the file of the state of a workspace."""
+        from hashlib import blake2b
+
+        if self._states is None or job.never_synced:
+            return None
+        name = blake2b(job.workspace.root.encode(), digest_size=8).hexdigest()
+        return self._states / f"files-{name}.json"
+
+    def _has_saved_state(self, job: SyncJob) -> bool:
+        """Whether a workspace is as an earlier process left it, in step with the index."""
+        file = self._state_file(job)
+        state = FolderState.load(file) if file else None
+        if not state or not state.is_current(job.workspace.path, job.version):
+            return False
+        self._changes.begin(job.workspace.root)  # the next look is not the first one
+        return True
+
+    def _save_state(self, job: SyncJob, compared: Plan) -> None:
+        """Keep the state of a large workspace that is in step, for the next process."""
+        found, file = compared.scan, self._state_file(job)
+        if len(job.files) < FEWEST_NOTES or found.has_links or found.unreadable or not file:
+            return
+        state = FolderState.take(job.workspace.path, found.folders, job.version)
+        again = job.plan()  # a file may have changed before its state was taken
+        if state and not (again.size or again.unsure):
+            with suppress(HomeError):
+                state.save(file)
+
+    def _compare(self, job: SyncJob) -> tuple[int, Plan]:
+        """Compare files with the index; return the changes that it knows of, and what to do.
+
+        A folder may change before it is watched, so files are looked at again after that.
+        """
+        root = job.workspace.root
+        while True:
+            counted, todo = self._changes.begin(root), job.plan()
+            if counted < 0 or todo.scan.has_links or todo.scan.unreadable:
+                return -1, todo
+            if not self._changes.watch(root, todo.scan.folders):
+                return counted, todo
 
     def refresh(self, todo: Refresh, progress: Progress = no_progress) -> Refresh:
         """Sync as planned; return the refresh with nothing left to sync."""
@@ -106,6 +178,8 @@ class WorkspaceSync:
         except MemwellError as error:  # the search answers from the index as it is
             pending = freshness.pending + step.todo.size
             freshness = replace(freshness, pending=pending, note=error.what)
+        else:
+            self._changes.end(step.job.workspace.root, step.changes, step.job.rules)
         return replace(step, todo=None, freshness=freshness)
 
     def _erase_deleted(self, report: IndexReport, *, quickly: bool = False) -> None:
@@ -118,8 +192,14 @@ class WorkspaceSync:
         """Return the folders that hold notes of a workspace, or could."""
         return [workspace.path / folder for folder in self._job(workspace).plan().scan.folders]
 
-    def find_note(self, workspace: Workspace, names: Sequence[str]) -> tuple[str, int] | None:
-        """Return the first of these paths that is a note, and the most bytes that a note may have.
+    def find_left_out(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return sentences on files of a workspace that are not indexed, with what takes them."""
+        from memwell.ingest.left_out import describe_left_out
+
+        return describe_left_out(self._job(workspace).selection)
+
+    def find_note(self, workspace: Workspace, names: Sequence[str]) -> FoundNote | None:
+        """Return the first of these paths that is a note.
 
         A note is a file that the rules select now. If a search would not look at the files, it is
         a file that is indexed.
@@ -127,27 +207,37 @@ class WorkspaceSync:
         job = self._job(workspace)
         paths: Container[str] = job.files
         sync = job.settings.sync
-        if job.never_synced or (sync.on_search and len(job.files) <= sync.cheap_files):
+        indexed = any(name in paths for name in names)
+        if indexed and self._changes.is_in_step(workspace.root, job.rules):
+            pass
+        elif job.never_synced or (sync.on_search and len(job.files) <= sync.cheap_files):
             found = scan(job.selection)
             paths = found.files
             for problem in found.problems:
                 if problem.path in names:
                     raise MemwellError(f"{problem.path}: {problem.what}", problem.remedy)
         name = next((name for name in names if name in paths), None)
-        return (name, job.selection.max_bytes) if name else None
+        if name is None:
+            return None
+        most_bytes, setting = job.selection.size_limit(name)
+        return FoundNote(name, most_bytes, setting, job.chunk_settings.find_reader(name))
 
     def _job(self, workspace: Workspace) -> SyncJob:
         with self._index.reading() as reader:
-            return self._read_job(workspace, reader)
+            return self._with_files(self._read_head(workspace, reader), reader)
 
-    def _read_job(self, workspace: Workspace, reader: Reader, *, search: bool = False) -> SyncJob:
-        settings = self._settings_for(workspace)
+    def _read_head(self, workspace: Workspace, reader: Reader) -> SyncJob:
+        """Return the job of a workspace without the files that the index has."""
         rows = reader.notes.workspaces()
-        row = next((row for row in rows if row[1] == workspace.root), None)
-        never_synced = row is None or row[3] is None
-        skipped = search and not (never_synced or settings.sync.on_search)
-        files = reader.notes.indexed_files(row[0]) if row and not skipped else {}
-        return SyncJob(workspace, settings, files, never_synced, skipped)
+        key, synced_at = next(
+            ((key, at) for key, root, _, at in rows if root == workspace.root), (None, None)
+        )
+        return SyncJob(workspace, self._settings_for(workspace), key, synced_at)
+
+    @staticmethod
+    def _with_files(head: SyncJob, reader: Reader) -> SyncJob:
+        key = head.workspace_id
+        return replace(head, files=reader.notes.indexed_files(key)) if key is not None else head
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +247,8 @@ class RefreshStep:
     job: SyncJob
     todo: Plan | None
     freshness: Freshness
+    changes: int = -1
+    """The changes of the files that the index contains once `todo` is done; -1 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +297,25 @@ class SyncJob:
 
     workspace: Workspace
     settings: Settings
-    files: dict[str, IndexedFile]
-    never_synced: bool
-    skipped: bool = False
-    """Whether the settings leave this workspace to a watcher, so that its files are not read."""
+    workspace_id: int | None
+    """The id of the workspace in the index; None if it is not there."""
+    synced_at: str | None
+    files: dict[str, IndexedFile] = field(default_factory=dict)
+
+    @property
+    def never_synced(self) -> bool:
+        """Whether no sync has ever ended."""
+        return self.synced_at is None
+
+    @property
+    def version(self) -> str:
+        """The state of the index: the rules and the moment of the last sync."""
+        return f"{self.rules} {self.synced_at}"
+
+    @property
+    def rules(self) -> tuple[int | None, Selection, ChunkSettings]:
+        """All that decides what the index has of the files."""
+        return self.workspace_id, self.selection, self.chunk_settings
 
     @property
     def chunk_settings(self) -> ChunkSettings:
@@ -217,6 +324,7 @@ class SyncJob:
             self.settings.chunk.size,
             self.settings.chunk.overlap,
             file_dates=self.settings.scan.date == "file",
+            formats=self.settings.scan.formats,
         )
 
     @property
@@ -228,6 +336,8 @@ class SyncJob:
             conventional=self.workspace.conventional,
             include=(*self.workspace.include, *extra),
             max_bytes=int(self.settings.scan.max_file_mb * 1e6),
+            max_document_bytes=int(self.settings.scan.max_document_mb * 1e6),
+            formats=self.settings.scan.formats,
         )
 
     def plan(self) -> Plan:

@@ -25,6 +25,8 @@ class Scope:
     now: dt.datetime
     load: Callable[[Path], Settings]
     """Reads the settings of a workspace."""
+    transcripts: str = ""
+    """The root of the workspace that has the transcripts of agents."""
 
     @property
     def today(self) -> dt.date:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memwell.errors import UNWRITABLE, HomeError, MemwellError
+from memwell.memory.changes import Changes
 from memwell.memory.refresh import Refresh, WorkspaceSync
 from memwell.memory.scope import Scope
 from memwell.model import SearchResult
 from memwell.progress import Progress, no_progress
 from memwell.search.fuse import WORDS
+from memwell.search.links import LinkFilters, split_links
+from memwell.search.parse import split_kind
 from memwell.search.pipeline import Options, search
 from memwell.search.remote_merge import RemoteSearch, no_remote
 from memwell.search.retrieve import EmbedQuery, QueryEmbedding, no_vectors
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-NOTE, FACT = "note", "fact"
+NOTE, FACT, TRANSCRIPT = "note", "fact", "transcript"
 _NEAREST_FACTS = 5
 """Facts that are compared with a new one: the nearest may be of another scope."""
 
@@ -43,17 +46,35 @@ class SearchTarget:
     """A restriction of what a search may find; the default allows all that the viewer sees."""
 
     kind: str | None = None
-    """NOTE or FACT; None allows both."""
+    """NOTE, FACT or TRANSCRIPT; None allows all."""
     superseded: bool = False
     """Whether superseded facts may be found, too."""
     as_of: str | None = None
     """A time: facts that were valid then."""
     paths: frozenset[str] | None = None
     """Only these notes, as hits name them; None allows any."""
+    transcripts: bool = True
+    """Whether transcripts may be found."""
+    links: LinkFilters = field(default_factory=LinkFilters)
+    """Only notes that are linked with these."""
 
     def __post_init__(self) -> None:
-        if self.kind not in (None, NOTE, FACT):
-            raise MemwellError(f"{self.kind!r} is not a kind of hit", f"Use {NOTE} or {FACT}")
+        if self.kind not in (None, NOTE, FACT, TRANSCRIPT):
+            raise MemwellError(
+                f"{self.kind!r} is not a kind of hit", f"Use {NOTE}, {FACT} or {TRANSCRIPT}"
+            )
+
+    def with_filters_of(self, query: str) -> tuple[str, SearchTarget]:
+        """Return a query without ``kind:``, ``links:`` and ``backlinks:``, and the target."""
+        words, kind = split_kind(query)
+        words, links = split_links(words)
+        return words, replace(self, kind=self.kind or kind, links=links)
+
+    def allows_workspace(self, is_transcripts: bool) -> bool:
+        """Whether the notes of a workspace may be found."""
+        if is_transcripts:
+            return self.transcripts and self.kind in (None, TRANSCRIPT)
+        return self.kind in (None, NOTE)
 
 
 ANY_TARGET = SearchTarget()
@@ -72,11 +93,15 @@ class Searcher:
     scope: Scope
     notify: Callable[[str], None]
     """Takes sentences that the user should read."""
+    changes: Changes
+    """Which workspaces are in step with the index."""
+    states: Path
+    """The folder for the states of large workspaces."""
 
     @property
     def workspace_sync(self) -> WorkspaceSync:
         """Brings the index in step with the workspaces."""
-        return WorkspaceSync(self.index, self.scope.settings_for)
+        return WorkspaceSync(self.index, self.scope.settings_for, self.changes, self.states)
 
     def search(
         self,
@@ -90,14 +115,17 @@ class Searcher:
 
         With a `passage`, the vector search looks for its embedding instead of the query's.
         """
+        words, target = target.with_filters_of(query)
+        notices: list[str] = []
 
         def run(reader: Reader, refresh: Refresh) -> SearchResult:
+            notices.clear()
             return search(
-                query,
+                words,
                 options,
                 reader,
                 refresh.freshness(reader),
-                self._filters(reader, refresh, target),
+                self._link_filters(reader, self._filters(reader, refresh, target), target, notices),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
                 self._find_successors if target.superseded else None,
@@ -106,8 +134,19 @@ class Searcher:
         result = self._refresh_and(run, options, progress)
         broken = any(leg.name == WORDS and not leg.answered for leg in result.legs)
         if broken and self._rebuild_keyword_index() and not result.hits:
-            return self._refresh_and(run, options, progress)
-        return result
+            result = self._refresh_and(run, options, progress)
+        result = replace(result, query=query, notices=(*result.notices, *notices))
+        return self._with_kinds(result)
+
+    def _with_kinds(self, result: SearchResult) -> SearchResult:
+        """Return a result whose hits say which of them are of a transcript."""
+        root = self.scope.transcripts
+        if not any(hit.workspace == root for hit in result.hits):
+            return result
+        hits = (
+            replace(hit, kind=TRANSCRIPT) if hit.workspace == root else hit for hit in result.hits
+        )
+        return replace(result, hits=tuple(hits))
 
     def search_each(self, query: str, many: Sequence[Options]) -> tuple[SearchResult, ...]:
         """Search with each of several options; the query is embedded once."""
@@ -241,11 +280,11 @@ class Searcher:
 
     def _filters(self, reader: Reader, refresh: Refresh | None, target: SearchTarget) -> Filters:
         """Return where to search: in workspaces of notes, and in those of the viewer's facts."""
-        notes = refresh.workspace_ids(reader) if refresh else None
+        notes = self._note_workspaces(reader, refresh, target)
         valid_at = _parse_as_of(target.as_of) if target.as_of else None
         everywhere = Filters(exact_paths=target.paths, valid_at=valid_at)
         known = reader.notes.fact_workspaces()
-        if target.kind == NOTE or (target.kind is None and not known):
+        if target.kind in (NOTE, TRANSCRIPT) or (target.kind is None and not known):
             return replace(everywhere, workspaces=notes)
         scopes = self.scope.viewer.scopes
         roots = [scope_workspace(*scope) for scope in scopes]
@@ -256,6 +295,36 @@ class Searcher:
         if {*chosen} == {*(key for key, *_ in reader.notes.workspaces()), *known.values()}:
             return everywhere  # no filter is needed when every workspace is searched
         return replace(everywhere, workspaces=chosen)
+
+    def _link_filters(
+        self, reader: Reader, filters: Filters, target: SearchTarget, notices: list[str]
+    ) -> Filters:
+        """Return filters that also allow only the notes that ``links:`` and ``backlinks:`` ask."""
+        if target.links.is_empty:
+            return filters
+        from memwell.search.links import LinkGraph
+
+        roots = [workspace.root for workspace in self.scope.workspaces]
+        paths, unknown = LinkGraph(reader.listing.linked_notes(roots)).select(target.links)
+        notices += unknown
+        known = filters.exact_paths
+        return replace(filters, exact_paths=paths if known is None else paths & known)
+
+    def _note_workspaces(
+        self, reader: Reader, refresh: Refresh | None, target: SearchTarget
+    ) -> tuple[int, ...] | None:
+        """Return the workspaces of notes to search; None means everything."""
+        chosen = refresh.workspace_ids(reader) if refresh else None
+        roots = {key: root for key, root, _, _ in reader.notes.workspaces()}
+        if target.kind != TRANSCRIPT and self.scope.transcripts not in roots.values():
+            return chosen
+        searched = tuple(roots) if chosen is None else chosen
+        allowed = tuple(
+            key
+            for key in searched
+            if target.allows_workspace(roots.get(key) == self.scope.transcripts)
+        )
+        return chosen if allowed == searched else allowed
 
     def _find_successors(self, paths: Sequence[str]) -> dict[str, str]:
         """Return the ids of the facts that superseded those of some paths."""

@@ -34,11 +34,12 @@ def read_status(
 ) -> Status:
     """Return the state of an index; `deep` also checks every page of it."""
     index.ensure_keyword_index()
+    workspaces = registry.list_all()
     with index.reading() as reader:
         known = {root: (key, at) for key, root, _, at in reader.notes.workspaces()}
         words = reader.keywords.problem()
         rows = []
-        for workspace in registry.list_all():
+        for workspace in workspaces:
             key, at = known.get(workspace.root, (None, None))
             notes, chunks = reader.notes.counts(key) if key is not None else (0, 0)
             missing = not workspace.is_present

@@ -24,7 +24,8 @@ def open_stores(
 ) -> Stores:
     """Return the stores of an agent; only facts in files are backed up automatically."""
     if settings.store.url:
-        return open_postgres(settings.store.url, settings.store.tenant, home, agent)
+        store = settings.store
+        return open_postgres(store.url, store.tenant, home, agent, store.prepare)
     backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
     backups = AutoBackups(home / "memory.db", settings.backup, clock, notify)
     return open_sqlite(home, agent, backend, backups)

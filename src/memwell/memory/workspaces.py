@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from memwell.config.sections import ScanSettings
 from memwell.errors import MemwellError, NotFoundError
 from memwell.files import is_utf8, printable_path
-from memwell.ingest.scan import SUFFIXES, find_workspace
+from memwell.ingest.readers.formats import EXTRA, find_format, find_reader_of, known_suffixes
+from memwell.ingest.scan import find_workspace
 from memwell.memory.refresh import folder_id
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
@@ -27,6 +29,19 @@ def find_around(folder: Path, registered: Iterable[Workspace]) -> Workspace | No
     if found is None or (known and (known.takes_all or not known.contains(found))):
         return known
     return known if known and known.path == found else Workspace(str(found), conventional=True)
+
+
+def find_covered(
+    workspace: Workspace | None, registered: Sequence[Workspace], transcripts: str
+) -> tuple[Workspace, ...]:
+    """Return the workspaces that a call in a workspace covers: it, and the transcripts.
+
+    Outside of a workspace it covers all.
+    """
+    if workspace is None:
+        return tuple(registered)
+    others = (one for one in registered if one.root == transcripts != workspace.root)
+    return (workspace, *others)
 
 
 class Workspaces:
@@ -57,11 +72,14 @@ class Workspaces:
             )
         if path.is_dir():
             return self._register_folder(path)
-        if path.suffix.lower() not in SUFFIXES:
+        found = find_reader_of(path.name)
+        if found is None:
             raise MemwellError(
                 f"{path} is not a note",
-                f"memwell reads {', '.join(SUFFIXES)}: rename or convert it",
+                f"memwell reads {', '.join(known_suffixes())}: rename or convert it",
             )
+        if not found.is_installed:
+            raise MemwellError(f"{path.name} needs {EXTRA}", f"pip install '{EXTRA}'")
         around = find_around(path.parent, self.registry.list_all())
         return self._include(around or Workspace(str(path.parent)), path)
 
@@ -103,7 +121,9 @@ class Workspaces:
 
     def _include(self, workspace: Workspace, path: Path) -> Workspace:
         relative = path.relative_to(workspace.path).as_posix()
-        if not (workspace.takes_all or relative in workspace.include):
+        found = find_format(relative)
+        is_taken = workspace.takes_all and (found is None or found.name in ScanSettings.formats)
+        if not (is_taken or relative in workspace.include):
             include = (".",) if relative == "." else (*workspace.include, relative)
             workspace = replace(workspace, include=include)
         return self.ensure_registered(workspace)

@@ -47,7 +47,7 @@ class Highlighter:
         self._tokens = rare
         self._prefixes = tuple(prefixes)
         self._bigrams = {pair for run in runs for pair in bigrams(run)}
-        self._initials = {token[:1] for token in (*rare, *prefixes)}
+        self._beginnings = tuple({token[:2] for token in (*rare, *prefixes)})
         self._tokenize = tokenize
         self._cache: dict[str, tuple[tuple[int, int], ...]] = {}
 
@@ -66,7 +66,7 @@ class Highlighter:
         return tuple(spans)
 
     def _spans_in_word(self, word: str) -> Iterator[tuple[int, int]]:
-        if word.isascii() and word[1:].islower() and word[0].lower() not in self._initials:
+        if word.isascii() and word[1:].islower() and not word.lower().startswith(self._beginnings):
             return  # a stem begins like its word, so that most words can be skipped
         if runs_without_spaces(word):
             for start in range(len(word)):

@@ -79,6 +79,20 @@ class _Token:
     minus: bool = False
 
 
+_KIND = re.compile(r"(?<![\w\"])kind:(note|fact|transcript)(?![\w\"])")
+
+
+def split_kind(text: str) -> tuple[str, str | None]:
+    """Return a query without its filter ``kind:``, and the kind of hit that this asks for.
+
+    A query that has nothing else lists all hits of the kind, newest first.
+    """
+    found = _KIND.findall(text)
+    if not found:
+        return text, None
+    return _KIND.sub("", text).strip() or "path:*", found[-1]
+
+
 def parse(text: str) -> Parsed:
     """Parse the text of a query."""
     encoded = text[: _MAX_BYTES + 1].replace("\0", " ").encode("utf-8", "replace")

@@ -31,6 +31,15 @@ class NoteBrowser:
         with self.index.reading() as reader:
             return reader.listing.chunks(self.roots, path, workspace)
 
+    def texts(self, places: Sequence[tuple[str, str, int]]) -> list[str]:
+        """Return the text of the chunk at each path, workspace and first line; "" if none is."""
+        found: dict[tuple[str, str, int], str] = {}
+        with self.index.reading() as reader:
+            for path, workspace in dict.fromkeys(place[:2] for place in places):
+                for chunk in reader.listing.chunks(self.roots, path, workspace):
+                    found[path, workspace, chunk.start_line] = chunk.text
+        return [found.get(place, "") for place in places]
+
     def sample_with_vectors(self, most: int) -> tuple[list[MapPoint], Array]:
         """Return at most `most` chunks, spread evenly, with their vectors in the live space."""
         import numpy as np

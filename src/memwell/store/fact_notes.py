@@ -37,6 +37,8 @@ DETAILS = (
 )
 """The fields of a fact that only its metadata in the index has."""
 _UNKNOWN_ID = "unknown"
+_MOST_ATTEMPTS = 100
+"""How often a sync starts again if others sync meanwhile; the next search does the rest."""
 
 
 def scope_workspace(scope: str, target: str, *, superseded: bool = False) -> str:
@@ -78,27 +80,40 @@ def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
 
 def sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> None:
     """Bring the facts that a viewer sees up to date in an index."""
+    for _ in range(_MOST_ATTEMPTS):
+        if _sync_facts(index, store, viewer, now):
+            return
+
+
+def _sync_facts(index: Index, store: FactStore, viewer: Viewer, now: str) -> bool:
+    """Sync the facts; return False if another process has done so meanwhile.
+
+    The facts are read before the index is written: a transaction that waits for a second connection
+    would keep others from ending theirs if all connections of a pooler are in use.
+    """
     # The index is read first: its revision must not come from a change after that of the store.
     with index.reading() as reader:
         lineage = read_lineage(reader.notes) if store.file else None
         revisions = _revisions(reader.notes, viewer)
     if not store.revision():
-        return
+        return True
     if lineage and find_mismatch(index, store):
-        return _sync_unfamiliar(index, store, viewer, now)
+        _sync_unfamiliar(index, store, viewer, now)
+        return True
     identity = store.identity()
     changes = _read_changes(store, viewer, min(revisions), now)
     is_recorded = lineage is None or lineage.identity == identity
     if changes.is_empty and is_recorded:
-        return
+        return True
     with index.writing() as notes:
         # A fact that was read above may have been forgotten, and erased here, since then.
-        if (current := _revisions(notes, viewer)) != revisions:
-            changes = _read_changes(store, viewer, min(current), now)
+        if _revisions(notes, viewer) != revisions:
+            return False
         _apply(notes, viewer, changes.changed, changes.gone, now)
         notes.set_facts_revision(_roots(viewer), changes.last)
         if not is_recorded:
             record_lineage(notes, identity)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,13 @@ def _indexed_workspaces(index: Index) -> list[Workspace]:
         return found
 
 
-def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
+def open_postgres(url: str, tenant: str, home: Path, agent: str, prepare: str = "auto") -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
-    server = get_server(url, tenant)
+    return open_tenant(get_server(url, tenant, prepare), home, agent)
+
+
+def open_tenant(server: Server, home: Path, agent: str) -> Stores:
+    """Return the stores of the tenant of a server."""
     from memwell.store.postgres import facts as server_facts
     from memwell.store.postgres import index as server_index
     from memwell.store.postgres import workspace_list as server_workspace_list
@@ -75,7 +79,20 @@ def open_postgres(url: str, tenant: str, home: Path, agent: str) -> Stores:
     )
 
 
-def get_server(url: str, tenant: str) -> Server:
+def open_other_tenant(index: Index, tenant: str, home: Path, agent: str) -> Stores:
+    """Return the stores of another tenant on the server of an index; they share connections."""
+    if index.shared:
+        from memwell.store.postgres.index import PostgresIndex
+
+        if isinstance(index, PostgresIndex):
+            return open_tenant(index.server.for_tenant(tenant), home, agent)
+    raise ConfigError(
+        f"The memory is in files, which have no tenants such as {tenant}",
+        "Set store.url to a PostgreSQL server",
+    )
+
+
+def get_server(url: str, tenant: str, prepare: str = "auto") -> Server:
     """Return a PostgreSQL server for one tenant; nothing connects to it yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
@@ -89,4 +106,4 @@ def get_server(url: str, tenant: str) -> Server:
         )
     from memwell.store.postgres.server import Server
 
-    return Server(url, tenant)
+    return Server(url, tenant, prepare)

@@ -10,13 +10,14 @@ import apsw
 
 from memwell.store.words.normalise import TOKENIZER, indexed_text
 
+_NAME, *_ARGUMENTS = shlex.split(TOKENIZER)
+
 
 class Fts5Tokenizer:
     """Splits text into tokens; it belongs to a connection of SQLite."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        name, *arguments = shlex.split(TOKENIZER)
-        self._tokenizer = connection.fts5_tokenizer(name, arguments)
+        self._tokenizer = connection.fts5_tokenizer(_NAME, _ARGUMENTS)
 
     def query_tokens(self, text: str) -> list[tuple[str, str]]:
         """Return each token of a query's text as it is indexed, beside the letters it came from."""

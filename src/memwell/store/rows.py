@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from memwell.model import Chunk, Context, Fact, FactEvent, Hit, Note
+from memwell.model import POSITIONS, Chunk, Context, Fact, FactEvent, Hit, Note
 from memwell.store.contract.query import Neighbours
 from memwell.store.contract.values import (
     FACT_WORKSPACE,
     ExportedNote,
     FactFilter,
+    LinkedNote,
     MapPoint,
     SourceFile,
 )
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
 
+HAS_POSITIONS = f'{{"{POSITIONS}"'
+"""The beginning of the metadata, as JSON, of a converted document."""
 Tokens = Callable[[str], list[tuple[str, str]]]
 """Splits a text into tokens, each with the letters it came from."""
 
@@ -87,8 +90,12 @@ def group_neighbours(
 
 
 def to_hit(row: Sequence[Any], relevance: float) -> Hit:
-    """Convert (path, workspace, lines, text, title, heading, date, tags, valid until) to a hit."""
-    path, root, start, end, text, title, heading, date, tags, until = row
+    """Convert a row to a hit.
+
+    The row has path, workspace, lines, text, title, heading, date, tags, the end of validity, and
+    the metadata if the note is a converted document.
+    """
+    path, root, start, end, text, title, heading, date, tags, until, meta = row
     fact = root.startswith(FACT_WORKSPACE)
     return Hit(
         path=path,
@@ -104,7 +111,17 @@ def to_hit(row: Sequence[Any], relevance: float) -> Hit:
         tags=tuple(tags),
         kind="fact" if fact else "note",
         valid_until=until if fact else None,
+        position=_find_position(meta, start) if meta else "",
     )
+
+
+def _find_position(meta: str, line: int) -> str:
+    """Return the last position of a document at or before a line of its text."""
+    try:
+        before = [name for start, name in json.loads(meta)[POSITIONS] if start <= line]
+    except (ValueError, TypeError, KeyError):
+        return ""  # a field of that name in the front matter of a note
+    return str(before[-1]) if before else ""
 
 
 def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str | None:
@@ -159,6 +176,14 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
     """Convert (text, first line, last line, heading, overlap) to a chunk."""
     text, start, end, heading, overlap = row
     return Chunk(text, start, end, tuple(filter(None, heading.split("\n"))), overlap)
+
+
+def to_linked_note(row: Sequence[Any]) -> LinkedNote:
+    """Convert (path, workspace, names, tags, links) to a note; its tags are not its names."""
+    path, root, names, tags, links = row
+    title, *others = names.split("\n")
+    aliases = [name for name in others if name.casefold() not in tags]
+    return LinkedNote(path, root, (title, *aliases), tuple(sorted(links)))
 
 
 def to_exported_note(row: Sequence[Any], chunks: Sequence[Sequence[Any]]) -> ExportedNote:

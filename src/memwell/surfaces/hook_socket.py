@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import threading
 import time
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.errors import MemwellError
 from memwell.files import hold_lock
+from memwell.platform.sockets import connect_local, has_local_sockets, listen_local
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
@@ -56,13 +56,11 @@ def ask_server(
     home: Path, agent: str, request: HookRequest, timeout: float
 ) -> dict[str, Any] | None:
     """Ask the server of a home and agent; return None if none answers in time."""
-    if not hasattr(socket, "AF_UNIX"):
+    if not has_local_sockets():
         return None
     deadline = time.monotonic() + timeout
     try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(max(0.001, timeout))
-            connection.connect(str(_socket_path(home, agent)))
+        with connect_local(_socket_path(home, agent), max(0.001, timeout)) as connection:
             connection.sendall(json.dumps(asdict(request)).encode() + b"\n")
             answer = json.loads(_receive_line(connection, deadline))
     except (OSError, ValueError, RecursionError):
@@ -107,7 +105,7 @@ class HookServer:
         return self._listener is not None
 
     def __enter__(self) -> HookServer:
-        if hasattr(socket, "AF_UNIX"):
+        if has_local_sockets():
             try:
                 self._listener = self._open_socket(
                     _socket_path(self._memory.home, self._memory.agent)
@@ -127,14 +125,7 @@ class HookServer:
         """Listen at a path, unless another server does; the socket of a dead server is replaced."""
         if not self._resources.enter_context(hold_lock(path.with_suffix(".lock"), wait=False)):
             return None
-        listener = self._resources.enter_context(socket.socket(socket.AF_UNIX))
-        # The socket gets its final name when it is private and listening.
-        temporary = path.with_name(f"{FILE_NAME}.{os.getpid()}")
-        temporary.unlink(missing_ok=True)
-        listener.bind(str(temporary))
-        os.chmod(temporary, 0o600)
-        listener.listen(_MOST_CLIENTS)
-        os.replace(temporary, path)
+        listener = self._resources.enter_context(listen_local(path, _MOST_CLIENTS))
         self._resources.callback(path.unlink, missing_ok=True)
         # Closing a socket does not wake the thread that waits in accept().
         self._resources.callback(_close_socket, listener)

@@ -226,10 +226,10 @@ def test_bad_files_are_reported_and_the_others_are_indexed(workspace: Path, writ
 
 
 def test_a_file_that_is_not_a_note_is_refused(workspace: Path, write: Write) -> None:
-    write("paper.pdf", "x")
-    refused = run("index", "paper.pdf", cwd=workspace)
+    write("scan.png", "x")
+    refused = run("index", "scan.png", cwd=workspace)
     assert refused.returncode == 3
-    assert "paper.pdf is not a note. memwell reads .md" in refused.stderr
+    assert "scan.png is not a note. memwell reads .md" in refused.stderr
 
 
 @pytest.mark.process

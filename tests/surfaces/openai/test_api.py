@@ -19,6 +19,7 @@ from memwell.surfaces.openai.filters import AttributeFilter, CompoundFilter
 from memwell.surfaces.openai.records import RecordDatabase
 from tests.conftest import REPOSITORY
 from tests.support.http_servers import Server, in_a_thread, served
+from tests.support.made_files import MAKERS, marker
 from tests.support.openai_clients import NOTES, create_filled_store, openai_client
 from tests.support.pages import opened
 
@@ -271,6 +272,28 @@ def test_a_file_that_is_not_text_fails_and_says_why(client: OpenAI) -> None:
     assert file.last_error.code == "unsupported_file"
     failed = client.vector_stores.files.list(store.id, filter="failed").data
     assert [one.id for one in failed] == [file.id]
+
+
+@pytest.mark.parametrize("kind", ["pdf", "docx", "epub", "notebook", "html"])
+def test_documents_are_converted(client: OpenAI, tmp_path: Path, kind: str) -> None:
+    file = MAKERS[kind][0](tmp_path, "a")
+    store = client.vector_stores.create()
+    done = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=file, poll_interval_ms=50
+    )
+    assert (done.status, done.last_error) == ("completed", None)
+    hit, *_ = client.vector_stores.search(store.id, query=marker("a", 3)).data
+    assert hit.filename == file.name
+    assert marker("a", 3) in hit.content[0].text
+
+
+def test_a_document_that_cannot_be_read_says_why(client: OpenAI) -> None:
+    store = client.vector_stores.create()
+    file = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=("a.pdf", b"%PDF-1.4 broken"), poll_interval_ms=50
+    )
+    assert file.last_error is not None
+    assert file.last_error.message == "The file cannot be read: it is not a valid PDF file"
 
 
 def test_the_text_of_a_file_in_a_store_can_be_read(client: OpenAI) -> None:

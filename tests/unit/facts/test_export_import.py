@@ -569,7 +569,8 @@ def test_the_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     run("forget", fact_id, cwd=workspace)
     done = run_json("import", "facts.jsonl", cwd=workspace)
     assert (done["added"], done["refused"], done["left_out"]) == (1, [], {})
-    assert run("import", "-", cwd=workspace, stdin="{\n").stderr == "line 1: it is not JSON\n"
+    refused = run("import", "-", cwd=workspace, stdin="{\n").stderr
+    assert refused.startswith("line 1: it is not JSON\n`memwell import FILE` reads what ")
     assert run("export", cwd=workspace).stdout == shown
     run("remember", "Der Hund heißt Rex.", cwd=workspace)
     assert run("restore", "a.backup", cwd=workspace).stdout.startswith("1 fact restored from")

@@ -18,7 +18,7 @@ def found(workspace: Path, **options: object) -> list[str]:
 def test_takes_every_note_beneath_a_folder_and_nothing_else(workspace: Path, write: Write) -> None:
     for name in ("a.md", "b.markdown", "c/d.mdx", "c/e.txt", "c/f/g.rst", "H.MD"):
         write(name, "x")
-    for name in ("p.py", "q.pdf", ".git/x.md", "node_modules/y.md", ".venv/z.md", "env/lib/w.md"):
+    for name in ("p.py", "q.png", ".git/x.md", "node_modules/y.md", ".venv/z.md", "env/lib/w.md"):
         write(name, "x")
     write("env/pyvenv.cfg", "home = /usr")
     assert found(workspace) == ["H.MD", "a.md", "b.markdown", "c/d.mdx", "c/e.txt", "c/f/g.rst"]

@@ -70,6 +70,31 @@ def test_an_empty_workspace_sends_nothing_to_its_provider(
     assert "A note." in sent
 
 
+def test_a_run_that_is_stopped_leaves_scores_of_the_same_scale(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was stopped while it embedded its first fact gave other scores than one that ran on."""
+    stop = threading.Event()
+
+    class Stopping(Faulty):
+        def embed_documents(self, texts: Sequence[str]) -> list[Matrix]:
+            vectors = super().embed_documents(texts)
+            if self.texts:  # not only those of the baseline
+                stop.set()
+            return vectors
+
+    monkeypatch.setenv("MEMWELL_EMBEDDING_CHAIN", "mine")
+    write("note.md", "The heron eats fish.\n")
+    scores = []
+    for home, provider in (("stopped", Stopping), ("finished", Faulty)):
+        with Memory(workspace.parent / home, embedders={"mine": provider}) as memory:
+            memory.index(workspace, embed=False)
+            memory.fill(stop=stop if provider is Stopping else None)
+            scores.append([hit.relevance for hit in memory.search("heron").hits])
+    assert stop.is_set()
+    assert scores[0] == scores[1] != []
+
+
 # -- never twice -----------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Array,
         ExportedNote,
         IndexedFile,
+        LinkedNote,
         ListedNote,
         MapPoint,
         SourceFile,
@@ -133,6 +134,9 @@ class NoteListing(Protocol):
 
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         """Return the chunks of a note, in order."""
+
+    def linked_notes(self, roots: Sequence[str]) -> list[LinkedNote]:
+        """Return every note of workspaces with its names and links."""
 
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int

@@ -65,6 +65,17 @@ class ListedNote:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkedNote:
+    """A note with the names that links can use, and the targets of its own links."""
+
+    path: str
+    workspace: str
+    names: tuple[str, ...]
+    """Its title and aliases."""
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedNote:
     """A note with everything the index knows of it, so that another index can store it."""
 

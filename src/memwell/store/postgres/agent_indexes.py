@@ -10,11 +10,12 @@ whether its index exists and is valid.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import md5
 
 from memwell.reports import Check
 from memwell.store.contract.values import Space
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
 
 SMALLEST = 20_000
@@ -38,6 +39,20 @@ def vector_index_name(table: str) -> str:
 def text_index_name(table: str) -> str:
     """Return the name of the text index of a row of ``indexes``, in SQL."""
     return f"{name_prefix(TEXT_INDEX, f'{table}.tenant')} || left(md5({table}.agent), 12)"
+
+
+def agent_key(table: str = "") -> str:
+    """Return the hash of tenant and agent of a row, in SQL, by which a text index selects rows.
+
+    Everybody can read the predicate of an index, so it must not name the tenant.
+    """
+    prefix = f"{table}." if table else ""
+    return f"md5({prefix}tenant || '/' || {prefix}agent)"
+
+
+def hash_agent(tenant: str, agent: str) -> str:
+    """Return the value of `agent_key`."""
+    return md5(f"{tenant}/{agent}".encode(), usedforsecurity=False).hexdigest()
 
 
 def vector_index(table: str) -> str:

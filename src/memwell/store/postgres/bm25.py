@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.postings import chunks_with_term, condition_sql, number_terms
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.textsearch import find_candidates
 from memwell.store.words.query import Clause, excluded_condition

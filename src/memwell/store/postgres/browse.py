@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from memwell.model import Chunk
 from memwell.store.contract.index import NoteListing
-from memwell.store.contract.values import ExportedNote, ListedNote, MapPoint
-from memwell.store.postgres.server import Session
+from memwell.store.contract.values import ExportedNote, LinkedNote, ListedNote, MapPoint
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
-from memwell.store.rows import to_chunk, to_exported_note, to_map_point
+from memwell.store.rows import to_chunk, to_exported_note, to_linked_note, to_map_point
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Space
@@ -54,6 +54,16 @@ class PostgresNoteListing(NoteListing):
             workspace=workspace,
         )
         return [to_chunk(row) for row in rows]
+
+    def linked_notes(self, roots: Sequence[str]) -> list[LinkedNote]:
+        rows = self._session.rows(
+            f"""
+            SELECT n.path, w.root, n.names, n.tags, n.links FROM {_VISIBLE}
+            WHERE {of_agent("w")} AND w.root = ANY(%(roots)s) AND w.owner = ''
+            """,
+            roots=[*roots],
+        )
+        return [to_linked_note(row) for row in rows]
 
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int

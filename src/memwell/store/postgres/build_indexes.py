@@ -19,7 +19,9 @@ from memwell.store.postgres.agent_indexes import (
     MOST_DIMENSIONS,
     TEXT_INDEX,
     VECTOR_INDEX,
+    agent_key,
     as_half_precision,
+    hash_agent,
     name_prefix,
     text_index,
     text_index_name,
@@ -28,7 +30,8 @@ from memwell.store.postgres.agent_indexes import (
 )
 from memwell.store.postgres.health import OLDEST_PGVECTOR, parse_version
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
 
 _BATCH = 1_000
@@ -135,7 +138,8 @@ def _hold_build_lock(session: Session, location: str) -> None:
 def _unused_indexes(session: Session) -> list[tuple[str, bool]]:
     """Return the indexes of interrupted builds, and of spaces and agents that no longer exist.
 
-    Each comes with whether it is partitioned. A partitioned index sorts before its part, which is
+    An index whose predicate names the tenant, as old versions made them, is one of them. Each
+    comes with whether it is partitioned. A partitioned index sorts before its part, which is
     dropped with it.
     """
     return session.rows(
@@ -146,6 +150,10 @@ def _unused_indexes(session: Session) -> list[tuple[str, bool]]:
             AND i.relname NOT IN (
                 SELECT {vector_index("s")} FROM spaces s WHERE s.tenant = %(tenant)s
             )
+            OR starts_with(i.relname, {name_prefix(VECTOR_INDEX, "%(tenant)s")})
+            AND strpos(pg_get_indexdef(i.oid), 'tenant = ') > 0
+            OR starts_with(i.relname, {name_prefix(TEXT_INDEX, "%(tenant)s")})
+            AND strpos(pg_get_indexdef(i.oid), 'tenant = ') > 0
             OR starts_with(i.relname, {name_prefix(TEXT_INDEX, "%(tenant)s")})
             AND replace(i.relname, '_part', '') NOT IN (
                 SELECT {text_index("w")} FROM indexes w WHERE w.tenant = %(tenant)s
@@ -195,14 +203,12 @@ def _missing_vector_indexes(session: Session, smallest: int) -> Iterator[_Missin
 def _build_vector_index(
     name: str, space: int, dimensions: int, partition: str, session: Session
 ) -> None:
-    session.rows_inlined(
-        f"""
-        CREATE INDEX CONCURRENTLY {name} ON {partition}
-        USING hnsw ({as_half_precision("vector", dimensions)} halfvec_ip_ops)
-        WHERE tenant = %(tenant)s AND agent = %(agent)s AND space_id = %(space)s
-            AND vector IS NOT NULL
-        """,
-        space=space,
+    # The number of a space is unique: the predicate, which everybody can read, names no tenant.
+    vector = as_half_precision("vector", dimensions)
+    where = f"space_id = {space:d} AND vector IS NOT NULL"
+    session.connection.execute(
+        f"CREATE INDEX CONCURRENTLY {name} ON {partition}"
+        f" USING hnsw ({vector} halfvec_ip_ops) WHERE {where}"
     )
 
 
@@ -227,20 +233,20 @@ def _missing_text_indexes(session: Session, smallest: int) -> Iterator[_MissingI
 
 
 def _build_text_index(name: str, session: Session) -> None:
-    bm25 = """
-        USING bm25 (tokens) WITH (text_config = 'simple', k1 = 1.2, b = 0.75)
-        WHERE tenant = %(tenant)s AND agent = %(agent)s
-    """
+    bm25 = (
+        "USING bm25 (tokens) WITH (text_config = 'simple', k1 = 1.2, b = 0.75)"
+        f" WHERE {agent_key()} = '{hash_agent(session.tenant, session.agent)}'"
+    )
     with session.connection.transaction():
         session.connection.execute("SET LOCAL lock_timeout = '10s'")
         # A process that writes notes locks this row first, so every later one writes texts, too.
         session.run(f"UPDATE indexes i SET has_texts = true WHERE {of_agent('i')}")
-        session.rows_inlined(f"CREATE INDEX {name} ON ONLY chunk_texts {bm25}")
+        session.connection.execute(f"CREATE INDEX {name} ON ONLY chunk_texts {bm25}")
     _write_texts(session)
     partition = session.value(
         f"SELECT t.tableoid::regclass::text FROM chunk_texts t WHERE {of_agent('t')} LIMIT 1"
     )
-    session.rows_inlined(f"CREATE INDEX CONCURRENTLY {name}_part ON {partition} {bm25}")
+    session.connection.execute(f"CREATE INDEX CONCURRENTLY {name}_part ON {partition} {bm25}")
     session.connection.execute(f"ALTER INDEX {name} ATTACH PARTITION {name}_part")
 
 

@@ -59,6 +59,8 @@ class PostgresVectorCache(VectorCache):
 
     def forget(self, digests: Iterable[bytes]) -> bool:
         statement = delete_sql("vector_cache", "t.digest = ANY(%(digests)s)")
+        if self._server.is_bound_to_scopes:
+            return False  # the next process whose role is not bound does it
         self._server.rows(self._agent, statement, digests=[*digests])
         return True
 

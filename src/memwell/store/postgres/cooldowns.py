@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from memwell.store.contract.values import Cooldown
 from memwell.store.contract.vectors import Cooldowns
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent
 
 

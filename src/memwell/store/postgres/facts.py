@@ -19,7 +19,8 @@ from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, delete_sql, insert_sql, update_sql
 from memwell.store.postgres.vacuum import vacuum_texts
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
@@ -52,11 +53,14 @@ class PostgresFactStore(FactStore):
         So transactions commit in the order of their revisions, and a sync misses none.
         """
         with self._server.writing(scopes=scope_owners(viewer)) as session:
-            session.run(
-                f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
-                " ON CONFLICT (tenant) DO NOTHING"
-            )
-            session.run(f"SELECT 1 FROM revisions WHERE tenant = {_TENANT} FOR UPDATE")
+            if session.is_bound:
+                session.run(f"SELECT lock_facts() WHERE {_TENANT} != ''")
+            else:
+                session.run(
+                    f"INSERT INTO revisions (tenant, last) VALUES ({_TENANT}, 0)"
+                    " ON CONFLICT (tenant) DO NOTHING"
+                )
+                session.run(f"SELECT 1 FROM revisions WHERE tenant = {_TENANT} FOR UPDATE")
             yield PostgresFacts(session, viewer)
 
     def retrying(self, operation: Callable[[], T]) -> T:
@@ -186,9 +190,17 @@ class PostgresFacts(Facts):
         )
 
     def _remove(self, fact_id: str) -> None:
-        self._session.run(delete_sql("facts", "t.id = %(id)s"), id=fact_id)
+        if self._session.is_bound:
+            self._session.run(f"SELECT delete_fact(%(id)s) WHERE {_TENANT} != ''", id=fact_id)
+        else:
+            self._session.run(delete_sql("facts", "t.id = %(id)s"), id=fact_id)
 
     def _mark_forgotten(self, fact_id: str, forgotten: bool = True) -> None:
+        if self._session.is_bound:
+            if forgotten:
+                statement = f"SELECT mark_forgotten(%(id)s) WHERE {_TENANT} != ''"
+                self._session.run(statement, id=fact_id)
+            return
         self._session.run(delete_sql("forgotten", "t.id = %(id)s"), id=fact_id)
         if forgotten:
             row = {"id": fact_id, "revision": self._next_revision()}
@@ -197,6 +209,10 @@ class PostgresFacts(Facts):
     def record_pending_erasure(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
             row = {"id": fact.id, "digest": digest_of(fact.text)}
+            if self._session.is_bound:
+                statement = f"SELECT record_erasure(%(id)s, %(digest)s) WHERE {_TENANT} != ''"
+                self._session.run(statement, **row)
+                continue
             self._session.run(insert_sql("pending_erasures", row, key=("id",)), **row)
 
     @contextmanager
@@ -213,11 +229,10 @@ class PostgresFacts(Facts):
         return known | {"tags": [*fact.tags], "folded": folded, "revision": revision}
 
     def _next_revision(self) -> int:
-        return int(
-            self._session.value(
-                f"UPDATE revisions SET last = last + 1 WHERE tenant = {_TENANT} RETURNING last"
-            )
-        )
+        statement = f"UPDATE revisions SET last = last + 1 WHERE tenant = {_TENANT} RETURNING last"
+        if self._session.is_bound:
+            statement = f"SELECT next_revision() WHERE {_TENANT} != ''"
+        return int(self._session.value(statement))
 
 
 def _conditions(which: FactFilter, values: Values) -> str:

@@ -10,13 +10,15 @@ from typing import Any
 
 from memwell.reports import Check
 from memwell.store.postgres.migrations import MIGRATIONS
-from memwell.store.postgres.roles import RIGHTS
+from memwell.store.postgres.roles import BOUND_USER, RIGHTS, USER_RIGHTS
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 
 _OLDEST_SERVER = 16
 OLDEST_PGVECTOR = (0, 8)
 """The first version that searches an index until enough rows pass the filters."""
+_MOST_NAMES = 3
+"""Rights that a check names."""
 _MOST_CONNECTIONS = 0.9
 """The share of the server's connections that may be in use."""
 
@@ -80,27 +82,37 @@ def _tables(session: Session) -> Iterator[Check]:
         schema=SCHEMA,
     )
     if owner is None:
-        remedy = "Run `memwell status` once as the owner of the database: it creates the tables"
+        remedy = "Run `memwell store migrate` as the owner of the database: it creates the tables"
         yield Check("schema", False, "the tables do not exist", remedy)
         return
     missing = [*_missing_rights(session)]
     if not {f"SELECT on {SCHEMA}.migrations", f"USAGE on {SCHEMA}"} & {*missing}:
         taken = _query(session, f"(SELECT count(*) FROM {SCHEMA}.migrations)")
         detail = f"{taken} of {len(MIGRATIONS)} steps"
-        remedy = "" if taken == len(MIGRATIONS) else "Upgrade memwell"
-        if taken < len(MIGRATIONS):
-            remedy = f'Run `memwell status` once as "{owner}", who owns the tables'
+        remedy = (
+            ""
+            if taken >= len(MIGRATIONS)
+            else (f'Run `memwell store migrate` as "{owner}", who owns the tables')
+        )
         yield Check("schema", not remedy, detail, remedy)
     role = _query(session, "current_user")
-    remedy = f'Run the GRANTs that `memwell store roles --role {role}` prints, as "{owner}"'
-    lacking = f'"{role}" lacks {", ".join(missing)}'
+    remedy = f'Run the SQL that `memwell store roles --role {role}` prints, as "{owner}"'
+    more = f" and {len(missing) - _MOST_NAMES} others" if len(missing) > _MOST_NAMES else ""
+    lacking = f'"{role}" lacks {", ".join(missing[:_MOST_NAMES])}{more}'
     yield Check("rights", not missing, lacking if missing else "all", remedy if missing else "")
 
 
 def _missing_rights(session: Session) -> Iterator[str]:
     if not _query(session, "has_schema_privilege(%(schema)s, 'USAGE')", schema=SCHEMA):
         yield f"USAGE on {SCHEMA}"
-    wanted = [(thing, right) for thing, rights in RIGHTS.items() for right in rights]
+    is_bound_to_scopes = _query(
+        session,
+        "EXISTS (SELECT 1 FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid"
+        " WHERE g.rolname = %(group)s AND m.member = session_user::regrole)",
+        group=BOUND_USER,
+    )
+    needed = USER_RIGHTS if is_bound_to_scopes else RIGHTS
+    wanted = [(thing, right) for thing, rights in needed.items() for right in rights]
     things, rights = zip(*wanted, strict=True)
     rows = session.rows(
         """

@@ -17,7 +17,7 @@ from memwell.store.postgres.postings import (
     chunks_with_term,
     occurrences_sql,
 )
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import LAST_CHARACTER, Values, of_agent
 from memwell.store.postgres.tokenizer import tokenize
 from memwell.store.rows import surface_form
@@ -117,12 +117,13 @@ class PostgresKeywords(RankedKeywords):
         self, terms: Sequence[Term], chunk_ids: Sequence[int]
     ) -> tuple[float, dict[int, Occurrences]]:
         values = Values(ids=[*chunk_ids])
-        counted: dict[int, Occurrences] = {}
+        lengths: dict[int, float] = {}
+        counts: dict[int, list[float]] = {}
         statement = occurrences_sql(terms, values, "AND p.chunk_id = ANY(%(ids)s)")
         for number, chunk_id, frequency, length in self._session.rows(statement, **values):
-            chunk = counted.setdefault(chunk_id, Occurrences(length, {}))
-            chunk.counts[terms[number]] = frequency
-        return self.average, counted
+            lengths[chunk_id] = length
+            counts.setdefault(chunk_id, [0.0] * len(terms))[number] = frequency
+        return self.average, {key: Occurrences(lengths[key], row) for key, row in counts.items()}
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
         rows = self._session.rows(

@@ -75,14 +75,14 @@ class _Leases:
             with suppress(MemwellError):
                 self._server.rows(
                     self._agent,
-                    f"UPDATE leases SET until = now() + {_DURATION} WHERE {_MINE}",
+                    f"UPDATE leases l SET until = now() + {_DURATION} WHERE {_MINE}",
                     holder=self._holder,
                     seconds=SECONDS,
                 )
 
     def release(self) -> None:
         """End the leases."""
-        self._server.rows(self._agent, f"DELETE FROM leases WHERE {_MINE}", holder=self._holder)
+        self._server.rows(self._agent, f"DELETE FROM leases l WHERE {_MINE}", holder=self._holder)
 
 
 _DURATION = "%(seconds)s * interval '1 second'"
@@ -107,9 +107,6 @@ _TAKE = f"""
     )
     SELECT (SELECT count(*) FROM free), ARRAY(SELECT chunk_id FROM taken)
 """
-# Rows that another process has locked are about to be deleted with their chunks.
-_MINE = f"""(tenant, agent, space_id, chunk_id) IN (
-        SELECT l.tenant, l.agent, l.space_id, l.chunk_id FROM leases l
-        WHERE {of_agent("l")} AND l.holder = %(holder)s FOR UPDATE SKIP LOCKED
-    )
-"""
+# It waits for rows that another process has locked: one that skipped them would leave its leases if
+# the other was only looking whether they have expired.
+_MINE = f"{of_agent('l')} AND l.holder = %(holder)s"

@@ -98,7 +98,12 @@ _REPEATED = (
     *(_create_partitions(table) + _create_policies(table) for table in _LATER_TABLES),
     _rename_policies() + _rename_tables(),
     f"ALTER POLICY {POLICY} ON vocabulary USING ({_is_visible('owner')});\n",
+    "",
 )
+OLDEST_SCHEMA = 8
+"""The oldest schema that this memwell works with, before somebody who may migrates it."""
+NEEDS = {9: 8}
+"""How many steps a memwell must know to work with the schema after a step; default all of them."""
 MIGRATIONS: tuple[tuple[str, str], ...] = tuple(
     (name, statements + repeated)
     for (name, statements), repeated in zip(

@@ -313,3 +313,116 @@ END $$;
 ALTER TABLE vocabulary ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE vocabulary DROP CONSTRAINT vocabulary_pkey;
 ALTER TABLE vocabulary ADD PRIMARY KEY (tenant, agent, token, owner);
+
+-- step: bind roles to tenants by a table, and record which versions work with the schema
+
+-- How many steps a memwell must know to work with the schema after a step; NULL is all of them.
+ALTER TABLE migrations ADD COLUMN needs int;
+
+-- The roles that see one tenant only; the owner of the tables alone can read them.
+CREATE TABLE role_bindings (
+    role name PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    scopes text[]                   -- owners of rows, as in `memwell.scopes`; NULL is all
+);
+
+-- Whether the role that logged in may use these settings; false for a role without a binding.
+CREATE FUNCTION is_bound_to(tenant text, scopes text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((
+        SELECT b.tenant = $1
+            AND (b.scopes IS NULL OR coalesce(nullif($2, '')::text[] <@ b.scopes, true))
+        FROM memwell.role_bindings b WHERE b.role = session_user
+    ), false)
+$$;
+
+CREATE FUNCTION own_binding() RETURNS TABLE (tenant text, scopes text[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT b.tenant, b.scopes FROM memwell.role_bindings b WHERE b.role = session_user
+$$;
+
+-- The writes of roles that are bound to scopes, which may not update or delete rows of tables that
+-- others share. Each function takes the tenant and the scopes from the binding.
+CREATE FUNCTION user_binding() RETURNS role_bindings
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE found memwell.role_bindings;
+BEGIN
+    SELECT * INTO found FROM memwell.role_bindings b
+    WHERE b.role = session_user AND b.scopes IS NOT NULL;
+    IF found.role IS NULL THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the role is not bound to scopes';
+    END IF;
+    RETURN found;
+END $$;
+
+CREATE FUNCTION lock_facts() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE own memwell.role_bindings := memwell.user_binding();
+BEGIN
+    INSERT INTO memwell.revisions (tenant, last) VALUES (own.tenant, 0)
+    ON CONFLICT (tenant) DO NOTHING;
+    PERFORM 1 FROM memwell.revisions r WHERE r.tenant = own.tenant FOR UPDATE;
+END $$;
+
+CREATE FUNCTION next_revision() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own memwell.role_bindings := memwell.user_binding();
+    new_revision bigint;
+BEGIN
+    UPDATE memwell.revisions r SET last = r.last + 1 WHERE r.tenant = own.tenant
+    RETURNING r.last INTO new_revision;
+    RETURN new_revision;
+END $$;
+
+CREATE FUNCTION delete_fact(fact text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE own memwell.role_bindings := memwell.user_binding();
+BEGIN
+    DELETE FROM memwell.facts f WHERE f.tenant = own.tenant AND f.id = fact
+        AND f.scope <> 'global' AND f.scope || ':' || f.target = ANY (own.scopes);
+END $$;
+
+-- Nobody can mark a fact of another as forgotten: a fact that exists is not forgotten.
+CREATE FUNCTION mark_forgotten(fact text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own memwell.role_bindings := memwell.user_binding();
+    before text := current_setting('memwell.scopes', true);
+BEGIN
+    -- The owner of the tables is restricted, too: the check must see the facts of all.
+    PERFORM set_config('memwell.scopes', '{*}', true);
+    IF EXISTS (SELECT 1 FROM memwell.facts f WHERE f.tenant = own.tenant AND f.id = fact) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the fact exists';
+    END IF;
+    INSERT INTO memwell.forgotten (tenant, id, revision)
+    VALUES (own.tenant, fact, memwell.next_revision()) ON CONFLICT (tenant, id) DO NOTHING;
+    PERFORM set_config('memwell.scopes', before, true);
+END $$;
+
+CREATE FUNCTION record_erasure(fact text, text_digest bytea) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own memwell.role_bindings := memwell.user_binding();
+    before text := current_setting('memwell.scopes', true);
+BEGIN
+    -- The owner of the tables is restricted, too: the check must see the facts of all.
+    PERFORM set_config('memwell.scopes', '{*}', true);
+    IF EXISTS (
+        SELECT 1 FROM memwell.facts f WHERE f.tenant = own.tenant AND f.id = fact
+            AND (f.scope = 'global' OR f.scope || ':' || f.target <> ALL (own.scopes))
+    ) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the fact belongs to others';
+    END IF;
+    INSERT INTO memwell.pending_erasures (tenant, id, digest)
+    VALUES (own.tenant, fact, text_digest)
+    ON CONFLICT (tenant, id) DO UPDATE SET digest = excluded.digest;
+    PERFORM set_config('memwell.scopes', before, true);
+END $$;
+
+REVOKE ALL ON FUNCTION user_binding(), lock_facts(), next_revision(), delete_fact(text),
+    mark_forgotten(text), record_erasure(text, bytea) FROM PUBLIC;
+
+-- Marks of a tenant that fell silent: a session without a tenant may delete old ones of all.
+CREATE INDEX commits_by_time ON commits (at);
+CREATE POLICY old_marks ON commits FOR DELETE USING (at < now() - interval '1 hour');

@@ -17,7 +17,7 @@ from memwell.store.contract.values import (
     SourceFile,
 )
 from memwell.store.postgres.postings import PostingChanges
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.rows import changed_words, match_chunks

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from memwell.store.postgres import texts
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, array, of_agent, starts_with
 from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings_of
 from memwell.store.words.normalise import WORDS_VERSION, WordRow

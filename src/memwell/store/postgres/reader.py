@@ -12,10 +12,10 @@ from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.keywords import OF_CHUNKS, PostgresKeywords, has_any
 from memwell.store.postgres.notes import PostgresNotes
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import PostgresSpaces, PostgresVectors
 from memwell.store.postgres.sql import Values, of_agent
-from memwell.store.rows import group_neighbours, join_chunks, to_hit
+from memwell.store.rows import HAS_POSITIONS, group_neighbours, join_chunks, to_hit
 
 
 class PostgresReader(Reader):
@@ -93,12 +93,14 @@ class PostgresChunks(Chunks):
         rows = self._session.rows(
             f"""
             SELECT c.id, n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading,
-                   n.date, n.tags, n.held_until
+                   n.date, n.tags, n.held_until,
+                   CASE WHEN starts_with(n.meta, %(positions)s) THEN n.meta END
             FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
             JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
             WHERE {of_agent("c")} AND c.id = ANY(%(ids)s)
             """,
             ids=[chunk_id for chunk_id, _ in matches],
+            positions=HAS_POSITIONS,
         )
         found = {chunk_id: row for chunk_id, *row in rows}
         return (to_hit(found[chunk_id], relevance) for chunk_id, relevance in matches)

@@ -1,10 +1,16 @@
-"""SQL for the administrator of the server: the role that memwell uses, and tables on Citus."""
+"""SQL for the administrator of the server: the roles that memwell uses, and tables on Citus.
+
+Every script can be run again. A role that is bound to a tenant is a member of a group, for which
+each table has one policy: it asks the table of bindings whether the role may use the settings of
+the session. So the catalogue has as many policies for ten tenants as for a hundred thousand, and
+none of them names a tenant.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memwell.store.postgres.schema import OWNERS, SCHEMA, TABLES
+from memwell.store.postgres.schema import SCHEMA, TABLES
 
 RIGHTS = {
     "migrations": ("SELECT",),
@@ -12,7 +18,37 @@ RIGHTS = {
     **dict.fromkeys(TABLES, ("SELECT", "INSERT", "UPDATE", "DELETE")),
 }
 """The rights that memwell needs on each table, and on the sequence."""
+USER_RIGHTS = {
+    "migrations": ("SELECT",),
+    "ids": ("USAGE",),
+    **dict.fromkeys(TABLES, ("SELECT",)),
+    **dict.fromkeys(("facts", "fact_events", "commits"), ("SELECT", "INSERT")),
+}
+"""The rights of a role that is bound to scopes: it reads, and it writes its own facts."""
+_USER_UPDATES = {
+    "facts": "text, folded, category, source, origin, importance, confidence, decay_class,"
+    " created_at, confirmed_at, expires_at, valid_from, valid_until, superseded_by, scope, target,"
+    " tags, revision, id",
+    "fact_events": "scope, target",
+}
+"""Columns, not tables: who may update a whole table may also lock it."""
+_USER_FUNCTIONS = (
+    "user_binding()",
+    "lock_facts()",
+    "next_revision()",
+    "delete_fact(text)",
+    "mark_forgotten(text)",
+    "record_erasure(text, bytea)",
+)
+BOUND, BOUND_USER = "memwell_bound", "memwell_bound_user"
+"""The groups of the roles that are bound to a tenant, and of those bound to scopes, too."""
 _GLOBAL = "global:"
+_POLICY = "bound"
+_ALLOWED = (
+    f"{SCHEMA}.is_bound_to(current_setting('memwell.tenant', true),"
+    " current_setting('memwell.scopes', true))"
+)
+_OWN = "scope <> 'global'"
 
 
 def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> Iterator[str]:
@@ -22,34 +58,104 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
     settings it makes.
     """
     who = _identifier(name)
-    yield f"CREATE ROLE {who} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION;"
+    attributes = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
+    yield _create_role(name, attributes)
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {who};"
-    for thing, rights in RIGHTS.items():
+    yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {who};"
+    for thing, rights in (USER_RIGHTS if scopes else RIGHTS).items():
         kind = "SEQUENCE " if thing == "ids" else ""
         yield f"GRANT {', '.join(rights)} ON {kind}{SCHEMA}.{thing} TO {who};"
-    if tenant is not None:
-        for table in TABLES:
-            bound = f"tenant = {_literal(tenant)}"
-            if scopes and table in OWNERS:
-                owners = ", ".join(map(_literal, ("", _GLOBAL, *scopes)))
-                bound += f" AND {OWNERS[table]} IN ({owners})"
-            yield (
-                f"CREATE POLICY {_identifier(f'bound {name}')} ON {SCHEMA}.{table}"
-                f" AS RESTRICTIVE TO {who} USING ({bound});"
-            )
+    yield from _drop_old_policies(name)
+    if tenant is None:
+        yield f"DELETE FROM {SCHEMA}.role_bindings WHERE role = {_literal(name)};"
+        for group in (BOUND, BOUND_USER):
+            yield _if_group(group, f"REVOKE {group} FROM {who}")
+        return
+    yield from _group_policies()
+    yield from _bind(name, tenant, scopes)
+
+
+def _bind(name: str, tenant: str, scopes: Sequence[str]) -> Iterator[str]:
+    """Yield the statements that bind a role; the group comes before the rights can be used."""
+    who = _identifier(name)
+    owners = f"ARRAY[{', '.join(map(_literal, (_GLOBAL, *scopes)))}]" if scopes else "NULL"
+    yield (
+        f"INSERT INTO {SCHEMA}.role_bindings VALUES ({_literal(name)}, {_literal(tenant)},"
+        f" {owners}) ON CONFLICT (role) DO UPDATE SET tenant = excluded.tenant,"
+        " scopes = excluded.scopes;"
+    )
+    yield f"GRANT {BOUND} TO {who} WITH INHERIT TRUE, SET FALSE;"
+    if not scopes:
+        yield f"REVOKE {BOUND_USER} FROM {who};"
+        return
+    yield f"GRANT {BOUND_USER} TO {who} WITH INHERIT TRUE, SET FALSE;"
+    for table, columns in _USER_UPDATES.items():
+        yield f"GRANT UPDATE ({columns}) ON {SCHEMA}.{table} TO {who};"
+    for function in _USER_FUNCTIONS:
+        yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {who};"
+
+
+def _group_policies() -> Iterator[str]:
+    """Yield the statements that create the groups, and one policy for each table."""
+    for group in (BOUND, BOUND_USER):
+        yield _create_role(group, "NOLOGIN NOSUPERUSER NOBYPASSRLS")
+    for table in TABLES:
+        yield _create_policy(_POLICY, table, f"TO {BOUND} USING ({_ALLOWED})")
+    for table in ("facts", "fact_events"):
+        rules = {"insert": f"WITH CHECK ({_OWN})", "update": f"USING ({_OWN})"}
+        for verb, rule in rules.items():
+            rest = f"FOR {verb.upper()} TO {BOUND_USER} {rule}"
+            yield _create_policy(f"{_POLICY}_{verb}", table, rest)
+
+
+def _create_policy(name: str, table: str, rest: str) -> str:
+    """Return the statement that creates a policy; one that exists needs no lock of the table."""
+    return (
+        "DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_policies"
+        f" WHERE schemaname = '{SCHEMA}' AND tablename = '{table}' AND policyname = '{name}')"
+        f" THEN CREATE POLICY {name} ON {SCHEMA}.{table} AS RESTRICTIVE {rest};"
+        " END IF; END $$;"
+    )
+
+
+def _drop_old_policies(name: str) -> Iterator[str]:
+    """Yield the statement that drops the policies of this role alone, which old versions made."""
+    old = _literal(f"bound {name}")
+    yield (
+        "DO $$ DECLARE name text; BEGIN FOR name IN SELECT tablename FROM pg_policies"
+        f" WHERE schemaname = '{SCHEMA}' AND policyname = {old} LOOP"
+        f" EXECUTE format('DROP POLICY %I ON {SCHEMA}.%I', {old}, name); END LOOP; END $$;"
+    )
+
+
+def _create_role(name: str, attributes: str) -> str:
+    who = _identifier(name)
+    return (
+        f"DO $$ BEGIN IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = {_literal(name)})"
+        f" THEN ALTER ROLE {who} {attributes}; ELSE CREATE ROLE {who} {attributes};"
+        " END IF; END $$;"
+    )
+
+
+def _if_group(group: str, statement: str) -> str:
+    return (
+        f"DO $$ BEGIN IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{group}')"
+        f" THEN {statement}; END IF; END $$;"
+    )
 
 
 def distributed() -> Iterator[str]:
-    """Yield the statements that distribute the tables by tenant on Citus.
+    """Yield the statements that distribute the tables by tenant on Citus, unless they are.
 
     A table comes after those that it refers to.
     """
-    first, *others = TABLES
-    yield f"SELECT create_distributed_table('{SCHEMA}.{first}', 'tenant');"
-    for table in others:
+    first = TABLES[0]
+    for table in TABLES:
+        together = "" if table == first else f", colocate_with => '{SCHEMA}.{first}'"
         yield (
-            f"SELECT create_distributed_table('{SCHEMA}.{table}', 'tenant',"
-            f" colocate_with => '{SCHEMA}.{first}');"
+            f"SELECT create_distributed_table('{SCHEMA}.{table}', 'tenant'{together})"
+            " WHERE NOT EXISTS (SELECT 1 FROM pg_dist_partition"
+            f" WHERE logicalrelid = '{SCHEMA}.{table}'::regclass);"
         )
 
 

@@ -2,42 +2,42 @@
 
 A transaction that the server ended before it confirmed the commit leaves nothing behind and can run
 again (`Server.retrying`). If the connection broke during the commit, memwell asks the server
-whether the transaction was committed. Only this module turns errors of PostgreSQL into errors with
-a remedy.
+whether the transaction was committed.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors, sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
 from memwell.errors import (
     ConfigError,
-    DiskFullError,
     IndexDatabaseError,
     ReadOnlyError,
     TransactionEndedError,
 )
 from memwell.store.contract.index import WAIT_MS
-from memwell.store.postgres.migrate import STATEMENT_MS, Connection, configure, migrate
+from memwell.store.postgres.connections import AUTO, CONNECT_SECONDS, Connections
+from memwell.store.postgres.migrate import (
+    Connection,
+    configure,
+    migrate,
+    missing_steps,
+    settings_sql,
+)
 from memwell.store.postgres.schema import ALL_SCOPES
-from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.server_errors import translated_errors
+from memwell.store.postgres.session import Session, literal
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 5
-MOST_CONNECTIONS = 16
 PATIENCE_SECONDS = 60.0
 """How long to retry a server that answered before: a restart takes some seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
@@ -53,50 +53,44 @@ _IS_OVER = """
 _CLEANUP_SHARE = 0.01
 """The share of transactions that also delete old marks."""
 _DELETE_OLD_MARKS = """
-    DELETE FROM commits WHERE (tenant, mark) IN (
-        SELECT tenant, mark FROM commits WHERE tenant = %s AND at < now() - interval '1 hour'
+    DELETE FROM commits WHERE tenant = %(tenant)s AND mark IN (
+        SELECT mark FROM commits WHERE tenant = %(tenant)s AND at < now() - interval '1 hour'
         LIMIT 10000 FOR UPDATE SKIP LOCKED
     )
 """
 
 _LOG = logging.getLogger(__name__)
-# The errors that are raised say what went wrong; the pool must not print it.
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class Server:
     """A database on a server, as one tenant uses it."""
 
-    def __init__(self, url: str, tenant: str) -> None:
-        try:
-            parts: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, **conninfo_to_dict(url)}
-        except psycopg.ProgrammingError:  # its message has the address, with the password
-            raise ConfigError(
-                "store.url is not an address of PostgreSQL",
-                "Write it like postgresql://USER@HOST:5432/DATABASE",
-            ) from None
-        self._parts = parts
+    def __init__(
+        self, url: str, tenant: str, prepare: str = AUTO, shared: Connections | None = None
+    ) -> None:
+        """Use the connections that other tenants share, if there are some."""
+        self._connections = shared or Connections(url, prepare)
         if not tenant or "\0" in tenant or len(tenant) > _LONGEST_TENANT:
             raise ConfigError(
                 f"store.tenant = {tenant!r} is not a valid name for a tenant",
                 f"Use 1 to {_LONGEST_TENANT} letters or digits",
             )
         self.tenant = tenant
-        self._opening = threading.Lock()
-        self._pool: ConnectionPool[Connection] | None = None
-        self._was_there = False
 
     @property
     def location(self) -> str:
         """The address, without the password."""
-        host, port = self._parts.get("host", "localhost"), self._parts.get("port", 5432)
-        return f"PostgreSQL at {host}:{port}/{self._parts.get('dbname', '')}, tenant {self.tenant}"
+        return f"{self._connections.address}, tenant {self.tenant}"
+
+    def for_tenant(self, tenant: str) -> Server:
+        """Return the same database as another tenant uses it; both share the connections."""
+        return Server("", tenant, shared=self._connections)
 
     @contextmanager
     def reading(self, agent: str = "", scopes: Sequence[str] = ALL_SCOPES) -> Iterator[Session]:
         """Yield one unchanging state of the database, with the facts of the given scopes."""
-        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_scope_setting(scopes)}"
-        with self._open_transaction(begin) as connection:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._open_transaction(begin, scopes) as connection:
             yield Session(connection, self.tenant, agent, {})
             connection.execute("ROLLBACK")
 
@@ -105,15 +99,17 @@ class Server:
         self, agent: str = "", wait_ms: int = WAIT_MS, scopes: Sequence[str] = ALL_SCOPES
     ) -> Iterator[Session]:
         """Yield a transaction, which waits for a lock no longer than `wait_ms`."""
-        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}; {_scope_setting(scopes)}"
-        with self._open_transaction(begin) as connection:
-            yield Session(connection, self.tenant, agent)
+        begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}"
+        with self._open_transaction(begin, scopes) as connection:
+            if agent and self.is_bound_to_scopes:
+                raise self._not_allowed("may not write to the index, which all users share")
+            yield Session(connection, self.tenant, agent, is_bound=self.is_bound_to_scopes)
             self._commit(connection)
 
     @contextmanager
     def unmigrated(self) -> Iterator[Session]:
         """Yield a connection to the database as it is, without taking the steps that it lacks."""
-        with self._translated_errors(), self._connect() as connection:
+        with self._translated_errors(), self._connections.connect() as connection:
             yield Session(connection, self.tenant, "")
 
     def retrying(self, operation: Callable[[], T]) -> T:
@@ -122,20 +118,21 @@ class Server:
             try:
                 return operation()
             except TransactionEndedError as error:
-                if is_last or not self._was_there:
+                if is_last or not self._connections.was_there:
                     raise
                 _LOG.info("retrying: %s", error.what)
         raise AssertionError("the last attempt either returns or raises")
 
     def rows(self, agent: str, statement: str, **values: Any) -> list[Any]:
-        """Run a statement outside of a transaction and return its rows; retry if interrupted.
+        """Run a statement in a transaction of its own and return its rows; retry if interrupted.
 
         The statement sees no row that shows a fact. It must be safe to run twice.
         """
 
         def attempt() -> list[Any]:
             with self._open_transaction() as connection:
-                return Session(connection, self.tenant, agent).rows(statement, **values)
+                session = Session(connection, self.tenant, agent)
+                return session.rows_at_once(self._begin_sql("BEGIN", ()), statement, **values)
 
         return self.retrying(attempt)
 
@@ -145,27 +142,26 @@ class Server:
 
         It waits for a lock no longer than `lock_ms`; 0 is as long as it takes.
         """
-        self._open_pool()
-        with self._translated_errors(), self._connect() as connection:
-            self._configure(connection)
+        with self._translated_errors(), self._connections.direct() as connection:
+            configure(connection)
             connection.execute(f"SET statement_timeout TO 0; SET lock_timeout TO {lock_ms:d}")
-            connection.execute("SELECT set_config('memwell.scopes', '{*}', false)")
+            for name, value in (("tenant", self.tenant), ("scopes", "{*}")):
+                connection.execute("SELECT set_config(%s, %s, false)", (f"memwell.{name}", value))
             yield connection
 
     def close(self) -> None:
         """Close every connection; the next use opens new ones."""
-        with self._opening:
-            if self._pool:
-                self._pool.close()
-            self._pool = None
+        self._connections.close()
 
     # -- connections and commits -------------------------------------------------------------------
 
     @contextmanager
-    def _open_transaction(self, begin: str = "") -> Iterator[Connection]:
+    def _open_transaction(
+        self, begin: str = "", scopes: Sequence[str] = ()
+    ) -> Iterator[Connection]:
         """Yield a connection, in a transaction if `begin` starts one; retry to connect."""
         with self._translated_errors():
-            pool, connection = self.retrying(lambda: self._begin(begin))
+            pool, connection = self.retrying(lambda: self._begin(begin, scopes))
             try:
                 yield connection
             except BaseException:
@@ -175,42 +171,60 @@ class Server:
             finally:
                 _return_connection(pool, connection)
 
-    def _begin(self, begin: str) -> tuple[ConnectionPool[Connection], Connection]:
+    def _begin(
+        self, begin: str, scopes: Sequence[str]
+    ) -> tuple[ConnectionPool[Connection], Connection]:
         with self._translated_errors():
-            pool = self._open_pool()
+            pool = self._connections.open()
+            self._check_binding(scopes)
             connection = pool.getconn(CONNECT_SECONDS)
             try:
                 if begin:
-                    connection.execute(begin)
+                    connection.execute(self._begin_sql(begin, scopes))
             except BaseException:
                 _return_connection(pool, connection)
                 raise
             return pool, connection
 
-    def _open_pool(self) -> ConnectionPool[Connection]:
-        with self._opening:
-            if self._pool is None:
-                with self._connect() as connection:  # its error says more than the pool's
-                    migrate(connection)
-                pool = ConnectionPool(
-                    make_conninfo(**self._parts),
-                    kwargs={"autocommit": True},
-                    min_size=0,
-                    max_size=MOST_CONNECTIONS,
-                    configure=self._configure,
-                    reconnect_timeout=CONNECT_SECONDS,
-                    open=False,
-                )
-                pool.open()
-                self._pool, self._was_there = pool, True
-            return self._pool
+    # -- the binding of the role -------------------------------------------------------------------
 
-    def _configure(self, connection: Connection) -> None:
-        configure(connection)
-        connection.execute("SELECT set_config('memwell.tenant', %s, false)", (self.tenant,))
+    @property
+    def is_bound_to_scopes(self) -> bool:
+        """Whether the role sees some scopes of the tenant only; it must have connected."""
+        binding = self._connections.binding
+        return binding is not None and binding.scopes is not None
 
-    def _connect(self) -> Connection:
-        return psycopg.connect(make_conninfo(**self._parts), autocommit=True)
+    def _check_binding(self, scopes: Sequence[str]) -> None:
+        """Refuse a tenant or a user that the role is not bound to: all would be empty."""
+        binding = self._connections.binding
+        if binding is None:
+            return
+        if binding.tenant != self.tenant:
+            raise ConfigError(
+                f"The role {binding.role} is bound to another tenant than {self.tenant}",
+                "Set store.tenant to its tenant, or use another role in store.url",
+            )
+        foreign = [scope for scope in scopes if scope.startswith("user:")]
+        if binding.scopes is not None and {*foreign} - {*binding.scopes}:
+            raise self._not_allowed(f"may not use the facts of {foreign[0]}")
+
+    def _not_allowed(self, what: str) -> ReadOnlyError:
+        binding = self._connections.binding
+        bound = ", ".join(binding.scopes or ()) if binding else ""
+        role = binding.role if binding else ""
+        return ReadOnlyError(
+            f"The role {role} is bound to {bound}, and {what}",
+            "Use a process whose role is not bound to a user",
+        )
+
+    def _begin_sql(self, begin: str, scopes: Sequence[str]) -> str:
+        """Return the SQL that begins a transaction and sets what it needs."""
+        if binding := self._connections.binding:
+            scopes = binding.limit_scopes(scopes)
+        return (
+            f"{begin}; {settings_sql()}; SET LOCAL memwell.tenant = {literal(self.tenant)};"
+            f" SET LOCAL memwell.scopes = {literal([*scopes])}"
+        )
 
     def _commit(self, connection: Connection) -> None:
         """Commit; if the answer is lost, find out whether the transaction was committed."""
@@ -225,8 +239,8 @@ class Server:
 
     def _mark(self, connection: Connection) -> tuple[str, str] | None:
         """Leave a mark in a transaction that wrote; return it and the transaction's number."""
-        if random.random() < _CLEANUP_SHARE:
-            connection.execute(_DELETE_OLD_MARKS, (self.tenant,))
+        if random.random() < _CLEANUP_SHARE and not self.is_bound_to_scopes:
+            connection.execute(_DELETE_OLD_MARKS, {"tenant": self.tenant})
         mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
         return mark
 
@@ -237,8 +251,8 @@ class Server:
         get the same number.
         """
         for _ in _backoff():
-            with suppress(psycopg.OperationalError), self._connect() as connection:
-                self._configure(connection)
+            with suppress(psycopg.OperationalError), self._connections.connect() as connection:
+                connection.execute(self._begin_sql("BEGIN READ ONLY", ()))
                 if connection.execute(_IS_OVER, {"number": transaction}).fetchone() == (True,):
                     statement = "SELECT 1 FROM commits WHERE tenant = %s AND mark = %s::uuid"
                     return bool(connection.execute(statement, (self.tenant, mark)).fetchone())
@@ -248,51 +262,32 @@ class Server:
             "When the server is back, check whether the change is there",
         )
 
-    @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
-        """Turn errors of PostgreSQL into errors that name the server and the remedy."""
-        try:
-            yield
-        except (errors.SerializationFailure, errors.DeadlockDetected) as error:
-            raise TransactionEndedError(
-                f"{self.location} ended a transaction ({_server_message(error)})"
-            ) from error
-        except errors.LockNotAvailable as error:
+    def _translated_errors(self) -> AbstractContextManager[None]:
+        return translated_errors(self.location, self._connections.address)
+
+
+def migrate_online(server: Server, attempts: int, *, dry_run: bool = False) -> list[str]:
+    """Take the steps that a database lacks; return their names.
+
+    A step that waits too long for a lock is tried again, after others had their turn.
+    """
+    with server.unmigrated() as session:
+        steps = missing_steps(session.connection)
+        for is_last in (n == attempts for n in range(1, attempts + 1)):
+            if dry_run or not missing_steps(session.connection):
+                break
+            try:
+                migrate(session.connection)
+            except psycopg.errors.LockNotAvailable:
+                if is_last:
+                    raise
+                time.sleep(_LONGEST_PAUSE * random.uniform(0.5, 1.5))
+        if not dry_run and missing_steps(session.connection):
             raise IndexDatabaseError(
-                f"Another process is writing to {self.location}", "Try again"
-            ) from error
-        except errors.QueryCanceled as error:
-            raise IndexDatabaseError(
-                f"{self.location} took longer than {STATEMENT_MS / 1000:g} seconds",
-                "Check the load of the server, and try again",
-            ) from error
-        except errors.DiskFull as error:
-            raise DiskFullError(
-                f"The disk of {self.location} is full", "Free some disk space"
-            ) from error
-        except errors.ReadOnlySqlTransaction as error:
-            raise ReadOnlyError(
-                f"{self.location} can only be read",
-                "To write, set store.url to the server that it replicates",
-            ) from error
-        except errors.InsufficientPrivilege as error:
-            raise IndexDatabaseError(
-                f"{self.location} does not allow that ({_server_message(error)})",
-                "Run it as the owner of its tables. `memwell doctor` shows which rights are"
-                " missing, and `memwell store roles` prints the SQL that grants them",
-            ) from error
-        except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-            raise IndexDatabaseError(
-                f"{self.location} lacks an extension ({_server_message(error)})",
-                "Install pgvector on the server; `memwell doctor` shows what is missing",
-            ) from error
-        except errors.ProgramLimitExceeded:
-            raise  # a value is too large; a later attempt or another server would not help
-        except (psycopg.OperationalError, PoolTimeout) as error:
-            raise TransactionEndedError(
-                f"{self.location} cannot be reached ({_server_message(error)})",
-                "Check that the server is running, and check store.url",
-            ) from error
+                f"{server.location}: the role does not own the tables, so it cannot migrate them",
+                "Run it as the owner: memwell --store postgresql://OWNER@HOST/DATABASE store …",
+            )
+    return steps
 
 
 def _backoff() -> Iterator[bool]:
@@ -310,83 +305,3 @@ def _return_connection(pool: ConnectionPool[Connection], connection: Connection)
     pool.putconn(connection)
     if broken:  # the server was probably restarted, which broke all other connections, too
         pool.check()
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A connection inside a transaction, for one tenant and agent: every statement names them."""
-
-    connection: Connection
-    tenant: str
-    agent: str
-    results: dict[str, list[Any]] | None = None
-    """The results so far, in a state that does not change: a round trip may be slow."""
-
-    def rows(self, statement: str, **values: Any) -> list[Any]:
-        """Run a statement and return its rows."""
-        if self.results is None:
-            return self._rows(statement, values)
-        key = f"{statement} {values}"
-        if key not in self.results:
-            self.results[key] = self._rows(statement, values)
-        return self.results[key]
-
-    def row(self, statement: str, **values: Any) -> Any:
-        """Return the first row of a statement, or None."""
-        return next(iter(self.rows(statement, **values)), None)
-
-    def _rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
-        cursor = self.run(statement, **values)
-        return cursor.fetchall() if cursor.description else []
-
-    def value(self, statement: str, **values: Any) -> Any:
-        """Return the first column of the first row, or None."""
-        row = self.row(statement, **values)
-        return row[0] if row else None
-
-    def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
-        """Run a statement, which must name the tenant."""
-        return self.connection.execute(statement, self._named(statement, values))
-
-    def lock_index(self) -> None:
-        """Keep other processes from writing to the agent's index until the transaction ends."""
-        self.run(f"SELECT 1 FROM indexes i WHERE {of_agent('i')} FOR NO KEY UPDATE")
-
-    def rows_inlined(self, statement: str, **values: Any) -> list[Any]:
-        """Run a statement with its values written into it, and return its rows.
-
-        Only then does the planner see that it can use the index of an agent (see agent_indexes.py).
-        """
-        cursor = psycopg.ClientCursor(self.connection)
-        cursor.execute(statement, self._named(statement, values))
-        return cursor.fetchall() if cursor.description else []
-
-    def stream(self, statement: str, batch: int) -> Iterator[list[Any]]:
-        """Yield the rows of a statement in batches; the server finishes it before the first one."""
-        with self.connection.cursor("streamed", withhold=True) as cursor:
-            cursor.execute(statement, self._named(statement, {}))
-            while rows := cursor.fetchmany(batch):
-                yield rows
-
-    def _named(self, statement: str, values: dict[str, Any]) -> dict[str, Any]:
-        assert "%(tenant)s" in statement, statement
-        known = {"tenant": self.tenant, "agent": self.agent}
-        return known | {name: _to_storable(value) for name, value in values.items()}
-
-
-def _scope_setting(scopes: Sequence[str]) -> str:
-    """Return the statement that sets whose facts a transaction may see."""
-    literal = sql.Literal(_to_storable([*scopes])).as_string(None)
-    return f"SET LOCAL memwell.scopes = {literal}"
-
-
-def _to_storable(value: Any) -> Any:
-    """Return a value without NUL and invalid Unicode, which PostgreSQL refuses."""
-    if isinstance(value, str):
-        valid = value if value.isascii() else value.encode("utf-8", "replace").decode()
-        return valid.replace("\0", "\ufffd")
-    return [_to_storable(item) for item in value] if isinstance(value, list) else value
-
-
-def _server_message(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -16,7 +16,7 @@ from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.rows import decode, encode, with_headings
 

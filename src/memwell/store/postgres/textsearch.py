@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memwell.store.contract.query import WordQuery
+from memwell.store.postgres.agent_indexes import agent_key, hash_agent
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.server import Session
+from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.texts import encode_token
 from memwell.store.words.query import Clause
@@ -41,7 +42,10 @@ def find_candidates(
         return []
     most = int(_SPARE * wanted)
     values = Values(
-        index=vocabulary.text_index, text=" ".join(map(encode_token, tokens)), most=most
+        index=vocabulary.text_index,
+        text=" ".join(map(encode_token, tokens)),
+        most=most,
+        agent_key=hash_agent(session.tenant, session.agent),
     )
     filters = filter_sql(query.filters, values)
     values["looked_at"] = most * _SPARE_OF_FILTERS if filters else most
@@ -54,7 +58,8 @@ def find_candidates(
         f"""
         SELECT s.chunk_id FROM (
             SELECT s.chunk_id, row_number() OVER () AS rank FROM (
-                SELECT s.chunk_id FROM chunk_texts s WHERE {of_agent("s")}
+                SELECT s.chunk_id FROM chunk_texts s
+                WHERE {of_agent("s")} AND {agent_key("s")} = %(agent_key)s
                 ORDER BY s.tokens <@> to_bm25query(%(text)s, %(index)s) LIMIT %(looked_at)s
             ) AS s
         ) AS s {allowed if filters else ""} ORDER BY s.rank LIMIT %(most)s

@@ -7,6 +7,7 @@ do this; large tables are only vacuumed, since nobody can use a table while it i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +16,8 @@ from psycopg import Connection
 
 from memwell.errors import MemwellError
 from memwell.store.postgres.schema import SCHEMA
-from memwell.store.postgres.server import Server, Session
+from memwell.store.postgres.server import Server
+from memwell.store.postgres.session import Session
 
 _TABLES = ["facts", "fact_events", "notes", "chunks", "chunk_texts", "vocabulary", "postings"]
 """The tables that contain texts or their words."""
@@ -36,7 +38,7 @@ _RELATIONS = r"""
     ORDER BY 1
 """
 """The tables and the partitions that contain the rows of a tenant."""
-_REMAINS = "The server's log (WAL) and its backups may still contain it until they are deleted"
+REMAINS = "The server's log (WAL) and its backups may still contain it until they are deleted"
 _IN_FILES = (
     ", and the free space of its tables until it is used again: the owner of the tables can run"
     " VACUUM FULL on "
@@ -45,14 +47,19 @@ _IN_FILES = (
 
 def vacuum_texts(server: Server) -> str:
     """Vacuum the tables that contain texts of a tenant; return what may remain, as a sentence."""
+    return vacuum_tables(server, _TABLES)
+
+
+def vacuum_tables(server: Server, tables: Sequence[str]) -> str:
+    """Vacuum the parts of tables that belong to a tenant; return what may remain."""
     try:
         with server.maintenance_connection(_LOCK_MS) as connection:
             session = Session(connection, server.tenant, "")
-            relations = session.rows(_RELATIONS, schema=SCHEMA, tables=_TABLES)
+            relations = session.rows(_RELATIONS, schema=SCHEMA, tables=[*tables])
             unclean = [name for name, *state in relations if not _vacuum(connection, name, *state)]
     except MemwellError:  # the facts are deleted already, so the command succeeds
-        unclean = [f"{SCHEMA}.{name}" for name in _TABLES]
-    return _REMAINS + (_IN_FILES + ", ".join(unclean) if unclean else "")
+        unclean = [f"{SCHEMA}.{name}" for name in tables]
+    return REMAINS + (_IN_FILES + ", ".join(unclean) if unclean else "")
 
 
 def _vacuum(connection: Connection[Any], name: str, size: int, is_owner: bool) -> bool:

@@ -10,8 +10,14 @@ import apsw
 
 from memwell.model import Chunk
 from memwell.store.contract.index import NoteListing
-from memwell.store.contract.values import FACT_WORKSPACE, ExportedNote, ListedNote, MapPoint
-from memwell.store.rows import to_chunk, to_exported_note, to_map_point
+from memwell.store.contract.values import (
+    FACT_WORKSPACE,
+    ExportedNote,
+    LinkedNote,
+    ListedNote,
+    MapPoint,
+)
+from memwell.store.rows import to_chunk, to_exported_note, to_linked_note, to_map_point
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Space
@@ -33,6 +39,12 @@ class SqliteNoteListing(NoteListing):
 
     def chunks(self, roots: Sequence[str], path: str, workspace: str) -> list[Chunk]:
         return [to_chunk(row) for row in self._rows(_CHUNKS, roots, path=path, workspace=workspace)]
+
+    def linked_notes(self, roots: Sequence[str]) -> list[LinkedNote]:
+        return [
+            to_linked_note((*row, json.loads(tags), json.loads(links)))
+            for *row, tags, links in self._rows(_LINKED, roots)
+        ]
 
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
@@ -69,6 +81,13 @@ _NOTES = """
     FROM notes n JOIN visible w ON w.id = n.workspace_id
     WHERE w.root NOT GLOB :facts AND (:path IS NULL OR n.path = :path)
     ORDER BY n.date DESC NULLS LAST, n.path
+"""
+
+_LINKED = """
+    SELECT n.path, w.root, n.names,
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id),
+           (SELECT json_group_array(target) FROM links WHERE note_id = n.id)
+    FROM notes n JOIN visible w ON w.id = n.workspace_id WHERE w.root NOT GLOB :facts
 """
 
 _CHUNKS = """

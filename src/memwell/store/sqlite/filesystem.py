@@ -5,26 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_NETWORK = frozenset(
-    {
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afpfs",
-        "9p",
-        "fuse.sshfs",
-        "fuse.rclone",
-        "davfs",
-        "fuse.s3fs",
-        "fuse.glusterfs",
-        "ceph",
-        "afs",
-        "ncpfs",
-        "fuse.gcsfuse",
-    }
-)
+from memwell.platform.mounts import network_kind
+
 _SYNCED = {
     "dropbox": "Dropbox",
     "onedrive": "OneDrive",
@@ -44,7 +26,8 @@ def unsafe_for_wal(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | N
     The log needs memory shared between processes, which a network file system does not give. A
     synchroniser copies file and log at different moments. Both damage an index.
     """
-    return _synced(folder) or _network(folder, mounts)
+    kind = network_kind(folder, mounts=mounts)
+    return _synced(folder) or (f"a network file system ({kind})" if kind else None)
 
 
 def _synced(folder: Path) -> str | None:
@@ -56,18 +39,3 @@ def _synced(folder: Path) -> str | None:
     if any(os.path.exists(parent / ".stfolder") for parent in (folder, *folder.parents)):
         return "a folder synced by Syncthing"
     return None
-
-
-def _network(folder: Path, mounts: Path) -> str | None:
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    real = os.path.realpath(folder)
-    best, kind = "", ""
-    for line in lines:
-        _, where, fs_type, *_ = [*line.split(" "), "", "", ""]
-        where = where.replace("\\040", " ")
-        if len(where) >= len(best) and (real + "/").startswith(where.rstrip("/") + "/"):
-            best, kind = where, fs_type
-    return f"a network file system ({kind})" if kind in _NETWORK else None

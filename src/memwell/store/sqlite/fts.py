@@ -7,9 +7,12 @@ that leaves it is positive, and higher is better.
 from __future__ import annotations
 
 import json
+import threading
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import apsw
 
@@ -24,10 +27,15 @@ from memwell.store.words.ranking import ClauseRunner
 from memwell.store.words.scoring import COLUMN_WEIGHTS, Occurrences
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, any_of
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _WORD_ROWS = """
     SELECT c.id, c.text, c.heading, n.names, n.path
     FROM chunks c JOIN notes n ON n.id = c.note_id
 """
+
+_WEIGHTS = (*COLUMN_WEIGHTS.values(),)
 
 PLACES = """
     CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, words, 'instance')
@@ -130,17 +138,23 @@ def remove(connection: apsw.Connection, rows: Sequence[WordRow]) -> None:
     )
 
 
-@contextmanager
-def fts_errors() -> Iterator[None]:
+def fts_errors(call: Callable[P, T]) -> Callable[P, T]:
     """Tell a broken keyword index from a damaged file: vector search can still answer."""
-    try:
-        yield
-    except apsw.CorruptError as error:
-        if getattr(error, "extendedresult", 0) != apsw.SQLITE_CORRUPT_VTAB:
-            raise
-        raise KeywordSearchUnavailable(f"the keyword index is damaged ({error})") from error
-    except apsw.SQLError as error:
-        raise KeywordSearchUnavailable(f"the keyword index refused a query ({error})") from error
+
+    @wraps(call)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except apsw.CorruptError as error:
+            if getattr(error, "extendedresult", 0) != apsw.SQLITE_CORRUPT_VTAB:
+                raise
+            raise KeywordSearchUnavailable(f"the keyword index is damaged ({error})") from error
+        except apsw.SQLError as error:
+            raise KeywordSearchUnavailable(
+                f"the keyword index refused a query ({error})"
+            ) from error
+
+    return run
 
 
 def match_text(condition: Condition) -> str:
@@ -209,7 +223,7 @@ class FtsRunner(ClauseRunner):
         """Return {}: FTS5 looks at every chunk that holds any of the words."""
         return {}
 
-    @fts_errors()
+    @fts_errors
     def _scores(self, condition: Condition) -> dict[int, float]:
         wanted = AndNot(condition, self._excluded) if self._excluded else condition
         rows = self._connection.execute(self._statement, (match_text(wanted), *self._parameters))
@@ -225,19 +239,37 @@ class FtsRunner(ClauseRunner):
         return scores
 
 
-def _count_occurrences(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
-    """Return, as doubles: the average length of a row, the length of this one, and its counts.
+class _Counts(threading.local):
+    """The rows that `_count_occurrences` counts for this thread."""
 
-    An auxiliary function of FTS5. It keeps no state: SQLite may call an earlier registration.
+    rows: dict[int, Occurrences]
+    average: float
+
+
+_counts = _Counts()
+
+
+def _count_occurrences(row: apsw.FTS5ExtensionApi, *_: object) -> None:
+    """Add the length of a row and the counts of its phrases to `_counts`.
+
+    An auxiliary function of FTS5. It belongs to no search: SQLite may call an earlier registration.
     """
-    counts = array("d", [row.column_total_size(-1) / row.row_count, row.column_size(-1)])
+    if not _counts.rows:
+        _counts.average = row.column_total_size(-1) / row.row_count
+    find, (in_content, in_heading, in_name, in_parts) = row.phrase_locations, _WEIGHTS
+    counts = []
     for phrase in range(row.phrase_count):
-        columns = zip(COLUMN_WEIGHTS.values(), row.phrase_locations(phrase), strict=True)
-        counts.append(sum(weight * len(places) for weight, places in columns))
-    return counts.tobytes()
+        content, heading, name, parts = find(phrase)
+        counts.append(
+            in_content * len(content)
+            + in_heading * len(heading)
+            + in_name * len(name)
+            + in_parts * len(parts)
+        )
+    _counts.rows[row.rowid] = Occurrences(row.column_size(-1), counts)
 
 
-@fts_errors()
+@fts_errors
 def count_tokens(connection: apsw.Connection, chunk_ids: str) -> int:
     """Return how many tokens chunks have together; their ids are a JSON array."""
     sizes = connection.execute(
@@ -256,22 +288,20 @@ def _read_varints(data: bytes) -> Iterator[int]:
             number = 0
 
 
-@fts_errors()
+@fts_errors
 def count_occurrences(
     connection: apsw.Connection, terms: Sequence[Term], chunk_ids: Sequence[int]
 ) -> tuple[float, dict[int, Occurrences]]:
     """Count terms in chunks; return the average length of all chunks, and those with any term."""
     connection.register_fts5_function("count_occurrences", _count_occurrences)
+    _counts.rows, _counts.average = {}, 1.0
     # The plus keeps SQLite from running the MATCH again for each chunk.
-    rows = connection.execute(
+    rows: Any = connection.execute(
         """
-        SELECT rowid, count_occurrences(words) FROM words
+        SELECT count_occurrences(words) FROM words
         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
         """,
         (match_text(AnyOf(tuple(terms))), json.dumps([*chunk_ids])),
     )
-    average, counted = 1.0, {}
-    for chunk_id, data in rows:
-        average, length, *counts = array("d", data)
-        counted[chunk_id] = Occurrences(length, dict(zip(terms, counts, strict=True)))
-    return average, counted
+    rows.fetchall()
+    return _counts.average, _counts.rows

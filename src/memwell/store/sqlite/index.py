@@ -137,7 +137,8 @@ class SqliteIndex(Index):
             return reader.spaces.waiting(space, limit)
 
     def move_vectors(self, space: Space) -> None:
-        self.backends.move_vectors(space)
+        if self.backends.move_vectors(space):
+            self.database.scrub()
 
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         self.backends.put(space, windows)

@@ -78,11 +78,11 @@ class SqliteKeywords(RankedKeywords):
     def _tokenizer(self) -> Fts5Tokenizer:
         return Fts5Tokenizer(self._connection)
 
-    @fts.fts_errors()
+    @fts.fts_errors
     def tokens(self, text: str) -> list[tuple[str, str]]:
         return self._tokenizer.query_tokens(text)
 
-    @fts.fts_errors()
+    @fts.fts_errors
     def document_frequency(self, token: str) -> int:
         if token not in self._frequencies:
             execute = self._connection.execute
@@ -119,7 +119,7 @@ class SqliteKeywords(RankedKeywords):
             self._connection.pragma("query_only", is_reader)
         return "w.rowid IN (SELECT doc FROM temp.word_places WHERE term = ?)", token
 
-    @fts.fts_errors()
+    @fts.fts_errors
     def prefix_frequency(self, start: str) -> int:
         rows: Any = self._connection.execute(
             "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?",
@@ -154,7 +154,7 @@ class SqliteKeywords(RankedKeywords):
             self._matching(excluded) if excluded else [],
         )
 
-    @fts.fts_errors()
+    @fts.fts_errors
     def _matching(self, condition: Condition, rest: str = "") -> list[int]:
         hidden = (self._hidden,) if "?" in rest else ()
         rows = self._connection.execute(
@@ -168,7 +168,7 @@ class SqliteKeywords(RankedKeywords):
         matching = {*chunk_ids} if required is None else {*chunk_ids} & {*required}
         return bool(matching - {*excluded})
 
-    @fts.fts_errors()
+    @fts.fts_errors
     def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
         rows: Any = self._connection.execute(
             "SELECT term FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)

@@ -13,7 +13,14 @@ from memwell.model import Chunk, Context, Hit, Note
 from memwell.store.contract.index import Chunks, Notes
 from memwell.store.contract.query import Filters, Neighbours, Place
 from memwell.store.contract.values import FACT_WORKSPACE, IndexedFile, SourceFile
-from memwell.store.rows import changed_words, group_neighbours, join_chunks, match_chunks, to_hit
+from memwell.store.rows import (
+    HAS_POSITIONS,
+    changed_words,
+    group_neighbours,
+    join_chunks,
+    match_chunks,
+    to_hit,
+)
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.keywords import count_common_words
@@ -302,13 +309,14 @@ class SqliteChunks(Chunks):
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
         for chunk_id, relevance in matches:
-            *row, tags, until = self._connection.execute(_HIT, (chunk_id,)).get
-            yield to_hit((*row, json.loads(tags), until), relevance)
+            *row, tags, until, meta = self._connection.execute(_HIT, (chunk_id,)).get
+            yield to_hit((*row, json.loads(tags), until, meta), relevance)
 
 
-_HIT = """
+_HIT = f"""
     SELECT n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
-           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id), n.meta ->> 'until'
+           (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id), n.meta ->> 'until',
+           CASE WHEN substr(n.meta, 1, {len(HAS_POSITIONS)}) = '{HAS_POSITIONS}' THEN n.meta END
     FROM chunks c JOIN notes n ON n.id = c.note_id JOIN workspaces w ON w.id = n.workspace_id
     WHERE c.id = ?
 """

@@ -91,6 +91,11 @@ def is_stale(changed: int, total: int) -> bool:
     return changed > max(_STALE_ROWS, _STALE_SHARE * total)
 
 
+def is_worn(dead: int, total: int) -> bool:
+    """Whether so many rows are dead that a table is written anew without them."""
+    return dead > _STALE_SHARE * total
+
+
 def best_scores(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
     """Return the best score of each chunk: that of its best window."""
     best: dict[int, float] = {}

@@ -55,13 +55,18 @@ class VectorBackends:
         """Return the backend that has the vectors of a space now, whatever the settings say."""
         return self.lance if space.location else self.table
 
-    def move_vectors(self, space: Space) -> None:
-        """Move the vectors of a space to the backend that the settings name."""
+    def move_vectors(self, space: Space) -> bool:
+        """Move the vectors of a space to the backend that the settings name.
+
+        Return whether some left index.db, whose free pages still have their numbers.
+        """
         if self._backend.name == LANCEDB:
-            self.lance.import_from(space, self._backend.address)
+            has_moved = self.lance.import_from(space, self._backend.address)
             self.table.drop(space)
-        elif space.location:
+            return has_moved and not space.location
+        if space.location:
             self.lance.export_to(space)
+        return False
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""

@@ -141,7 +141,7 @@ class LanceBackend(VectorBackend):
         with self.database.reading() as connection:
             dead = len(SqliteSpaces(connection).dead(space))
         root, _ = parse_address(space.location)
-        if even_if_little_changed or backend.is_stale(dead, self._query(space, self.tables.count)):
+        if even_if_little_changed or backend.is_worn(dead, self._query(space, self.tables.count)):
             self._move(space, root)
         else:
             with self._unless_moved(space):
@@ -166,11 +166,13 @@ class LanceBackend(VectorBackend):
 
     # -- moving --------------------------------------------------------------------------------
 
-    def import_from(self, space: Space, address: str) -> None:
-        """Move the vectors of a space to an address, wherever they are."""
+    def import_from(self, space: Space, address: str) -> bool:
+        """Move the vectors of a space to an address, wherever they are; return whether it did."""
         root = Root.at(address or str(self.database.path.with_name(FOLDER)), self._own_name())
         if parse_address(space.location)[0] != root or not self.tables.exists(space.location):
             self._move(space, root)
+            return True
+        return False
 
     def _own_name(self) -> str:
         """Return the name of this index at an address; no other index has it."""

@@ -162,7 +162,7 @@ def _has_changed(connection: apsw.Connection, space: Space, base: Snapshot) -> b
 
 def cosines(rows: Sequence[tuple[int, bytes]], space: Space, query: Array) -> dict[int, float]:
     """Return the cosine of each chunk that has a vector: that of its best window."""
-    scores = _stack([vector for _, vector in rows], space.dimensions) @ query
+    scores = np.vecdot(_stack([vector for _, vector in rows], space.dimensions), query)
     chunk_ids = [chunk_id for chunk_id, _ in rows]
     return backend.best_scores(zip(chunk_ids, scores.tolist(), strict=True))
 
@@ -210,7 +210,7 @@ def _nearest_since(
     if not rows:
         return []
     chunks = np.array([row[1] for row in rows], dtype=np.int64)
-    scores = _stack([row[3] for row in rows], space.dimensions) @ query
+    scores = np.vecdot(_stack([row[3] for row in rows], space.dimensions), query)
     keep = allowed.keep(chunks, np.array([row[2] for row in rows], dtype=np.int64))
     if keep is None:
         return _best(scores, chunks, None, limit)

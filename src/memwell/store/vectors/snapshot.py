@@ -7,6 +7,9 @@ part of the file is read. How much the other two thirds can change a cosine depe
 it is measured when the file is written. If the vectors have no structure, all are compared. A file
 never changes; scan.py adds the rows that were added since, and leaves out those that were deleted.
 
+A search compares by `np.vecdot`, on its own thread. For `@` NumPy's library would wake threads that
+spin for 20 ms after each query.
+
     header    one line of JSON, padded
     ids       int64   n        rows of the table `vectors`, ascending
     chunks    int64   n
@@ -81,22 +84,23 @@ class Snapshot:
 
         The `wanted` nearest of the rows in `keep` are among them.
         """
-        turned = self.axes @ query if len(self.axes) else query
+        turned = np.vecdot(self.axes, query) if len(self.axes) else query
         head, tail = turned[: self.lead.shape[1]], turned[self.lead.shape[1] :]
         rows = None if keep is None else np.flatnonzero(keep)
         if rows is None:
-            first = self.lead @ head
+            first = np.vecdot(self.lead, head)
         elif len(rows) < _WORTHWHILE * len(self.ids):
-            first = self.lead[rows] @ head
+            first = np.vecdot(self.lead[rows], head)
         else:
-            first = (self.lead @ head)[rows]
+            first = np.vecdot(self.lead, head)[rows]
         if not len(tail):
             return first, rows
         if 0 < wanted < _WORTHWHILE * len(first):
             near = _near(first, wanted, self.slack * float(tail @ tail) ** 0.5)
             if len(near) < _WORTHWHILE * len(first):
                 first, rows = first[near], near if rows is None else rows[near]
-        return first + (self.rest if rows is None else self.rest.take(rows, axis=0)) @ tail, rows
+        rest = self.rest if rows is None else self.rest.take(rows, axis=0)
+        return first + np.vecdot(rest, tail), rows
 
     def measure_slack(self) -> float:
         """Measure how far the nearest fall behind, by searching the neighbours of some rows."""

@@ -14,8 +14,11 @@ the reason for each are in docs/ranking.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import TypeAlias
 
 from memwell.store.words.query import Clause
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
@@ -24,16 +27,18 @@ K1, B = 0.9, 0.4
 PAIR = 0.3
 COLUMN_WEIGHTS = {"content": 1.0, "heading": 1.5, "name": 1.0, "parts": 1.0}
 
+_Frequency: TypeAlias = Callable[[Sequence[float]], float]
+
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """How often a chunk holds each term of a query, and how many tokens it has."""
+    """How many tokens a chunk has, and how often it holds each term of a query, in their order."""
 
     length: float
-    counts: dict[Term, float]
+    counts: Sequence[float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScoredQuery:
     """The conditions of a query that score, each with its weight."""
 
@@ -42,25 +47,33 @@ class ScoredQuery:
     ideal: float
     """The score of a chunk of average length that holds every word once, without pairs."""
 
-    @property
+    @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The terms to count, each once."""
         conditions = (condition for condition, _ in (*self.words, *self.pairs))
         return tuple(dict.fromkeys(term for part in conditions for term in terms_in(part)))
 
+    @cached_property
+    def _counted(self) -> Sequence[tuple[_Frequency, float]]:
+        """The weights, each with the function that counts its condition; words before pairs."""
+        places = {term: place for place, term in enumerate(self.terms)}
+        return [(_frequency(part, places), weight) for part, weight in (*self.words, *self.pairs)]
+
     def score(self, chunk: Occurrences, average_length: float) -> float:
         """Return the score of a chunk."""
         norm = K1 * (1 - B + B * chunk.length / average_length)
         return math.fsum(
-            weight * frequency * (K1 + 1) / (frequency + norm)
-            for condition, weight in (*self.words, *self.pairs)
-            if (frequency := _frequency(condition, chunk.counts))
+            [
+                weight * frequency * (K1 + 1) / (frequency + norm)
+                for count, weight in self._counted
+                if (frequency := count(chunk.counts))
+            ]
         )
 
     def covered(self, chunk: Occurrences) -> float:
         """Return the share of the words, by weight, that a chunk holds."""
-        held = (weight for part, weight in self.words if _frequency(part, chunk.counts))
-        return math.fsum(held) / self.ideal
+        words = self._counted[: len(self.words)]
+        return math.fsum([weight for count, weight in words if count(chunk.counts)]) / self.ideal
 
 
 def scored_query(
@@ -99,14 +112,17 @@ def _idf(frequency: int, total: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-def _frequency(condition: Condition, counts: Mapping[Term, float]) -> float:
-    """Return how often a chunk meets a condition."""
+def _frequency(condition: Condition, places: Mapping[Term, int]) -> _Frequency:
+    """Return the function that tells from the counts of terms how often a condition is met."""
     match condition:
         case Term():
-            return counts.get(condition, 0.0)
+            return itemgetter(places[condition])
         case AnyOf(parts):
-            return sum(_frequency(part, counts) for part in parts)
+            counts = [_frequency(part, places) for part in parts]
+            return lambda chunk: sum(count(chunk) for count in counts)
         case AllOf(parts):
-            return min(_frequency(part, counts) for part in parts)
+            counts = [_frequency(part, places) for part in parts]
+            return lambda chunk: min(count(chunk) for count in counts)
         case AndNot(wanted, unwanted):
-            return 0.0 if _frequency(unwanted, counts) else _frequency(wanted, counts)
+            yes, no = _frequency(wanted, places), _frequency(unwanted, places)
+            return lambda chunk: 0.0 if no(chunk) else yes(chunk)

@@ -16,6 +16,7 @@ import click
 from memwell import __version__
 from memwell.errors import MemwellError
 from memwell.files import printable_path, remedy_for
+from memwell.surfaces.cli.overview import find_example, next_steps, read_groups
 
 FAILURE, INTERRUPTED = 3, 130
 
@@ -32,6 +33,7 @@ COMMANDS = {
     "facts": "facts",
     "ingest-files": "ingest_files",
     "consolidate": "consolidate",
+    "transcripts": "transcripts",
     "export": "transfer",
     "import": "transfer",
     "store": "store",
@@ -66,7 +68,17 @@ class _Commands(click.Group):
             return None
         module = import_module(f"memwell.surfaces.cli.{COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        if example := find_example(cmd_name):
+            command.epilog = command.epilog or f"\b\nExample:\n  {example}"
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, each with an example; none is cut off."""
+        for title, rows in read_groups():
+            with formatter.section(title):
+                for row in rows:
+                    formatter.write(f"  {row.name:<13}{row.summary}\n")
+                    formatter.write(f"  {'':<13}$ {row.example}\n")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,13 +94,27 @@ class _Commands(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]}?", ctx) from None
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="memwell")
 @click.option("--store", metavar="URL", help="The store of the memory; default `store.url`.")
 @click.pass_context
 def cli(ctx: click.Context, store: str | None) -> None:
     """Index notes, remember facts and find them again, on this machine alone."""
     ctx.obj = {} if store is None else {"store.url": store}
+    if store and "@" in store and ":" in store.rpartition("@")[0].rpartition("//")[2]:
+        click.echo(
+            "Every user of this machine can see the password in --store while the command runs. Set"
+            " PGPASSWORD, or write it into ~/.pgpass or into store.url of your memwell.toml",
+            err=True,
+        )
+    if ctx.invoked_subcommand is None:
+        from memwell.config.load import home_folder
+
+        click.echo(next_steps(home_folder()), nl=False)
 
 
 def main() -> None:

@@ -52,6 +52,8 @@ def _print(reports: tuple[IndexReport, ...]) -> None:
             click.echo(f"  {problem}", err=True)
         if len(report.problems) > _MOST_PROBLEMS:
             click.echo(f"  and {len(report.problems) - _MOST_PROBLEMS} more (see --json)", err=True)
+        for sentence in report.left_out:
+            click.echo(f"  {sentence}", err=True)
 
 
 def _print_filled(filled: FillReport) -> None:

@@ -13,15 +13,30 @@ from memwell.surfaces.cli.terminal import visible
 
 if TYPE_CHECKING:
     from memwell.memory import Memory
+    from memwell.model import Excerpt
+
+_LINKS_SHOWN = 10
 
 
 @click.command("get")
 @click.argument("reference", metavar="PATH[#L3-L9]")
 @with_memory
 def get_command(memory: Memory, reference: str) -> Answer:
-    """Print a note or some of its lines, as the file is now."""
+    """Print a note or some of its lines, as the file is now.
+
+    PATH#page=3 is a page of a document, PATH#cell=5 a cell of a notebook. The notes that it is
+    linked with are named on standard error.
+    """
     passage = memory.get(reference)
-    return Answer(passage, lambda: click.echo(visible(passage.text).encode("utf-8", "replace")))
+    return Answer(passage, lambda: _print(visible(passage)))
+
+
+def _print(passage: Excerpt) -> None:
+    click.echo(passage.text.encode("utf-8", "replace"))
+    for label, paths in (("links to", passage.links), ("linked from", passage.backlinks)):
+        if paths:
+            more = f" and {len(paths) - _LINKS_SHOWN} more" if len(paths) > _LINKS_SHOWN else ""
+            click.secho(f"{label}: {', '.join(paths[:_LINKS_SHOWN])}{more}", err=True, dim=True)
 
 
 @click.command("note")

@@ -40,7 +40,11 @@ _MORE = 3
     type=click.Choice(["neighbours", "section"]),
     help="Show each passage with its neighbours, or with its whole section.",
 )
-@click.option("--kind", type=click.Choice(["note", "fact"]), help="Only notes, or only facts.")
+@click.option(
+    "--kind",
+    type=click.Choice(["note", "fact", "transcript"]),
+    help="Only notes, only facts, or only transcripts of agents.",
+)
 @options.history
 @options.viewer
 @click.option("--explain", is_flag=True, help="Show how the score of each hit was computed.")
@@ -59,14 +63,20 @@ def search_command(
     parentheses, -word and word* work; path:GLOB, tag:X, after:2026-01-31 and before:2026-02 filter.
     Exit status: 0 hits, 1 none, 2 usage, 3 failure.
     """
-    for word in query:  # -word excludes a word, but --word was meant as an option
-        if word.startswith("--") and " " not in word:
+    for word in query:
+        if _looks_like_an_option(word):
             raise click.NoSuchOption(word, ctx=click.get_current_context())
     today = now.date() if now else None
     with progress_bar("indexing") as progress:
         result = memory.search(" ".join(query), today=today, progress=progress, **values)
     show = partial(_print_paths if files_only else _print, visible(result), memory.notices)
     return Answer(result, show, 0 if result.hits else NO_HITS)
+
+
+def _looks_like_an_option(word: str) -> bool:
+    """Whether --word or -x was meant as an option; -word excludes a word."""
+    is_letter = len(word) == 2 and word[0] == "-" and word[1].isascii() and word[1].isalpha()
+    return is_letter or (word.startswith("--") and " " not in word)
 
 
 def _print_paths(result: SearchResult, _: Sequence[str]) -> None:
@@ -96,7 +106,7 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
     from memwell.search.snippet import snippet
 
     best = max(hits, key=lambda hit: hit.score)
-    at = f":{hits[0].start_line}" if best.kind == "note" else ""
+    at = _place_in_note(hits[0]) if best.kind != "fact" else ""
     place = click.style(f"{_display_path(best, result)}{at}", bold=True)
     heading = click.style("  " + " > ".join(best.heading), fg="cyan") if best.heading else ""
     score = click.style(_score(best, result), dim=True)
@@ -118,6 +128,11 @@ def _print_hits(hits: list[Hit], result: SearchResult) -> None:
             click.secho(f"  more from line {lines}", dim=True)
         if hit.trace:
             print_trace(hit.trace)
+
+
+def _place_in_note(hit: Hit) -> str:
+    """Return the page or cell of a document, else the line."""
+    return f"#{hit.position}" if hit.position else f":{hit.start_line}"
 
 
 def _score(hit: Hit, result: SearchResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ import click
 
 from memwell.errors import MemwellError
 from memwell.surfaces.cli import options
-from memwell.surfaces.cli.common import Answer, new_memory, prints_answer
+from memwell.surfaces.cli.common import Answer, new_memory, overrides, prints_answer
+from memwell.surfaces.cli.serve_install import install_command
 
 if TYPE_CHECKING:
     import socket
@@ -20,12 +21,21 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from memwell.surfaces.http.tokens import Tokens
+    from memwell.surfaces.worker_group import Group
 
 HOST, PORT = "127.0.0.1", 8765
 _OLD_TOKENS = (
     "These tokens were made before there were rights, and have all of them: {names}."
     " To replace one: `memwell serve token remove NAME`, then `memwell serve token add NAME`"
 )
+
+
+def _count_cores() -> int:
+    """Return how many cores this process may use."""
+    import os
+
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
 
 
 @click.group("serve", invoke_without_command=True)
@@ -37,7 +47,15 @@ _OLD_TOKENS = (
     is_flag=True,
     help="Let in every program and user of this machine, unless `token add` was used.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=_count_cores,
+    show_default="the number of cores",
+    help="The processes that answer.",
+)
 @click.option("--open", "open_page", is_flag=True, help="Open its page in the browser.")
+@click.option("--worker", hidden=True, help="What the server hands to its own workers.")
 @options.viewer
 @options.workspace
 @click.pass_context
@@ -48,7 +66,9 @@ def serve_command(
     port: int,
     names: tuple[str, ...],
     no_token: bool,
+    workers: int,
     open_page: bool,
+    worker: str | None,
     **target: Any,
 ) -> None:
     """Serve the memory over HTTP until Ctrl-C: a JSON API, OpenAI's vector stores, a web page.
@@ -57,30 +77,36 @@ def serve_command(
     """
     if ctx.invoked_subcommand:
         return
-    from memwell.surfaces.background import SERVER_SETTINGS
-    from memwell.surfaces.http.app import create_app
-    from memwell.surfaces.http.embedders import shared_embedders
+    from memwell.config.load import home_folder
     from memwell.surfaces.http.security import host_names, is_loopback
     from memwell.surfaces.http.tokens import read_local_token
-    from memwell.surfaces.listen import listen
+    from memwell.surfaces.listen import http_address, listen
+    from memwell.surfaces.workers import SUPPORTED, WorkerArguments, run_workers
 
-    embedders = shared_embedders()
-    with (
-        new_memory(**target, embedders=embedders, settings=SERVER_SETTINGS) as memory,
-        listen(host, port) as listening,
-    ):
-        reachable = not is_loopback(host)
-        if reachable:
-            _refuse_without_token(host, memory.home)
-        token = "" if no_token else read_local_token(memory.home)
-        app = create_app(
-            memory,
-            names=host_names(host, *names),
-            reachable=reachable,
-            local_token=token,
-            embedders=embedders,
-        )
-        _run(app, listening, lambda address: _tell(address, memory.home, token, open_page))
+    reachable = not is_loopback(host)
+    access = {"names": host_names(host, *names), "reachable": reachable}
+    if worker:
+        arguments = WorkerArguments.parse(worker)
+        arguments.end_with_parent()
+        with arguments.open_socket() as listening:
+            token = "" if no_token else read_local_token(home_folder())
+            _serve(listening, arguments.report_ready, token, access, target, arguments.group)
+        return
+    home = home_folder()
+    if reachable:
+        _refuse_without_token(host, home)
+    with listen(host, port) as listening:
+        with new_memory(**target):  # to see now whether it can be opened
+            token = "" if no_token else read_local_token(home)
+
+        def tell() -> None:
+            _tell(http_address(listening), home, token, open_page)
+
+        if workers == 1 or not SUPPORTED:
+            _serve(listening, tell, token, access, target)
+        else:
+            command = _worker_command(host, names, no_token, target)
+            run_workers(command, _worker_environment(), listening, workers, tell)
 
 
 @click.command("ui")
@@ -99,6 +125,7 @@ def ui_command(ctx: click.Context, /, port: int, **target: Any) -> None:
         _open_page(address, home, read_local_token(home))
         return
     server = {"host": HOST, "port": port, "names": (), "no_token": False, "open_page": True}
+    server |= {"workers": 1, "worker": None}
     ctx.invoke(serve_command, **server, **target)
 
 
@@ -118,10 +145,11 @@ def token_group() -> None:
     help="read: search only. write: also tell, change and forget own facts."
     " admin: also global facts, vectors and pruning.",
 )
+@click.option("--tenant", default="", help="Open the memory of this tenant of `store.url`.")
 @prints_answer
-def add_command(name: str, user: str, session: str, rights: str) -> Answer:
+def add_command(name: str, user: str, session: str, rights: str, tenant: str) -> Answer:
     """Create the token NAME and print it, this one time."""
-    token = _tokens().add(name, user, session, rights)
+    token = _tokens().add(name, user, session, rights, tenant)
     return Answer({"name": name, "token": token}, token)
 
 
@@ -148,11 +176,12 @@ def remove_command(name: str) -> None:
 @prints_answer
 def list_command() -> Answer:
     """List the tokens, and whose facts each of them can see."""
-    fields = ("name", "user", "session", "created_at", "rights")
+    fields = ("name", "user", "session", "created_at", "rights", "tenant")
     tokens = [{name: getattr(token, name) for name in fields} for token in _tokens().list_all()]
     lines = []
     for token in tokens:
-        scopes = ", ".join(f"{kind} {token[kind]}" for kind in ("user", "session") if token[kind])
+        kinds = ("tenant", "user", "session")
+        scopes = ", ".join(f"{kind} {token[kind]}" for kind in kinds if token[kind])
         rights = token["rights"] or "admin (made before there were rights)"
         about = f"{scopes or 'shared facts only'}, {rights}  since {token['created_at']}"
         lines.append(f"{token['name']}  {about}")
@@ -177,18 +206,54 @@ def _refuse_without_token(host: str, home: Path) -> None:
         )
 
 
-def _run(app: FastAPI, listening: socket.socket, started: Callable[[str], None]) -> None:
+def _worker_command(
+    host: str, names: Sequence[str], no_token: bool, target: Mapping[str, Any]
+) -> list[str]:
+    """Return the command that starts a worker, with the options that concern it."""
+    command = [sys.executable, "-m", "memwell", "serve", "--host", host]
+    command += [part for name in names for part in ("--name", name)]
+    command += ["--no-token"] if no_token else []
+    return command + [
+        part for name, value in target.items() if value for part in (f"--{name}", value)
+    ]
+
+
+def _worker_environment() -> dict[str, str]:
+    """Return the environment of a worker; `--store` may hold a password, which `ps` would show."""
+    import os
+
+    store = overrides().get("store.url")
+    return {**os.environ, **({"MEMWELL_STORE_URL": str(store)} if store else {})}
+
+
+def _serve(
+    listening: socket.socket,
+    started: Callable[[], None],
+    token: str,
+    access: Mapping[str, Any],
+    target: Mapping[str, Any],
+    group: Group | None = None,
+) -> None:
+    from memwell.surfaces.background import SERVER_SETTINGS
+    from memwell.surfaces.http.app import create_app
+    from memwell.surfaces.http.embedders import shared_embedders
+
+    embedders = shared_embedders()
+    with new_memory(**target, embedders=embedders, settings=SERVER_SETTINGS) as memory:
+        app = create_app(memory, local_token=token, embedders=embedders, group=group, **access)
+        _run(app, listening, started)
+
+
+def _run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> None:
     """Serve until a signal arrives; finish the requests that have begun."""
     import signal
 
     import uvicorn
 
-    from memwell.surfaces.listen import http_address
-
     class AnnouncingServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            started(http_address(listening))
+            started()
 
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda *_: None)  # uvicorn installs its own handlers later
@@ -245,3 +310,6 @@ def _is_serving(address: str) -> bool:
             return bool(json.load(answer) == {"status": "ok"})
     except (OSError, ValueError):
         return False
+
+
+serve_command.add_command(install_command)

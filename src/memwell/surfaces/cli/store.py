@@ -13,6 +13,7 @@ from memwell.surfaces.cli.common import Answer, overrides, print_json, prints_an
 if TYPE_CHECKING:
     from memwell.store.copy.memory import CopyReport
     from memwell.store.postgres.build_indexes import BuiltIndex
+    from memwell.store.postgres.server import Server
 
 DIFFERENT = 1
 
@@ -85,17 +86,7 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
     comparing all their passages is faster. Remains of interrupted builds, and indexes of spaces
     that no longer exist, are removed.
     """
-    from memwell import config
-    from memwell.errors import ConfigError
-    from memwell.store.factory import get_server
-
-    store = config.load(None).with_overrides(overrides()).store
-    if not store.url:
-        raise ConfigError(
-            "store.url is not set, and only a memory on a server has such indexes",
-            "Name the server: memwell --store postgresql://OWNER@HOST/DATABASE store index",
-        )
-    server = get_server(store.url, store.tenant)  # an error if the driver is missing
+    server = _open_server("store index")  # an error if the driver is missing
     from memwell.store.postgres.agent_indexes import SMALLEST
     from memwell.store.postgres.build_indexes import build
 
@@ -117,9 +108,73 @@ def index_command(agent: str | None, smallest: int | None, as_json: bool) -> Non
         click.echo(f"Nothing to build: no agent of {smallest:,} passages or more lacks an index.")
 
 
+def _open_server(command: str) -> Server:
+    """Return the server of the settings; there must be one."""
+    from memwell import config
+    from memwell.errors import ConfigError
+    from memwell.store.factory import get_server
+
+    store = config.load(None).with_overrides(overrides()).store
+    if not store.url:
+        raise ConfigError(
+            "store.url is not set, and this is for a memory on a server",
+            f"Name the server: memwell --store postgresql://OWNER@HOST/DATABASE {command}",
+        )
+    return get_server(store.url, store.tenant, store.prepare)
+
+
 def _print_built(built: BuiltIndex) -> None:
     passages = f"{built.passages:,} passages"
     click.echo(f"{built.agent}: {passages}, {built.what} built in {built.seconds:g} s")
+
+
+@store_command.command("migrate")
+@click.option("--dry-run", is_flag=True, help="Only list the steps that the database lacks.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How often to try a step that waits too long for a lock.",
+)
+@prints_answer
+def migrate_command(dry_run: bool, attempts: int) -> Answer:
+    """Take the steps that the tables on a server lack, while other processes go on.
+
+    Only for the owner of the tables. A step that cannot lock its tables within ten seconds gives
+    way to other processes and is tried again. The command can be interrupted and run again.
+    """
+    server = _open_server("store migrate")
+    from memwell.store.postgres.server import migrate_online
+
+    with closing(server):
+        steps = migrate_online(server, attempts, dry_run=dry_run)
+    word = "Missing" if dry_run else "Taken"
+    text = "\n".join(f"{word}: {step}" for step in steps) or "The schema is up to date."
+    return Answer({"steps": steps, "dry_run": dry_run}, text)
+
+
+@store_command.command("drop-tenant")
+@click.argument("tenant")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@prints_answer
+def drop_tenant_command(tenant: str, yes: bool) -> Answer:
+    """Delete everything of TENANT from a server: facts, notes, vectors, caches.
+
+    Only for the owner of the tables. `store copy --tenant` makes a copy first. The command can be
+    interrupted and run again. It says where the data may still be.
+    """
+    server = _open_server("store drop-tenant")
+    from memwell.store.postgres.tenants import drop_tenant
+
+    if not yes:
+        click.confirm(f"Delete everything of the tenant {tenant}?", abort=True, err=True)
+    with closing(server):
+        report = drop_tenant(server.for_tenant(tenant))
+    lines = [f"{sum(report.rows.values()):,} rows of {tenant} deleted"]
+    if report.roles:
+        lines.append(f"Roles that were bound to it: {', '.join(report.roles)}")
+    return Answer(report, "\n".join([*lines, f"{report.remains}."]))
 
 
 @store_command.command("roles")

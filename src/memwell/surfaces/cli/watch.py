@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memwell.platform.stop import call_on_stop
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import open_memory
 from memwell.surfaces.cli.terminal import visible
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def watch_command(as_json: bool, **target: Any) -> None:
     """Sync the index whenever a file changes, until Ctrl-C."""
     stop = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: stop.set())
+    call_on_stop(stop.set)
     with open_memory(**target) as memory:
         click.echo("Watching; stop with Ctrl-C.", err=True)
         memory.watch(lambda event: _print(event, as_json), stop)

@@ -22,7 +22,7 @@ from memwell.reports import Check, SpaceStatus, Status
 from memwell.search.why import Why
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.http.viewer import ViewerMemory, wake_background
 from memwell.surfaces.serialise import to_jsonable
 
 MOST_HITS = 1000
@@ -58,7 +58,7 @@ class SearchRequest(RequestBody):
     diversity: Literal["off", "mmr", "cluster"] | None = None
     context: Literal["neighbours", "section"] | None = None
     group: Literal["notes", "passages"] | None = None
-    kind: Literal["note", "fact"] | None = None
+    kind: Literal["note", "fact", "transcript"] | None = None
     include_superseded: bool = False
     as_of: str | None = None
     explain: bool = False
@@ -165,7 +165,7 @@ def forget(body: ForgetRequest, memory: ViewerMemory) -> Any:
 
 def _wake_background(request: Request, result: Any) -> Any:
     """Start embedding the new texts in the background; return the result as JSON values."""
-    request.app.state.background.wake()
+    wake_background(request)
     return to_jsonable(result)
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from memwell import __version__
 from memwell.embed.providers import Factory
@@ -20,13 +21,18 @@ from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
+from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.mcp.endpoint import PATH as MCP_PATH
+from memwell.surfaces.mcp.endpoint import McpEndpoint
 from memwell.surfaces.openai import embeddings, store_files, vector_stores
 from memwell.surfaces.openai import files as files_routes
 from memwell.surfaces.openai.indexing import Indexer
 from memwell.surfaces.openai.records import RecordDatabase
 from memwell.surfaces.openai.stores import VectorStores
-from memwell.surfaces.web import fact_pages, pages
+from memwell.surfaces.web import fact_pages, map_pages, note_pages, pages, system_pages
+from memwell.surfaces.web.render import add_not_found_page
+from memwell.surfaces.worker_group import Group
 
 
 def create_app(
@@ -37,6 +43,7 @@ def create_app(
     local_token: str = "",
     limits: RequestLimits = LIMITS,
     embedders: Mapping[str, Factory] | None = None,
+    group: Group | None = None,
 ) -> FastAPI:
     """Return the application that answers from a memory; the caller opens and closes the memory.
 
@@ -47,19 +54,24 @@ def create_app(
         local_token: the token of the owner; with it, nobody gets in without a token.
         limits: of size, time and number of requests.
         embedders: makers of providers, shared by the memories of vector stores.
+        group: the workers of this server, if it has several.
 
     """
-    background = Background(memory, lambda event: log.info("%s", event))
+    background = Background(memory, lambda event: log.info("%s", event), group)
+    endpoint = McpEndpoint()
+    counters = ViewerMetrics(group.folder if group else None)
     running = RunningRequests()
+    tenants = TenantMemories(memory, memory.settings.tenants)
     files = files_routes.Files(memory.home, RecordDatabase(memory.home))
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders, memory.settings.store.url)
+    indexer = Indexer(stores, embedders, memory.settings.store.url, group)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with background, indexer, HookServer(memory):
-            yield
-            await running.wait_until_done()
+        with background, tenants, indexer, HookServer(memory), counters:
+            async with endpoint.run():
+                yield
+                await running.wait_until_done()
 
     # Without the documentation pages: they load scripts from other servers. There is /openapi.json.
     app = FastAPI(
@@ -70,16 +82,26 @@ def create_app(
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.memory, app.state.background, app.state.metrics = memory, background, ViewerMetrics()
-    app.state.reachable = reachable
+    app.state.memory, app.state.background, app.state.metrics = memory, background, counters
+    app.state.reachable, app.state.tenants = reachable, tenants
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
     app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
     add_error_handlers(app)
+    add_not_found_page(app)
     openai_routes = (files_routes, vector_stores, store_files, embeddings)
-    for module in (api, *openai_routes, metrics, login, pages, fact_pages):
+    web = (pages, note_pages, fact_pages, map_pages, system_pages)
+    for module in (api, *openai_routes, metrics, login, *web):
         app.include_router(module.router)
+    app.router.routes.append(Route(MCP_PATH, endpoint, include_in_schema=False))
     app.add_middleware(LimitsMiddleware, limits=limits, running=running)
-    app.add_middleware(GuardMiddleware, tokens=app.state.tokens, names=names, reachable=reachable)
+    app.add_middleware(
+        GuardMiddleware,
+        tokens=app.state.tokens,
+        names=names,
+        reachable=reachable,
+        tenants=tenants,
+        proxy_secret=memory.settings.tenants.proxy_secret,
+    )
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
     return app

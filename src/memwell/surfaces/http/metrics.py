@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,7 +19,12 @@ from memwell.model import Viewer
 from memwell.surfaces.http.viewer import ViewerMemory, viewer_of
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_MOST_VIEWERS = 10_000
+"""Viewers whose figures are kept; those of the first one are dropped."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
+
+_WRITE_SECONDS = 2.0
+"""How often a worker writes its counters."""
 
 router = APIRouter(tags=["server"])
 
@@ -37,6 +45,24 @@ class Metrics:
             self._seconds += seconds
             for bound in _BOUNDS:
                 self._buckets[bound] += seconds <= bound
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counters, for another worker to add."""
+        with self._lock:
+            return {
+                "requests": [[*request, count] for request, count in self._requests.items()],
+                "buckets": [[bound, count] for bound, count in self._buckets.items()],
+                "seconds": self._seconds,
+            }
+
+    def add(self, counters: dict[str, Any]) -> None:
+        """Add the counters of a worker."""
+        with self._lock:
+            for method, route, status, count in counters["requests"]:
+                self._requests[method, route, status] += count
+            for bound, count in counters["buckets"]:
+                self._buckets[bound] += count
+            self._seconds += counters["seconds"]
 
     def lines(self) -> list[str]:
         """Return one figure per line."""
@@ -69,21 +95,61 @@ class Metrics:
 
 
 class ViewerMetrics:
-    """The figures of all requests, and of those of each viewer."""
+    """The figures of all requests, and of those of each viewer.
 
-    def __init__(self) -> None:
+    Each worker of a server writes its own to a folder now and then, and adds those of the others
+    when it is asked. The figures of a worker that died stay.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
         self._all = Metrics()
         self._by_viewer: dict[Viewer, Metrics] = {}
+        self._folder = folder
+        self._stop = threading.Event()
+
+    def __enter__(self) -> ViewerMetrics:
+        if self._folder:
+            threading.Thread(target=self._keep_writing, name="counters", daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
 
     def count(self, viewer: Viewer | None, *request: Any) -> None:
         """Count a request; it has no viewer if it was rejected, or if no token is needed."""
         self._all.count(*request)
         if viewer:
+            if viewer not in self._by_viewer and len(self._by_viewer) >= _MOST_VIEWERS:
+                self._by_viewer.pop(next(iter(self._by_viewer)))
             self._by_viewer.setdefault(viewer, Metrics()).count(*request)
 
     def visible_to(self, viewer: Viewer) -> Metrics:
-        """Return the figures of a viewer's own requests; an administrator sees those of all."""
-        return self._all if viewer.is_admin else self._by_viewer.get(viewer, Metrics())
+        """Return the figures of a viewer's own requests; an administrator sees those of all.
+
+        Nobody sees those of other tenants but an administrator of the server.
+        """
+        sees_all = viewer.is_admin and not viewer.tenant
+        own = self._all if sees_all else self._by_viewer.get(viewer, Metrics())
+        name = "" if sees_all else repr(viewer)
+        total = Metrics()
+        total.add(own.to_json())
+        for file in [*self._folder.glob("*.json")] if self._folder else []:
+            if file.stem != str(os.getpid()):
+                counters = json.loads(file.read_text(encoding="utf-8"))
+                if name in counters:
+                    total.add(counters[name])
+        return total
+
+    def _keep_writing(self) -> None:
+        written = ""
+        while not self._stop.wait(_WRITE_SECONDS):
+            viewers = {repr(viewer): own.to_json() for viewer, own in [*self._by_viewer.items()]}
+            text = json.dumps({"": self._all.to_json(), **viewers})
+            if text != written and self._folder:
+                part = self._folder / f"{os.getpid()}.part"
+                part.write_text(text, encoding="utf-8")
+                part.replace(part.with_suffix(".json"))
+                written = text
 
 
 @dataclass(slots=True)

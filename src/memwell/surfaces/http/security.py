@@ -12,6 +12,7 @@ Every response, also an error, has the headers that protect browsers.
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -24,6 +25,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.surfaces.http.errors import error_response
+from memwell.surfaces.http.tenants import (
+    TENANT_HEADER,
+    USER_HEADER,
+    TenantMemories,
+    is_signed,
+)
 from memwell.surfaces.http.tokens import ADMIN, READ, WRITE, Tokens
 
 COOKIE = "memwell_token"
@@ -32,7 +39,8 @@ PUBLIC_PATHS = ("/health", LOGIN, "/static/memwell.css", "/static/memwell.svg", 
 """Paths that need no token: their responses contain nothing private."""
 
 _ADMINISTERS = re.compile(r"(POST|DELETE|PUT|PATCH) /api/(spaces/|facts/prune\b)")
-_SEARCHES = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search")
+_READS = re.compile(r"/api/(search|why|recall)|/v1/embeddings|/v1/vector_stores/[^/]+/search|/mcp")
+"""Paths to which a token that may only read can send a body; /mcp then has only such tools."""
 
 _NOT_IN_HOST = re.compile(r"[@/\\?#\s]")
 """Separators of an address: a Host header has neither user information nor a path."""
@@ -57,6 +65,8 @@ class GuardMiddleware:
         names: the names and addresses that the server answers to, without a port.
         reachable: whether other machines can reach the server: then a token is required even
             after the last one was removed.
+        tenants: count the requests of each tenant.
+        proxy_secret: the key by which a trusted proxy signs the tenant of a request.
 
     """
 
@@ -64,6 +74,8 @@ class GuardMiddleware:
     tokens: Tokens
     names: frozenset[str]
     reachable: bool
+    tenants: TenantMemories | None = None
+    proxy_secret: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or reject a request."""
@@ -99,7 +111,35 @@ class GuardMiddleware:
             return None
         return self._token_rejection(request)
 
+    def _admit(self, request: Request, viewer: Viewer) -> Response | None:
+        """Set the viewer of a request, unless the tenant has sent too many."""
+        wait = self.tenants.seconds_to_wait(viewer.tenant) if self.tenants and viewer.tenant else 0
+        if wait:
+            message = f"The tenant has sent too many requests. Try again in {math.ceil(wait)} s"
+            headers = {"retry-after": str(math.ceil(wait))}
+            return error_response(429, message, code="rate_limit_exceeded", headers=headers)
+        request.scope["viewer"] = viewer
+        return None
+
+    def _proxy_rejection(self, request: Request) -> Response | None:
+        """Return the response to a request that names a tenant without a valid signature."""
+        target = request.scope["path"]
+        if query := request.scope["query_string"].decode("latin-1"):
+            target += f"?{query}"
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        if not (
+            self.proxy_secret and is_signed(self.proxy_secret, headers, request.method, target)
+        ):
+            message = "The signature of the proxy is missing, wrong or too old"
+            return error_response(401, message, code="invalid_signature")
+        user, tenant = headers.get(USER_HEADER, ""), headers[TENANT_HEADER]
+        if needed_right(request.method, request.scope["path"]) == ADMIN:
+            return error_response(403, "A proxy has no right to administer", code="rights")
+        return self._admit(request, Viewer(user, "", "", is_admin=False, tenant=tenant))
+
     def _token_rejection(self, request: Request) -> Response | None:
+        if TENANT_HEADER in request.headers:
+            return self._proxy_rejection(request)
         try:
             known = self.tokens.list_all()
         except MemwellError:
@@ -116,9 +156,10 @@ class GuardMiddleware:
                     f" {needed}. `memwell serve token add NAME --rights {needed}` creates one"
                 )
                 return error_response(403, message, code="rights")
+            request.scope["may_write"] = token.allows(WRITE)
             is_admin = token.allows(ADMIN)
-            request.scope["viewer"] = Viewer(token.user, "", token.session, is_admin)
-            return None
+            viewer = Viewer(token.user, "", token.session, is_admin, token.tenant)
+            return self._admit(request, viewer)
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)
         message = (
@@ -133,7 +174,7 @@ def needed_right(method: str, path: str) -> str:
     """Return the right that a request needs."""
     if _ADMINISTERS.match(f"{method} {path}"):
         return ADMIN
-    return READ if method in ("GET", "HEAD", "OPTIONS") or _SEARCHES.fullmatch(path) else WRITE
+    return READ if method in ("GET", "HEAD", "OPTIONS") or _READS.fullmatch(path) else WRITE
 
 
 def _host_name(host: str) -> str | None:

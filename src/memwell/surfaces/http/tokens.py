@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import hmac
 import json
-import os
 import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from memwell.errors import HomeError, MemwellError, NotFoundError
 from memwell.files import hold_lock, private_file, write_errors
 from memwell.model import Viewer
+from memwell.platform.files import modes_of_others
 
 LOCAL_TOKEN_FILE = "serve.token"
 """In the home."""
@@ -40,6 +40,8 @@ class Token:
     created_at: str
     rights: str = ""
     """One of `RIGHTS`; "" for a token from before there were rights: it has all."""
+    tenant: str = ""
+    """The tenant whose memory it opens; "" is the server's own."""
 
     def allows(self, needed: str) -> bool:
         """Whether the token has a right; each right includes those before it."""
@@ -83,7 +85,14 @@ class Tokens:
                 f"{self._file} cannot be read ({error})", "Correct or delete it"
             ) from None
 
-    def add(self, name: str, user: str = "", session: str = "", rights: str = WRITE) -> str:
+    def add(
+        self,
+        name: str,
+        user: str = "",
+        session: str = "",
+        rights: str = WRITE,
+        tenant: str = "",
+    ) -> str:
         """Make a token and return it; it cannot be read again later."""
         token = secrets.token_urlsafe(32)
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -91,7 +100,7 @@ class Tokens:
             known = self.list_stored()
             if any(other.name == name for other in known):
                 raise MemwellError(f"A token {name} exists already", "Choose another name")
-            self._write([*known, Token(name, _digest(token), user, session, at, rights)])
+            self._write([*known, Token(name, _digest(token), user, session, at, rights, tenant)])
         return token
 
     def remove(self, name: str) -> None:
@@ -145,8 +154,8 @@ def read_local_token(home: Path) -> str:
 def _read_private(file: Path) -> str:
     """Return the token in a file; "" if it is missing, damaged or open to other users."""
     with suppress(OSError, UnicodeDecodeError):
-        token, mode = file.read_text(encoding="ascii").strip(), file.stat().st_mode
-        if len(token) >= _SHORTEST and (os.name != "posix" or mode & 0o077 == 0):
+        token = file.read_text(encoding="ascii").strip()
+        if len(token) >= _SHORTEST and not modes_of_others(file):
             return token
     return ""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memwell.platform.folders import user_config_folder
 from memwell.surfaces.command import absolute_path, find_command
 from memwell.surfaces.json_file import JSON, TOML, FileFormat, edit_file
 
@@ -44,9 +45,7 @@ class Client:
 
 
 def _claude_desktop() -> Path:
-    import platformdirs
-
-    return platformdirs.user_config_path("Claude", appauthor=False, roaming=True)
+    return user_config_folder("Claude", roaming=True)
 
 
 def _config_folder() -> Path:

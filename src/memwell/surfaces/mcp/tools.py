@@ -226,8 +226,8 @@ class Tools:
         return to_tool_result(results.store_result(result))
 
 
-def add_tools(server: MCPServer, tools: Tools) -> None:
-    """Offer the tools on a server."""
+def add_tools(server: MCPServer, tools: Tools, *, writes: bool = True) -> None:
+    """Offer the tools on a server; without `writes` only those that read."""
     for method, kind in (
         (tools.memory_search, _READING),
         (tools.memory_get, _READING),
@@ -239,11 +239,12 @@ def add_tools(server: MCPServer, tools: Tools) -> None:
         (tools.memory_forget, _REMOVING),
         (tools.memory_status, _READING),
     ):
-        server.add_tool(
-            translate_errors(method, ToolError),
-            description=_join_lines(getdoc(method) or ""),
-            annotations=kind,
-        )
+        if writes or kind is _READING:
+            server.add_tool(
+                translate_errors(method, ToolError),
+                description=_join_lines(getdoc(method) or ""),
+                annotations=kind,
+            )
 
 
 def _join_lines(description: str) -> str:

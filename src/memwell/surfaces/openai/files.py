@@ -104,9 +104,12 @@ def files_of(request: Request) -> Files:
 
 def owner_of(request: Request) -> str:
     """Return the user whose token was given: files and vector stores are theirs alone."""
-    return viewer_of(request).user
+    viewer = viewer_of(request)
+    return f"{viewer.tenant}{TENANT_MARK}{viewer.user}" if viewer.tenant else viewer.user
 
 
+TENANT_MARK = "\x1f"
+"""Stands between tenant and user in the name of an owner."""
 ServerFiles = Annotated[Files, Depends(files_of)]
 Owner = Annotated[str, Depends(owner_of)]
 

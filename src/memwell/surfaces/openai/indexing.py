@@ -13,22 +13,32 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from memwell.config.fields import Value
+from memwell.errors import UnreadableDocumentError
 from memwell.files import make_private_folder, private_file
+from memwell.ingest.readers.convert import Converter
+from memwell.ingest.readers.formats import EXTRA, find_format
 from memwell.memory import Memory
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
+from memwell.surfaces.openai.files import TENANT_MARK
 from memwell.surfaces.openai.schemas import LastError, VectorStoreFileRecord
 from memwell.surfaces.openai.stores import COMPLETED, FAILED, IN_PROGRESS, VectorStores
+from memwell.surfaces.worker_group import Group
 
 if TYPE_CHECKING:
     from memwell.embed.providers import Factory
 
-_SETTINGS: dict[str, Value] = {**SERVER_SETTINGS, "search.decay": "off", "remote.base_url": ""}
-"""Documents do not age like daily notes, and a store answers from its own files only."""
+_SETTINGS: dict[str, Value] = {
+    **SERVER_SETTINGS,
+    "sync.on_search": False,
+    "search.decay": "off",
+    "remote.base_url": "",
+}
+"""The indexer itself syncs each file. Documents do not age like daily notes, and a store answers
+from its own files only."""
 _MOST_OPEN = 16
 _SETTINGS_FILE = "memwell.toml", "[scan]\nmax_file_mb = 1000\n"
 """Every file that could be uploaded is indexed, however large."""
-_NOT_TEXT = LastError(code="unsupported_file", message="The file is not text in UTF-8")
 _NOT_INDEXED = LastError(code="server_error", message="The file could not be indexed")
 
 
@@ -40,8 +50,10 @@ class Indexer:
         stores: VectorStores,
         embedders: Mapping[str, Factory] | None = None,
         store_url: str | None = None,
+        group: Group | None = None,
     ) -> None:
         self._stores = stores
+        self._group = group or Group()
         self._settings = _SETTINGS if store_url is None else {**_SETTINGS, "store.url": store_url}
         self._embedders = embedders
         self._memories: dict[str, Memory] = {}
@@ -70,24 +82,32 @@ class Indexer:
                     self._memories.pop(next(iter(self._memories))).close()
                 texts = self._stores.texts(store_id)
                 make_private_folder(texts)
+                store = self._stores.records.stores.find(store_id)
+                tenant = store.owner.rpartition(TENANT_MARK)[0] if store else ""
                 self._memories[store_id] = Memory(
                     self._stores.home,
                     workspace=texts,
                     agent=store_id,
                     embedders=self._embedders,
-                    settings=self._settings,
+                    settings={**self._settings, **({"store.tenant": tenant} if tenant else {})},
                 )
             return self._memories[store_id]
 
     def _run(self) -> None:
-        with _logged_errors("Expired files and deleted stores could not be cleared"):
+        with (
+            _logged_errors("Expired files and deleted stores could not be cleared"),
+            self._group.indexing(),
+        ):
             self._stores.uploads.sweep()
             folders = {folder.name for folder in self._stores.folder.glob("vs_*/")}
             for store_id in folders | {store.id for store in self._stores.records.stores.select()}:
                 self._stores.changed.put(store_id)
         while not self._stop.is_set():
             if store_id := self._stores.changed.get():
-                with _logged_errors(f"The vector store {store_id} could not be indexed"):
+                with (
+                    _logged_errors(f"The vector store {store_id} could not be indexed"),
+                    self._group.indexing(),
+                ):
                     self._sync_or_fail(store_id)
 
     def _sync_or_fail(self, store_id: str) -> None:
@@ -130,11 +150,10 @@ class Indexer:
         if uploaded is None:
             return False  # it is being deleted
         try:
-            text = self._stores.uploads.path(uploaded).read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            outcome = {"status": FAILED, "last_error": _NOT_TEXT}
+            text = _read_text(uploaded.filename, self._stores.uploads.path(uploaded).read_bytes())
+        except UnreadableDocumentError as error:
+            last_error = LastError(code="unsupported_file", message=error.what)
+            outcome = {"status": FAILED, "last_error": last_error}
             self._stores.finish_file(file.vector_store_id, file.id, **outcome)
             return False
         with private_file(self._stores.text(file)) as part:
@@ -148,6 +167,26 @@ class Indexer:
                 memory.close()
         for folder in (self._stores.folder / store_id, self._stores.home / "agents" / store_id):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read_text(name: str, data: bytes) -> str:
+    """Return the text of an uploaded file, converted if it is a document."""
+    found = find_format(name)
+    if found and not found.is_text and found.name != "code":
+        if not found.is_installed:
+            raise UnreadableDocumentError(f"{found.label} files need {EXTRA} on the server")
+        try:
+            with Converter() as converter:
+                return converter.convert(found, name, data).text
+        except UnreadableDocumentError as error:
+            raise UnreadableDocumentError(f"The file cannot be read: {error.what}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UnreadableDocumentError("The file is not text in UTF-8")
+    return text
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -13,9 +15,9 @@ from memwell.errors import MemwellError
 from memwell.facts.lifetimes import LIFETIMES
 from memwell.facts.service import CATEGORIES
 from memwell.memory import Memory
-from memwell.model import SCOPES, Fact
+from memwell.model import SCOPES, Fact, FactEvent
 from memwell.store.contract.values import FactFilter
-from memwell.surfaces.http.viewer import ViewerMemory
+from memwell.surfaces.http.viewer import ViewerMemory, wake_background
 from memwell.surfaces.web.render import FORM_TOKEN, PageRoute, page
 from memwell.surfaces.web.views import fact_link
 
@@ -24,17 +26,17 @@ _LISTED = 200
 router = APIRouter(prefix="/facts", route_class=PageRoute, include_in_schema=False)
 
 
-def _check_form_token(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
+def check_form_token(request: Request, token: Annotated[str, Form()] = "") -> Iterator[None]:
     """Refuse a form that is not from a page of this process; embed its new texts afterwards."""
     if not secrets.compare_digest(token.encode(), FORM_TOKEN.encode()):
         raise MemwellError(
             "The server has restarted since this form was loaded", "Reload the page and try again"
         )
     yield
-    request.app.state.background.wake()
+    wake_background(request)
 
 
-_form_guard = [Depends(_check_form_token)]
+_form_guard = [Depends(check_form_token)]
 TextField = Annotated[str, Form()]
 ShareField = Annotated[float, Form(ge=0, le=1)]
 
@@ -84,6 +86,7 @@ def fact_page(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLRespo
         "fact.html",
         fact=fact,
         history=history,
+        versions=_versions(memory, history),
         wider=wider,
         categories=[*dict.fromkeys((*CATEGORIES, fact.category))],
     )
@@ -93,6 +96,40 @@ def fact_page(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLRespo
 def confirm_forget(request: Request, memory: ViewerMemory, fact_id: str) -> HTMLResponse:
     """Ask for confirmation before a fact is forgotten."""
     return page(request, "forget.html", fact=memory.facts.get(fact_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A fact of a chain in which each one superseded the one before."""
+
+    fact: Fact
+    changes: tuple[tuple[str, str], ...]
+    """Its words in order, each with "same", "added" or "removed", since the version before."""
+
+
+def _versions(memory: Memory, history: Sequence[FactEvent]) -> list[Version]:
+    """Return the facts of a history, the oldest first."""
+    facts = [memory.facts.get(key) for key in dict.fromkeys(event.fact_id for event in history)]
+    facts.sort(key=lambda fact: fact.created_at)
+    texts = ["", *(fact.text for fact in facts)]
+    return [
+        Version(fact, tuple(compare_words(before, fact.text) if before else ()))
+        for fact, before in zip(facts, texts, strict=False)
+    ]
+
+
+def compare_words(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Yield runs of words with "same", "added" or "removed"."""
+    before, after = old.split(), new.split()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            yield "same", " ".join(after[c:d])
+            continue
+        if a < b:
+            yield "removed", " ".join(before[a:b])
+        if c < d:
+            yield "added", " ".join(after[c:d])
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 1. The first position of each vector is its projection on the two longest principal axes.
 2. In a hundred small steps each point moves towards its nearest neighbours by cosine, and away from
    random points. The random numbers are the same each time, and so is the map.
-3. Points that are close together are a region (k-means), named after a note near its centre.
+3. Points that are close together are a region (k-means). region_names.py gives it a name.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ _MOST_REGIONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Passages that are close together: a name, the centre, and where each of them is."""
+    """Passages that are close together: the centre, and where each of them is."""
 
-    name: str
     x: float
     y: float
     passages: tuple[MapPoint, ...]
@@ -55,10 +54,8 @@ def find_regions(passages: tuple[MapPoint, ...], vectors: bytes) -> tuple[Region
         members = np.flatnonzero(labels == label)
         members = members[_distances(positions[members], centres[label, None])[:, 0].argsort()]
         inside = tuple(passages[number] for number in members)
-        taken = {region.name for region in regions}
-        name = next((one.title for one in inside if one.title not in taken), inside[0].title)
         x, y = centres[label].tolist()
-        regions.append(Region(name, x, y, inside, positions[members]))
+        regions.append(Region(x, y, inside, positions[members]))
     return tuple(sorted(regions, key=lambda region: -len(region.passages)))
 
 

@@ -1,22 +1,18 @@
-"""Values and functions for the templates: hits, score bars, timeline, map."""
+"""Values and functions for the templates: links, hits and score bars."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from memwell.errors import NotFoundError
 from memwell.memory import Memory
-from memwell.model import Fact, Hit, Trace
+from memwell.model import Hit, Trace
 from memwell.search.snippet import snippet
-from memwell.store.contract.values import ListedNote, MapPoint
-
-if TYPE_CHECKING:
-    from memwell.surfaces.web.map import Region
+from memwell.store.contract.values import ListedNote
 
 TextSpan = tuple[str, bool]
 """A text, and whether it is highlighted."""
@@ -106,61 +102,3 @@ def score_bar(trace: Trace) -> list[BarSlice]:
             slices.append(BarSlice(name, round(100 * start, 2), round(100 * width, 2)))
             start += width
     return slices
-
-
-# -- the timeline ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineEvent:
-    """A note or a fact, with its day."""
-
-    day: str
-    kind: str
-    text: str
-    link: str
-
-
-def timeline_events(notes: Iterable[ListedNote], facts: Iterable[Fact]) -> list[TimelineEvent]:
-    """Return notes and facts, the newest first; those without a date last."""
-    events = [
-        TimelineEvent(
-            (note.date or "")[:10],
-            "note",
-            note.title or note.path,
-            note_link(note.path, note.workspace),
-        )
-        for note in notes
-    ]
-    events += [
-        TimelineEvent(fact.created_at[:10], "fact", fact.text, fact_link(fact.id)) for fact in facts
-    ]
-    return sorted(events, key=lambda event: event.day, reverse=True)
-
-
-# -- the map ---------------------------------------------------------------------------------------
-
-
-def notes_of(region: Region) -> list[tuple[str, str]]:
-    """Return the titles and links of a region's notes, each once, from its centre outwards."""
-    links = {(point.path, point.workspace): _title_and_link(point) for point in region.passages}
-    return [*links.values()]
-
-
-def map_drawing(regions: Sequence[Region]) -> dict[str, Any]:
-    """Return the map in the form that the script draws."""
-    return {
-        "regions": [[region.name, region.x, region.y] for region in regions],
-        "points": [
-            [round(x, 4), round(y, 4), number, *_title_and_link(point)]
-            for number, region in enumerate(regions)
-            for point, (x, y) in zip(region.passages, region.positions.tolist(), strict=True)
-        ],
-    }
-
-
-def _title_and_link(point: MapPoint) -> tuple[str, str]:
-    """Return the title of a passage and its address."""
-    if point.kind == "fact":
-        return point.title, fact_link(point.path)
-    return point.title, note_link(point.path, point.workspace, point.start_line)

@@ -28,7 +28,8 @@ function isDark() {
 
 function themeButton() {
   const button = $("#theme");
-  const name = () => (button.textContent = isDark() ? "Light" : "Dark");
+  const texts = document.body.dataset;
+  const name = () => (button.textContent = isDark() ? texts.light : texts.dark);
   button.hidden = false;
   name();
   button.addEventListener("click", () => {
@@ -41,6 +42,8 @@ function themeButton() {
 }
 
 /* -- search while typing: the latest answer wins ------------------------------------------------ */
+
+const PAUSE_MS = 40; // between the last key and the search: typing quickly asks once
 
 function searchForm() {
   const form = $("#search"), hits = $("#hits");
@@ -61,13 +64,13 @@ function searchForm() {
       const section = hits.querySelector("[data-status]");
       say(section ? section.dataset.status : "");
     } catch (error) {
-      if (error.name !== "AbortError") say("The search did not answer.");
+      if (error.name !== "AbortError") say(document.body.dataset.silent);
     }
   }
 
   form.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(search, 150);
+    timer = setTimeout(search, PAUSE_MS);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -108,167 +111,73 @@ function poll(element) {
   }, 1000);
 }
 
-/* -- the map ------------------------------------------------------------------------------------ */
+/* -- parts that are loaded later, or when a link is clicked ------------------------------------- */
 
-async function map(canvas) {
-  const pen = canvas.getContext("2d"), tip = $("#tip"), pointers = new Map();
-  let view = { x: 0.5, y: 0.5, zoom: 1 }, over = null, moved = 0, waiting = false;
-  say("Drawing …");
-  let drawing;
-  try {
-    drawing = await (await fetchOk("/map/points")).json();
-  } catch {
-    return say("The map could not be drawn.");
-  }
-  const points = drawing.points.map(([x, y, region, title, link]) => ({ x, y, region, title, link }));
+function loadLater(element) {
+  replace(element, element.dataset.load).catch(() => {});
+}
 
-  const side = () => ({ width: canvas.clientWidth, height: canvas.clientHeight });
-  const scale = () => ({ x: (side().width - 60) * view.zoom, y: (side().height - 60) * view.zoom });
-  const place = (point) => [
-    side().width / 2 + (point.x - view.x) * scale().x,
-    side().height / 2 + (point.y - view.y) * scale().y,
-  ];
-
-  function draw() {
-    waiting = false;
-    const { width, height } = side(), by = scale(), dots = devicePixelRatio || 1;
-    const style = getComputedStyle(canvas);
-    canvas.width = width * dots;
-    canvas.height = height * dots;
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
-    const radius = Math.min(7, (points.length > 1500 ? 2 : 3.5) * Math.sqrt(view.zoom));
-    drawing.regions.forEach((_, region) => {
-      pen.fillStyle = `hsl(${(172 + region * 137.5) % 360} 38% ${isDark() ? 62 : 42}% / .75)`;
-      pen.beginPath();
-      for (const point of points) {
-        if (point.region !== region) continue;
-        const x = width / 2 + (point.x - view.x) * by.x, y = height / 2 + (point.y - view.y) * by.y;
-        if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
-        pen.moveTo(x + radius, y);
-        pen.arc(x, y, radius, 0, 2 * Math.PI);
-      }
-      pen.fill();
-    });
-    pen.font = "600 12px system-ui, sans-serif";
-    pen.textAlign = "center";
-    pen.lineWidth = 4;
-    pen.strokeStyle = style.backgroundColor;
-    pen.fillStyle = style.color;
-    const written = [];
-    for (const [name, x, y] of drawing.regions) {
-      const label = name.length > 28 ? `${name.slice(0, 27)}…` : name;
-      const half = pen.measureText(label).width / 2 + 4;
-      let [at, line] = place({ x, y });
-      if (at > 0 && at < width) at = Math.min(Math.max(at, half), width - half);
-      const near = (other) => Math.abs(other.line - line) < 16 && Math.abs(other.at - at) < other.half + half;
-      if (written.some(near)) continue; // the label of the larger region stays
-      written.push({ at, line, half });
-      pen.strokeText(label, at, line);
-      pen.fillText(label, at, line);
-    }
-    if (over) {
-      const [x, y] = place(over);
-      pen.strokeStyle = style.color;
-      pen.lineWidth = 2;
-      pen.beginPath();
-      pen.arc(x, y, radius + 2, 0, 2 * Math.PI);
-      pen.stroke();
-    }
-  }
-
-  function drawSoon() {
-    if (!waiting) requestAnimationFrame(draw);
-    waiting = true;
-  }
-
-  /** Returns the nearest point within reach of a position on the canvas. */
-  function at(x, y) {
-    let best = null, least = 12 ** 2;
-    for (const point of points) {
-      const [px, py] = place(point), distance = (px - x) ** 2 + (py - y) ** 2;
-      if (distance < least) [best, least] = [point, distance];
-    }
-    return best;
-  }
-
-  function point(to) {
-    over = to;
-    canvas.classList.toggle("over", to !== null);
-    tip.hidden = to === null;
-    if (to) {
-      tip.textContent = to.title;
-      const [x, y] = place(to);
-      const left = Math.min(Math.max(0, x - tip.offsetWidth / 2), side().width - tip.offsetWidth);
-      tip.style.transform = `translate(${left}px, ${y + (y < 70 ? 14 : -14 - tip.offsetHeight)}px)`;
-    }
-    drawSoon();
-  }
-
-  function shift(x, y) {
-    view.x = Math.min(1, Math.max(0, view.x - x / scale().x));
-    view.y = Math.min(1, Math.max(0, view.y - y / scale().y));
-    point(null);
-  }
-
-  /** Zooms; the point under the given position of the canvas stays where it is. */
-  function zoom(by, x = side().width / 2, y = side().height / 2) {
-    const before = scale();
-    view.zoom = by ? Math.min(60, Math.max(1, view.zoom * by)) : 1;
-    if (view.zoom === 1) [view.x, view.y] = [0.5, 0.5];
-    else {
-      view.x += (x - side().width / 2) * (1 / before.x - 1 / scale().x);
-      view.y += (y - side().height / 2) * (1 / before.y - 1 / scale().y);
-    }
-    point(null);
-  }
-
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, event);
-    moved = 0;
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const last = pointers.get(event.pointerId);
-    if (!last) return point(at(event.offsetX, event.offsetY));
-    const other = [...pointers.values()].find((one) => one.pointerId !== event.pointerId);
-    const apart = (one) => Math.hypot(one.offsetX - other.offsetX, one.offsetY - other.offsetY) || 1;
-    if (other) zoom(apart(event) / apart(last), other.offsetX, other.offsetY);
-    else shift(event.offsetX - last.offsetX, event.offsetY - last.offsetY);
-    moved += Math.abs(event.offsetX - last.offsetX) + Math.abs(event.offsetY - last.offsetY);
-    pointers.set(event.pointerId, event);
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    pointers.delete(event.pointerId);
-    const there = moved < 5 && at(event.offsetX, event.offsetY);
-    if (there) location.assign(there.link);
-  });
-  canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
-  canvas.addEventListener("pointerleave", () => point(null));
-  canvas.addEventListener("wheel", (event) => {
+function loadOnClick(link) {
+  link.addEventListener("click", (event) => {
     event.preventDefault();
-    zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
-  }, { passive: false });
-  canvas.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
-    if (step[event.key]) shift(...step[event.key]);
-    else if (event.key === "+" || event.key === "-") zoom(event.key === "+" ? 1.5 : 1 / 1.5);
-    else return;
-    event.preventDefault();
+    link.setAttribute("aria-busy", "true");
+    replace(link.parentElement.parentElement, link.dataset.part).catch(() => location.assign(link.href));
   });
-  for (const button of document.querySelectorAll("[data-zoom]")) {
-    button.addEventListener("click", () => zoom(Number(button.dataset.zoom)));
-  }
-  addEventListener("resize", drawSoon);
+}
 
-  draw();
-  $(".zoom").hidden = !points.length;
-  canvas.dataset.drawn = Math.round(performance.now());
-  say(`${points.length} passages in ${drawing.regions.length} regions.`);
-  await replace($("#regions"), "/map/regions?part=1");
+/* -- copying a citation or a path --------------------------------------------------------------- */
+
+function copyOnClick(element) {
+  if (!navigator.clipboard) return; // the page came over plain HTTP from another machine
+  element.hidden = false;
+  element.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(element.dataset.copy);
+    const before = element.textContent;
+    element.textContent = document.body.dataset.copied;
+    setTimeout(() => (element.textContent = before), 1200);
+  });
+}
+
+/* -- the passage and the form that an address names --------------------------------------------- */
+
+function openTarget() {
+  const name = location.hash.slice(1);
+  const target = document.getElementById(name) ?? nearestLine(name);
+  if (target?.matches("details")) target.open = true;
+  if (target && target.id !== name) target.scrollIntoView();
+}
+
+/** Returns the passage that contains a line (#L12) at which none begins. */
+function nearestLine(name) {
+  const line = /^L\d+$/.test(name) ? Number(name.slice(1)) : 0;
+  const before = [...document.querySelectorAll(".chunk")].filter((one) => Number(one.id.slice(1)) <= line);
+  return before.at(-1);
+}
+
+/* -- the tree of notes, filtered while typing --------------------------------------------------- */
+
+function filterTree(field, tree) {
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const note of tree.querySelectorAll("[data-name]")) {
+      note.hidden = !words.every((word) => note.dataset.name.includes(word));
+    }
+    for (const folder of [...tree.querySelectorAll(".folder")].reverse()) {
+      const shown = folder.querySelector("[data-name]:not([hidden])") !== null;
+      folder.hidden = !shown;
+      if (words.length && shown) folder.open = true;
+    }
+  });
 }
 
 themeButton();
 keys();
+$("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone
 if ($("#search")) searchForm();
 document.querySelectorAll("[data-poll]").forEach(poll);
-if ($("#map")) map($("#map"));
+document.querySelectorAll("[data-load]").forEach(loadLater);
+document.querySelectorAll("[data-part]").forEach(loadOnClick);
+document.querySelectorAll("[data-copy]").forEach(copyOnClick);
+if ($("#filter") && $(".tree")) filterTree($("#filter"), $(".tree"));
+openTarget();
+addEventListener("hashchange", openTarget);

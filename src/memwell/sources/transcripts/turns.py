@@ -1,0 +1,114 @@
+"""A turn of a conversation, and how new lines of a session file are read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memwell.facts.guard import RECALL_BEGIN, RECALL_END
+
+USER, ASSISTANT = "user", "assistant"
+_INSERTED = re.compile(
+    rf"<(system-reminder|environment_context|user_instructions|permissions instructions)>.*?</\1>"
+    rf"|{re.escape(RECALL_BEGIN)}.*?{re.escape(RECALL_END)}",
+    re.S,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation."""
+
+    speaker: str
+    text: str
+    at: dt.datetime | None
+    session: str
+    project: str
+    """The folder that the conversation was about; "" if the tool does not say."""
+
+
+@dataclass(slots=True)
+class FileState:
+    """How far a session file was read, and what its first lines said."""
+
+    offset: int = 0
+    """Bytes, or another measure of a tool."""
+    session: str = ""
+    project: str = ""
+    seen: list[str] = field(default_factory=list)
+    """Ids of the last messages, for tools that write a message again when it grows."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """The notes that its turns were written to, each with its size."""
+
+    def begin_again(self) -> None:
+        """Forget how far the file was read: its notes are written from their beginning."""
+        self.offset, self.seen, self.notes = 0, [], {}
+
+
+ParseLine = Callable[[dict[str, Any], FileState], Iterator[Turn]]
+
+
+def read_new_lines(file: Path, state: FileState, parse: ParseLine) -> Iterator[Turn]:
+    """Yield the turns of the lines that were added since the last time.
+
+    A file that became shorter is read from its beginning. An incomplete last line is still being
+    written, and waits for the next time. A line that is not JSON is passed over.
+    """
+    with file.open("rb") as stream:
+        if file.stat().st_size < state.offset:
+            state.begin_again()
+        stream.seek(state.offset)
+        for raw in stream:
+            if not raw.endswith(b"\n"):
+                return
+            state.offset += len(raw)
+            try:
+                line = json.loads(raw)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(line, dict):
+                yield from parse(line, state)
+
+
+def new_turn(speaker: str, text: str, at: Any, state: FileState) -> Iterator[Turn]:
+    """Yield a turn, unless nothing of its text was written by a person or a model."""
+    text = _INSERTED.sub("", text).strip()
+    if text:
+        yield Turn(speaker, text, parse_time(at), state.session, state.project)
+
+
+def join_texts(content: Any, kinds: tuple[str, ...] = ("text",)) -> str:
+    """Return the text of a message that is a string, or a list of blocks of some kinds."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [
+        block.get("text")
+        for block in blocks
+        if isinstance(block, dict) and block.get("type", kinds[0]) in kinds
+    ]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+def parse_time(value: Any) -> dt.datetime | None:
+    """Return a time that is written as ISO 8601, or as seconds or milliseconds since 1970."""
+    try:
+        if isinstance(value, str):
+            at = dt.datetime.fromisoformat(value)
+            return at if at.tzinfo else at.replace(tzinfo=dt.UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if value > 1e11 else value
+            return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def text_of(value: Any) -> str:
+    """Return a value if it is a string, else ""."""
+    return value if isinstance(value, str) else ""
