@@ -68,7 +68,7 @@ def candidate_pairs(facts: Iterable[Fact]) -> Iterator[tuple[Fact, Fact]]:
         seen: dict[str, list[Fact]] = defaultdict(list)
         for newer in group:
             near = {older.id: older for word in words[newer.id] & rare for older in seen[word]}
-            for older in near.values():
+            for _, older in sorted(near.items()):
                 shared = len(words[older.id] & words[newer.id])
                 if shared >= _OVERLAP * min(len(words[older.id]), len(words[newer.id])):
                     yield older, newer
