@@ -45,6 +45,8 @@ export interface Excerpt {
   start_line: number
   end_line: number
   text: string
+  links: Array<string>
+  backlinks: Array<string>
 }
 
 /** A short statement that is remembered. Times are UTC, ISO 8601. */
@@ -123,6 +125,7 @@ export interface Hit {
   context: Context | null
   trace: Trace | null
   valid_until: string | null
+  position: string
 }
 
 /** The result of a sync: counts of notes, and the problems. */
@@ -136,6 +139,7 @@ export interface IndexReport {
   chunks_written: number
   seconds: number
   problems: Array<Problem>
+  left_out: Array<string>
 }
 
 /** The report of each workspace. */
@@ -238,7 +242,7 @@ export interface SearchRequest {
   diversity?: "off" | "mmr" | "cluster" | null
   context?: "neighbours" | "section" | null
   group?: "notes" | "passages" | null
-  kind?: "note" | "fact" | null
+  kind?: "note" | "fact" | "transcript" | null
   include_superseded?: boolean
   as_of?: string | null
   explain?: boolean

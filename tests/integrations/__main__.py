@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
-from tests.integrations import node
+from tests.integrations import agents, node
 from tests.integrations.environments import CannotInstallError, Framework
 from tests.support.documents import sandbox
 from tests.support.llm_servers import chatting, says
@@ -106,6 +106,7 @@ def main() -> int:
             for name, framework in FRAMEWORKS.items()
         },
         **node.TASKS,
+        **agents.TASKS,
     }
     failed = skipped = 0
     for name, task in tasks.items():

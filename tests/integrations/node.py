@@ -32,7 +32,7 @@ def run_http_clients(kind: str) -> str:
             printed = _run([sys.executable, "-c", code], folder, {"MEMWELL_TOKEN": TOKEN})
             version = "this checkout"
         else:
-            project = _install("client", ["typescript", "@types/node"])
+            project = install_packages("client", ["typescript", "@types/node"])
             compiled = project / "node_modules" / "memwell-client"
             shutil.rmtree(compiled, ignore_errors=True)
             tsc = [str(project / "node_modules" / ".bin" / "tsc")]
@@ -44,7 +44,7 @@ def run_http_clients(kind: str) -> str:
             _run([*tsc, *options, "--ignoreConfig", "example.ts"], project)
             variables = {"MEMWELL_URL": server.address, "MEMWELL_TOKEN": TOKEN}
             printed = _run(["node", "example.js"], project, variables)
-            version = "typescript " + _version(project, "typescript")
+            version = "typescript " + package_version(project, "typescript")
     assert printed == shown, f"it printed\n{printed}"
     return version
 
@@ -52,7 +52,7 @@ def run_http_clients(kind: str) -> str:
 def run_mcp_sdk() -> str:
     """Run the documented session with the SDK of the protocol."""
     program, shown = _example("javascript")
-    project = _install("mcp", ["@modelcontextprotocol/sdk"])
+    project = install_packages("mcp", ["@modelcontextprotocol/sdk"])
     (project / "example.mjs").write_text(program, encoding="utf-8")
     with sandbox() as folder:
         printed = _run(["node", str(project / "example.mjs")], folder, _memwell(folder))
@@ -62,12 +62,12 @@ def run_mcp_sdk() -> str:
         PAGE.write_text(text.replace(block + shown, block + printed), encoding="utf-8")
     else:
         assert printed == shown, f"it printed\n{printed}"
-    return "@modelcontextprotocol/sdk " + _version(project, "@modelcontextprotocol/sdk")
+    return "@modelcontextprotocol/sdk " + package_version(project, "@modelcontextprotocol/sdk")
 
 
 def run_inspector() -> str:
     """List the tools and call some with the MCP Inspector."""
-    project = _install("inspector", ["@modelcontextprotocol/inspector"])
+    project = install_packages("inspector", ["@modelcontextprotocol/inspector"])
     inspector = str(project / "node_modules" / ".bin" / "mcp-inspector")
     memwell = str(Path(sys.executable).with_name("memwell"))
 
@@ -89,7 +89,9 @@ def run_inspector() -> str:
         found = ask(folder, *call, "memory_search", "--tool-arg", query)["structuredContent"]
         assert isinstance(found, dict)
         assert found["hits"][0]["citation"] == stored["citation"], found
-    return "@modelcontextprotocol/inspector " + _version(project, "@modelcontextprotocol/inspector")
+    return "@modelcontextprotocol/inspector " + package_version(
+        project, "@modelcontextprotocol/inspector"
+    )
 
 
 TASKS: dict[str, Callable[[], str]] = {
@@ -109,7 +111,7 @@ def _example(language: str) -> tuple[str, str]:
     return program, shown
 
 
-def _install(name: str, packages: Sequence[str]) -> Path:
+def install_packages(name: str, packages: Sequence[str]) -> Path:
     """Return a project with npm packages, installed once."""
     if shutil.which("npm") is None:
         raise CannotInstallError("node and npm are not installed")
@@ -129,7 +131,7 @@ def _install(name: str, packages: Sequence[str]) -> Path:
     return project
 
 
-def _version(project: Path, package: str) -> str:
+def package_version(project: Path, package: str) -> str:
     file = project / "node_modules" / package / "package.json"
     return str(json.loads(file.read_text(encoding="utf-8"))["version"])
 

@@ -22,7 +22,7 @@ SOURCE = Path(memwell.__file__).parent
 
 LAYERS = [
     {"surfaces", "integrations", "client"},
-    {"evaluate"},
+    {"evaluate", "consolidate"},
     {"memory"},
     {"extract", "sources"},
     {"facts"},

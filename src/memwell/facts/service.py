@@ -138,6 +138,28 @@ class FactService:
             return RememberResult(SUPERSEDED, fact, self._change(facts, ended, SUPERSEDED, fact.id))
 
     @_retried
+    def supersede_by(self, old_id: str, new_id: str) -> Fact:
+        """Mark a fact as superseded by another fact of its scope that exists already."""
+        with self.store.change(self.viewer) as facts:
+            old, new = facts.get(old_id), facts.get(new_id)
+            self.require_right_to(old.scope)
+            if (old.scope, old.target) != (new.scope, new.target) or old.id == new.id:
+                raise MemwellError(
+                    f"The fact {new_id} cannot supersede {old_id}", "Name another fact of its scope"
+                )
+            ended = replace(old, superseded_by=new.id, valid_until=self._timestamp())
+            return self._change(facts, ended, SUPERSEDED, new.id)
+
+    @_retried
+    def restore(self, fact_id: str) -> Fact:
+        """Make a superseded fact valid again; the one that superseded it stays as it is."""
+        with self.store.change(self.viewer) as facts:
+            fact = replace(facts.get(fact_id), superseded_by=None, valid_until=None)
+            self.require_right_to(fact.scope)
+            self._refuse_duplicate(facts, fact)
+            return self._change(facts, fact, "restored")
+
+    @_retried
     def forget(self, ids: Sequence[str]) -> list[Fact]:
         """Remove facts and return them; with an unknown id, remove nothing."""
         with self.store.change(self.viewer) as facts:

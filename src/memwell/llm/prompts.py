@@ -31,3 +31,19 @@ def _read(name: str) -> str:
 def _mark_text(text: str) -> str:
     digest = blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"<<<begin {digest}>>>\n{text}\n<<<end {digest}>>>"
+
+
+def compare_prompt(pairs: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return both parts of the prompt that compares statements in pairs."""
+    lines = [
+        f"{number} older: {json.dumps(older, ensure_ascii=False)}"
+        f"\n{number} newer: {json.dumps(newer, ensure_ascii=False)}"
+        for number, (older, newer) in enumerate(pairs, 1)
+    ]
+    text = "\n".join(lines)
+    return _read("compare_prompt.txt"), f"{_mark_text(text)}\nThe verdicts, one line a pair:"
+
+
+def digest_prompt(notes: str) -> tuple[str, str]:
+    """Return both parts of the prompt that summarises the notes of a week."""
+    return _read("digest_prompt.txt"), f"{_mark_text(notes)}\nThe summary:"

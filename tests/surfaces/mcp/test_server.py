@@ -27,7 +27,7 @@ from memwell import Memory
 from memwell.surfaces.mcp.model_server import shorten_schema
 from memwell.surfaces.mcp.server import create_server
 from memwell.token_estimate import count_tokens
-from tests.conftest import REPOSITORY, Write
+from tests.conftest import EXAMPLES, REPOSITORY, Write
 from tests.support.cli import run
 from tests.support.servers import Server as ProviderServer
 from tests.support.servers import serving, silent, well, without_proxies
@@ -290,6 +290,19 @@ def test_the_tool_list_is_short(annas: Memory) -> None:
     for filter in ("path:", "tag:", "after:", "before:", '"exact phrase"', "-word"):
         assert filter in described
     assert search.input_schema["properties"]["kind"] == {"enum": ["note", "fact"], "type": "string"}
+
+
+def test_answers_are_short(tmp_path: Path) -> None:
+    """The tokens of an answer with five hits; a whole passage costs more, if a model asks for it."""
+    with Memory(settings={"embedding.chain": ()}) as memory:
+        memory.index(EXAMPLES / "memory", embed=False)
+        for query in ("what did Rod decide", "the pump", "Shanghai call", "standup", "garden plot"):
+            short = call_tool(memory, "memory_search", query=query)
+            assert count_tokens(text(short)) <= 700
+            whole = call_tool(memory, "memory_search", query=query, full=True)
+            assert count_tokens(text(whole)) >= count_tokens(text(short))
+            recalled = call_tool(memory, "memory_recall", message=query, budget=200)
+            assert count_tokens(text(recalled)) <= 200 + 30
 
 
 def test_an_argument_named_title_stays_in_a_schema() -> None:

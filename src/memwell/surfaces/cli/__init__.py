@@ -32,6 +32,7 @@ COMMANDS = {
     "forget": "facts",
     "facts": "facts",
     "ingest-files": "ingest_files",
+    "consolidate": "consolidate",
     "transcripts": "transcripts",
     "export": "transfer",
     "import": "transfer",
