@@ -6,6 +6,7 @@ import os
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 from memwell.platform import CURRENT, MACOS, WINDOWS
 
@@ -20,10 +21,15 @@ def lock_file(descriptor: int, *, wait: bool, on: str = CURRENT) -> bool:
     """
     if on == WINDOWS:
         return _lock_on_windows(descriptor, wait)
+    return _lock_on_unix(descriptor, wait)
+
+
+def _lock_on_unix(descriptor: int, wait: bool) -> bool:
     import fcntl
 
+    lock: Any = fcntl  # the type checker knows only the names of its own platform
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        lock.flock(descriptor, lock.LOCK_EX | (0 if wait else lock.LOCK_NB))
     except BlockingIOError:
         return False
     return True

@@ -16,7 +16,7 @@ def has_local_sockets(*, on: str = CURRENT) -> bool:
 
 def connect_local(path: Path, timeout: float) -> socket.socket:
     """Return a connection to the server that listens at a file."""
-    connection = socket.socket(socket.AF_UNIX)
+    connection = _new_socket()
     try:
         connection.settimeout(timeout)
         connection.connect(str(path))
@@ -31,7 +31,7 @@ def listen_local(path: Path, backlog: int) -> socket.socket:
 
     The socket gets its final name when it is private and listening.
     """
-    listener = socket.socket(socket.AF_UNIX)
+    listener = _new_socket()
     try:
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         temporary.unlink(missing_ok=True)
@@ -43,3 +43,7 @@ def listen_local(path: Path, backlog: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _new_socket() -> socket.socket:
+    return socket.socket(socket.AF_UNIX)  # type: ignore[attr-defined,unused-ignore]

@@ -17,6 +17,7 @@ _WORD = re.compile(r"[^\W\d_]{3,24}")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]{2,}")
 """Scripts without spaces: pairs of their characters count as words."""
 _WORDS = 3
+_PAIR = 2
 _RARE = 2
 """A word of fewer passages tells nothing about a region."""
 
@@ -44,19 +45,24 @@ def name_regions(regions: Sequence[Sequence[str]], titles: Sequence[str]) -> lis
 def _words(text: str) -> set[str]:
     """Return the words of a passage that may name it, each once."""
     runs = _UNSPACED.findall(text)
-    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    pairs = {run[at : at + _PAIR] for run in runs for at in range(len(run) - 1)}
     words = {word.casefold() for word in _WORD.findall(_UNSPACED.sub(" ", text))}
     return (pairs | words) - find_function_words(pairs | words)
 
 
 def _without_variants(words: Sequence[str]) -> list[str]:
-    """Drop words that share their beginning with a better one ("order", "orders")."""
+    """Drop words that share their beginning ("order", "orders"), or a character of a pair."""
     kept: list[str] = []
     for word in words:
-        stem = word[: max(4, len(word) - 3)]
-        if not any(other.startswith(stem) or word.startswith(other[:5]) for other in kept):
+        if not any(_is_variant(word, other) for other in kept):
             kept.append(word)
     return kept
+
+
+def _is_variant(word: str, other: str) -> bool:
+    if len(word) == len(other) == _PAIR:
+        return not {*word}.isdisjoint(other)
+    return other.startswith(word[: max(4, len(word) - 3)]) or word.startswith(other[:5])
 
 
 def _spellings(texts: Iterable[str]) -> dict[str, str]:
