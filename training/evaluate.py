@@ -52,9 +52,11 @@ def load_exported(file: Path) -> Encoder:
         names = names if module.endswith("qkv") else [module]
         if f"{module}.zero" not in weights:
             state.setdefault(name, weights.get(name))
+        elif part == "factor":
+            state[name] = weights[name]
         elif part == "weight":
             rows = [weights[f"{one}.q"].T * weights[f"{one}.s"][:, None] for one in names]
-            state[name] = torch.cat(rows)
+            state[name] = torch.cat(rows) * weights[f"{module}.factor"]
         elif part == "bias":
             state[name] = torch.cat([weights[f"{one}.bias"] for one in names])
         else:
