@@ -1,4 +1,4 @@
-"""Where the student begins: with the first teacher's layers, and tokens that mean what they should."""
+"""Where the student begins: with the first teacher's layers, and a meaning for each token."""
 
 from __future__ import annotations
 

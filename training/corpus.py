@@ -56,11 +56,8 @@ def separate_sentence(text: str) -> tuple[str, str] | None:
     middle = max(range(1, len(parts) - 1), key=lambda number: len(parts[number]))
     rest = " ".join(part.strip() for part in (*parts[:middle], *parts[middle + 1 :]))
     sentence = parts[middle].strip()
-    return (
-        (sentence, rest)
-        if len(sentence) >= _SHORTEST_CLOZE and len(rest) >= _SHORTEST_REST
-        else None
-    )
+    long_enough = len(sentence) >= _SHORTEST_CLOZE and len(rest) >= _SHORTEST_REST
+    return (sentence, rest) if long_enough else None
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Any, Any]:

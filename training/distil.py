@@ -1,4 +1,4 @@
-"""Train the student: on English it repeats the teachers, on a translation what they say of the English.
+"""Train the student: on English it repeats the teachers, on a translation their English.
 
 Run it where a GPU is: ``python -m training.distil --text FOLDER --teacher WHEEL --minilm WHEEL
 --out FOLDER``.
@@ -34,8 +34,8 @@ from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape, load_
 from training.teachers import Teachers
 
 LAYERS = (0, 2, 3, 4, 5)
-"""The first teacher's layers that the student begins with: without the second, the teacher's vectors
-change less (mean cosine .970) than without any other."""
+"""The first teacher's layers that the student begins with: without the second, that teacher's
+vectors change less (mean cosine .970) than without any other."""
 SMALL = 128
 """So many first dimensions are a vector by themselves."""
 RANGES = 3

@@ -1,10 +1,11 @@
 """The encoder: BERT's layers, whose first state is the vector of a text.
 
-Both teachers and the student are the same network with other sizes and other tokens. The student is trained
-as it runs: weights of 7 bits with a scale for each row, and inputs of 8 bits with a fixed range for
-each matrix. Before they are rounded, inputs are multiplied by a factor for each channel, which the
-weights undo: a few channels reach much further than all others. With 7 bits, the sum of two products
-never overflows on older processors, so that every processor returns the same vector.
+Both teachers and the student are the same network with other sizes and other tokens. The student
+is trained as it runs: weights of 7 bits with a scale for each row, and inputs of 8 bits with a
+fixed range for each matrix. Before they are rounded, inputs are multiplied by a factor for each
+channel, which the weights undo: a few channels reach much further than all others. With 7 bits, the
+sum of two products never overflows on older processors, so that every processor returns the same
+vector.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ such a range would leave none for the others. Cut, the teacher's vectors hardly 
 .997), and with whole numbers they are nearer (.993 instead of .981)."""
 EVENNESS = 0.75
 """How far the factors make the ranges of channels equal: 0 not at all, 1 fully. The more, the finer
-are the steps of most inputs, and the coarser those of the weights. Two implementations of the same
-model agree to a cosine of .993 at the least with 0, .9991 with 0.5, .9994 with 0.75, .9993 with 1."""
+are the steps of most inputs, and the coarser those of the weights. Two implementations of one model
+agree to a cosine of .993 at the least with 0, .9991 with 0.5, .9994 with 0.75 and .9993 with 1."""
 _SAMPLE = 1 << 14
 """Inputs that the range of each channel is read from, of each batch."""
 _NARROWEST = 0.02

@@ -1,8 +1,9 @@
 """Read the weights of both teachers from the packages that carry them.
 
-The first is granite-embedding-30m-english. Its file begins with a magic number and the length of a JSON header. The header names the tensors;
-the tokenizer and the tensors follow in its order. An int8 tensor has one scale for each group of
-64 values of a row, and the scales come after the values.
+The first is granite-embedding-30m-english. Its file begins with a magic number and the length of a
+JSON header. The header names the tensors; the tokenizer and the tensors follow in its order. An
+int8 tensor has one scale for each group of 64 values of a row, and the scales come after the
+values.
 
 The second is all-MiniLM-L6-v2, as ONNX with int8 tensors.
 """

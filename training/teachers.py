@@ -1,7 +1,7 @@
 """Both teachers as one: their vectors side by side, turned so that the first dimensions hold most.
 
 granite finds the passage that answers a question, MiniLM the one that means the same in other
-words. Side by side they are better than either on every kind of question that was measured.
+words. Side by side they are better than either. As 384 dimensions hardly anything is lost.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from training.teacher_weights import read_minilm, read_teacher
 
 WIDTH = 384
 """Dimensions of each teacher, and of the student."""
+MINILM = 0.6
+"""The weight of MiniLM's vectors. The mean nDCG@10 of both teachers on seven English sets is .688
+without MiniLM, .693 with 0.5 and 0.7, and .688 with 1."""
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Teachers:
         tokenizer, weights = read_minilm(minilm)
         self.all = (
             Teacher(self._load(self.weights), Tokenizer.from_str(text), 0, 2, 1, 1.0),
-            Teacher(self._load(weights, averaged=True), tokenizer, 101, 102, 0, 1.0),
+            Teacher(self._load(weights, averaged=True), tokenizer, 101, 102, 0, MINILM),
         )
 
     def _load(self, weights: dict[str, Any], *, averaged: bool = False) -> Encoder:
