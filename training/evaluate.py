@@ -35,7 +35,10 @@ def load_student(file: Path) -> Encoder:
 
 
 def load_exported(file: Path) -> Encoder:
-    """Return the student of a `model.onnx`, as the training code computes it."""
+    """Return the student of a `model.onnx`, as the training code computes it.
+
+    The first model has no factors for its inputs.
+    """
     weights = {
         name: torch.from_numpy(w.copy()) for name, w in read_weights(file.read_bytes()).items()
     }
@@ -46,15 +49,17 @@ def load_exported(file: Path) -> Encoder:
         "positions.weight": weights["positions"],
         "rotation.weight": weights["rotation"].T,
     }
-    for name in student.state_dict():
+    for name, values in student.state_dict().items():
         module, _, part = name.rpartition(".")
         names = [module.replace("qkv", kind) for kind in ("query", "key", "value")]
         names = names if module.endswith("qkv") else [module]
         if f"{module}.zero" not in weights:
             state.setdefault(name, weights.get(name))
+        elif part == "factor":
+            state[name] = weights.get(name, values)
         elif part == "weight":
             rows = [weights[f"{one}.q"].T * weights[f"{one}.s"][:, None] for one in names]
-            state[name] = torch.cat(rows)
+            state[name] = torch.cat(rows) * weights.get(f"{module}.factor", 1)
         elif part == "bias":
             state[name] = torch.cat([weights[f"{one}.bias"] for one in names])
         else:

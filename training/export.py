@@ -48,7 +48,10 @@ def pack_weights(file: Path) -> dict[str, Any]:
         packed["tokens.s"] = scale[:, None]
         for name, module in student.named_modules():
             if isinstance(module, QuantisedLinear):
-                packed[f"{name}.q"], packed[f"{name}.s"] = quantise(module.weight, WEIGHT_LEVELS)
+                packed[f"{name}.q"], packed[f"{name}.s"] = quantise(
+                    module.even_weight(), WEIGHT_LEVELS
+                )
+                packed[f"{name}.factor"] = module.factor.numpy()
                 scale, zero = module.input_scale()
                 packed[f"{name}.scale"] = scale.numpy()
                 packed[f"{name}.zero"] = zero.numpy().astype(np.uint8)
@@ -161,8 +164,9 @@ class _Builder:
 
     def quantise(self, name: str, values: str) -> str:
         """Turn inputs into whole numbers; an input outside of their range becomes its end."""
+        even = self.graph.node("Mul", values, self.constant(f"{name}.factor"))
         scale, zero = self.constant(f"{name}.scale"), self.constant(f"{name}.zero")
-        return self.graph.node("QuantizeLinear", values, scale, zero)
+        return self.graph.node("QuantizeLinear", even, scale, zero)
 
     def multiply(self, source: str, name: str, whole: str) -> str:
         """Multiply the whole numbers of `source` by a matrix, and add its bias."""

@@ -1,9 +1,11 @@
 """The encoder: BERT's layers, whose first state is the vector of a text.
 
-Teacher and student are the same network with other sizes and other tokens. The student is trained
-as it runs: weights of 7 bits with a scale for each row, and inputs of 8 bits with a fixed range for
-each matrix. With 7 bits, the sum of two products never overflows on older processors, so that every
-processor returns the same vector.
+Both teachers and the student are the same network with other sizes and other tokens. The student
+is trained as it runs: weights of 7 bits with a scale for each row, and inputs of 8 bits with a
+fixed range for each matrix. Before they are rounded, inputs are multiplied by a factor for each
+channel, which the weights undo: a few channels reach much further than all others. With 7 bits, the
+sum of two products never overflows on older processors, so that every processor returns the same
+vector.
 """
 
 from __future__ import annotations
@@ -27,6 +29,14 @@ INNER_LIMIT = 12.0
 """Inputs of the two dense steps are cut here. A few of the teacher's reach 220, and 255 steps over
 such a range would leave none for the others. Cut, the teacher's vectors hardly change (mean cosine
 .997), and with whole numbers they are nearer (.993 instead of .981)."""
+EVENNESS = 0.75
+"""How far the factors make the ranges of channels equal: 0 not at all, 1 fully. The more, the finer
+are the steps of most inputs, and the coarser those of the weights. Two implementations of one model
+agree to a cosine of .993 at the least with 0, .9991 with 0.5, .9994 with 0.75 and .9993 with 1."""
+_SAMPLE = 1 << 14
+"""Inputs that the range of each channel is read from, of each batch."""
+_NARROWEST = 0.02
+"""The narrowest range of a channel, as a share of the widest."""
 _EPSILON = 1e-12
 
 
@@ -62,6 +72,7 @@ class QuantisedLinear(nn.Linear):
         self.limit = limit
         self.quantised = False
         self.watching = False
+        self.register_buffer("factor", torch.ones(inputs))
         self.register_buffer("low", torch.zeros(()))
         self.register_buffer("high", torch.zeros(()))
 
@@ -73,23 +84,38 @@ class QuantisedLinear(nn.Linear):
         if not self.quantised:
             return super().forward(values)
         scale, zero = self.input_scale()
-        whole = torch.fake_quantize_per_tensor_affine(values.float(), scale, zero, 0, INPUT_LEVELS)
-        return F.linear(whole, quantise_rows(self.weight, WEIGHT_LEVELS), self.bias)
+        even = values.float() * self.factor
+        whole = torch.fake_quantize_per_tensor_affine(even, scale, zero, 0, INPUT_LEVELS)
+        return F.linear(whole, quantise_rows(self.even_weight(), WEIGHT_LEVELS), self.bias)
+
+    def even_weight(self) -> Tensor:
+        """Return the weights for inputs that were multiplied by their factors."""
+        return self.weight / self.factor
 
     def input_scale(self) -> tuple[Tensor, Tensor]:
         """Return the step between two inputs, and the whole number that stands for zero."""
         scale = (self.high - self.low) / INPUT_LEVELS
         return scale, (-self.low / scale).round().to(torch.int32)
 
+    def watch(self, watching: bool) -> None:
+        """Watch the inputs from now on, or stop and take the ranges that they had."""
+        self.watching = watching
+        if watching:
+            self.lowest, self.highest = torch.zeros_like(self.factor), torch.zeros_like(self.factor)
+            return
+        reach = torch.maximum(self.highest, -self.lowest)
+        reach = reach.clamp_min(_NARROWEST * float(reach.max()))
+        self.factor.copy_(reach.pow(-EVENNESS))
+        self.low.copy_((self.lowest * self.factor).min())
+        self.high.copy_((self.highest * self.factor).max())
+
     @torch.no_grad()
     def _watch(self, values: Tensor) -> None:
-        """Widen the range to what the inputs show, without the rarest of them."""
-        sample = values.float().flatten()
-        sample = sample[torch.randint(len(sample), (1 << 20,), device=sample.device)]
-        ordered = sample.sort().values
-        rare = len(ordered) // 100_000
-        self.low.copy_(torch.minimum(self.low, ordered[rare]))
-        self.high.copy_(torch.maximum(self.high, ordered[-1 - rare]))
+        """Widen the range of each channel to what a sample of the inputs shows."""
+        rows = values.float().flatten(0, -2)
+        sample = rows[torch.randint(len(rows), (_SAMPLE,), device=rows.device)]
+        self.lowest = torch.minimum(self.lowest, sample.amin(0))
+        self.highest = torch.maximum(self.highest, sample.amax(0))
 
 
 class Layer(nn.Module):
@@ -117,9 +143,11 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """Tokens in, one normalised vector for each text out."""
 
-    def __init__(self, shape: Shape, *, rotated: bool = False) -> None:
+    def __init__(self, shape: Shape, *, rotated: bool = False, averaged: bool = False) -> None:
+        """Take the state of the first token as the vector, or the mean of all if `averaged`."""
         super().__init__()
         self.shape = shape
+        self.averaged = averaged
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)
         self.positions = nn.Embedding(shape.positions, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=_EPSILON)
@@ -129,6 +157,13 @@ class Encoder(nn.Module):
         self.quantised = False
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
+        vector = self.state(tokens, mask)
+        if self.rotation is not None:
+            vector = self.rotation(vector)
+        return F.normalize(F.normalize(vector.float(), dim=1) - self.centre, dim=1)
+
+    def state(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return what the last layer says of each text."""
         rows = self.tokens(tokens)
         if self.quantised:
             flat = quantise_rows(rows.flatten(0, 1), EMBEDDING_LEVELS)
@@ -137,19 +172,18 @@ class Encoder(nn.Module):
         wide = mask[:, None, None, :]
         for layer in self.layers:
             states = layer(states, wide)
-        vector = states[:, 0]
-        if self.rotation is not None:
-            vector = self.rotation(vector)
-        return F.normalize(F.normalize(vector.float(), dim=1) - self.centre, dim=1)
+        if self.averaged:
+            return (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+        return states[:, 0]
 
     def matrices(self) -> list[QuantisedLinear]:
         """Return the matrices that become whole numbers."""
         return [module for module in self.modules() if isinstance(module, QuantisedLinear)]
 
     def watch_ranges(self, watching: bool) -> None:
-        """Widen the ranges of all inputs to the values of the next batches."""
+        """Watch the inputs of all matrices in the next batches, or take the ranges they had."""
         for matrix in self.matrices():
-            matrix.watching = watching
+            matrix.watch(watching)
 
     def quantise(self) -> None:
         """Run and train with whole numbers from now on."""

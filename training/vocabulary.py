@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from training.corpus import read_lines
-from training.teacher import read_teacher
+from training.teacher_weights import read_teacher
 
 SIZE = 57_000
 """As many pieces as 32 MB hold beside five layers."""

@@ -20,7 +20,7 @@ _EPSILON = 1e-12
 def fuse_graph(model: bytes) -> bytes:
     """Return a model that takes the tokens of one text and returns the state of each."""
     stored = read_weights(model)
-    weights = _find_weights(stored)
+    weights = find_weights(stored)
     graph = Graph()
     state = _embeddings(graph, weights, stored)
     for layer in range(LAYERS):
@@ -40,7 +40,7 @@ def _embeddings(graph: Graph, weights: dict[str, Array], stored: dict[str, Array
         for part in ("q", "scale")
     )
     words = graph.node("Mul", graph.node("Cast", small, to=_FLOAT), scales)
-    places = _full(stored, _PLACES) + weights["embeddings.token_type_embeddings.weight"][0]
+    places = full_values(stored, _PLACES) + weights["embeddings.token_type_embeddings.weight"][0]
     length = graph.node("Shape", "pieces", start=1, end=2)
     zero = graph.constant(np.zeros(1, dtype=np.int64))
     place = graph.node("Slice", graph.constant(places), zero, length, zero)
@@ -88,7 +88,7 @@ def _layer(graph: Graph, part: dict[str, Array], state: str) -> str:
     return add_and_normalise("output", dense("output", inner), middle)
 
 
-def _find_weights(stored: dict[str, Array]) -> dict[str, Array]:
+def find_weights(stored: dict[str, Array]) -> dict[str, Array]:
     """Return the weights by their names in BERT; a matrix has a row for each input."""
     weights = {
         name.removeprefix("inner."): values
@@ -98,7 +98,7 @@ def _find_weights(stored: dict[str, Array]) -> dict[str, Array]:
     # The export lost the names of the matrices, but kept their order.
     matrices = [name[:-2] for name in stored if name.startswith("val_") and name.endswith("_q")]
     for name, matrix in zip(_matrices(), matrices, strict=True):
-        weights[name] = _full(stored, matrix)
+        weights[name] = full_values(stored, matrix)
     return weights
 
 
@@ -110,7 +110,7 @@ def _matrices() -> list[str]:
     ]
 
 
-def _full(stored: dict[str, Array], name: str) -> Array:
+def full_values(stored: dict[str, Array], name: str) -> Array:
     """Return the float32 values of a tensor that is stored as int8 with its scale."""
     full: Array = stored[f"{name}_q"].astype(np.float32) * stored[f"{name}_scale"]
     return full

@@ -114,7 +114,8 @@ def multiply_saturating(inputs: Any, matrix: Any) -> Any:
 def dense(values: Any, name: str, source: str = "") -> Any:
     known, source = weights(), source or name
     scale, zero = (known[f"{source}.{part}"].item() for part in ("scale", "zero"))
-    whole = np.clip(np.rint(values / scale) + zero, 0, 255)
+    even = values * known.get(f"{source}.factor", 1)
+    whole = np.clip(np.rint(even / scale) + zero, 0, 255)
     matrix = known[f"{name}.q"]
     total = multiply_saturating(whole, matrix) - zero * matrix.sum(axis=0, dtype=np.int32)
     return total * (scale * known[f"{name}.s"]) + known[f"{name}.bias"]
