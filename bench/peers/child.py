@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peak_memory import peak_bytes
+from bench.peers.catalogue import BY_NAME, Product
 from bench.peers.passages import Passages
 
 SHOWN = 10
@@ -27,8 +27,12 @@ _WARMING, _MEASURED = 10, 100
 
 def main(action: str, peer: str, passages: Path, store: Path) -> None:
     """Run one action and print what it found."""
-    driver = importlib.import_module(f"bench.peers.drivers.{peer}")
-    result = _ACTIONS[action](driver, Passages(passages, driver.VECTORS), store)
+    result: object
+    if action == "packages":
+        result = list_packages(BY_NAME[peer])
+    else:
+        driver = importlib.import_module(f"bench.peers.drivers.{peer}")
+        result = _ACTIONS[action](driver, Passages(passages, driver.VECTORS), store)
     print(json.dumps(result), flush=True)
 
 
@@ -71,16 +75,17 @@ def _answers(driver: Any, passages: Passages, store: Path) -> dict[str, list[str
     return {one.id: search(one.text, passages.vector(one.row), DEPTH) for one in passages.questions}
 
 
-def _packages(driver: Any, passages: Passages, store: Path) -> list[list[str]]:
-    """List the packages compared, each with its version and its licence."""
+def list_packages(product: Product) -> list[tuple[str, str, str]]:
+    """List the packages of a store, each with its version and its licence."""
     from importlib.metadata import metadata
 
     found = []
-    for name in driver.PACKAGES:
-        fields = metadata(re.split("[=<>[]", name)[0])
+    for name in product.packages:
+        fields = metadata(name)
         trove = [text for text in fields.get_all("Classifier", []) if text.startswith("License")]
-        licence = fields.get("License-Expression") or fields.get("License") or "".join(trove[:1])
-        found.append([fields["Name"], fields["Version"], licence.splitlines()[0].split(" :: ")[-1]])
+        named = [fields[key] for key in ("License-Expression", "License") if key in fields]
+        licence = (*named, *trove, "unknown")[0].splitlines()[0].split(" :: ")[-1]
+        found.append((fields["Name"], fields["Version"], licence))
     return found
 
 
@@ -89,7 +94,6 @@ _ACTIONS: dict[str, Callable[[Any, Passages, Path], object]] = {
     "cold": _cold,
     "warm": _warm,
     "answers": _answers,
-    "packages": _packages,
 }
 
 if __name__ == "__main__":

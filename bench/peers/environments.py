@@ -54,5 +54,9 @@ def _run(command: list[str]) -> None:
 def run_environment(store: Path) -> dict[str, str]:
     """Return the variables of a process that must not touch the network or the user's files."""
     own = {"HOME": str(store), "MEM0_DIR": str(store / "mem0"), "LLM_USER_PATH": str(store / "llm")}
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith("MEMWELL_")
+    }
     return {**kept, **OFFLINE, **own}

@@ -10,8 +10,6 @@ from chromadb.config import Settings
 
 from bench.peers.passages import Passages, Vector
 
-PACKAGES = ("chromadb",)
-SEARCH = "vectors"
 VECTORS = "matrix"
 READS = ("chunks", "chunk_vectors")
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from bench.peers.passages import DIMENSIONS, Passages, Vector
 
-PACKAGES = ("lancedb",)
-SEARCH = "hybrid"
 VECTORS = "matrix"
 READS = ("chunks", "chunk_vectors")
 

@@ -11,8 +11,6 @@ import sqlite_utils
 
 from bench.peers.passages import Passages, Vector
 
-PACKAGES = ("llm",)
-SEARCH = "vectors"
 VECTORS = "lists"
 READS = ("chunks", "chunk_vectors")
 

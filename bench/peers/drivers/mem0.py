@@ -12,8 +12,6 @@ from mem0 import Memory
 
 from bench.peers.passages import DIMENSIONS, Passages, Vector
 
-PACKAGES = ("mem0ai", "qdrant-client")
-SEARCH = "vectors"
 VECTORS = "lists"
 READS = ("chunks", "chunk_vectors")
 _USER = "bench"

@@ -10,8 +10,6 @@ from bench.peers.passages import DIMENSIONS, Passages, Vector
 from memwell import Memory
 from memwell.embed.base import Limits
 
-PACKAGES = ("memwell",)
-SEARCH = "hybrid"
 VECTORS = "matrix"
 READS = ("all_vectors",)
 
@@ -45,8 +43,9 @@ class Precomputed:
 def build(folder: Path, passages: Passages) -> None:
     """Read the notes, cut them into passages and index those."""
     with _open(folder, passages, Precomputed(passages.all_vectors)) as memory:
-        memory.index(passages.notes)
-        assert not memory.notices, memory.notices
+        memory.index(passages.notes, embed=False)
+        report = memory.fill()
+        assert not report.left, report.notes
 
 
 def connect(folder: Path, passages: Passages) -> Callable[[str, Vector, int], list[str]]:

@@ -15,8 +15,6 @@ from sqlite_utils import Database
 
 from bench.peers.passages import DIMENSIONS, Passages, Vector
 
-PACKAGES = ("sqlite-utils", "sqlite-vec", "pysqlite3-binary")
-SEARCH = "hybrid, fused by hand"
 VECTORS = "bytes"
 READS = ("chunks", "chunk_vectors")
 _RRF = 60

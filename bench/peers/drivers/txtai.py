@@ -12,8 +12,6 @@ from txtai import Embeddings
 
 from bench.peers.passages import Passages, Vector
 
-PACKAGES = ("txtai",)
-SEARCH = "hybrid"
 VECTORS = "matrix"
 READS = ("chunks", "chunk_vectors")
 _vectors: dict[str, Any] = {}
