@@ -22,7 +22,7 @@ SHOWN = 10
 """Passages that a question asks for while time is measured."""
 DEPTH = 50
 """Passages from which the first ten documents are taken, to measure quality."""
-_WARMING, _MEASURED = 10, 100
+_WARMING, _MEASURED = 5, 50
 
 
 def main(action: str, peer: str, passages: Path, store: Path) -> None:
@@ -84,7 +84,9 @@ def list_packages(product: Product) -> list[tuple[str, str, str]]:
         fields = metadata(name)
         trove = [text for text in fields.get_all("Classifier", []) if text.startswith("License")]
         named = [fields[key] for key in ("License-Expression", "License") if key in fields]
-        licence = (*named, *trove, "unknown")[0].splitlines()[0].split(" :: ")[-1]
+        licence = (
+            (*named, *trove, "unknown")[0].splitlines()[0].split(" :: ")[-1].split(": http")[0]
+        )
         found.append((fields["Name"], fields["Version"], licence))
     return found
 

@@ -1,9 +1,9 @@
 """`python -m bench peers`: memwell beside other local stores, in one run and by turns.
 
 1. memwell cuts three labelled sets into passages and embeds them and the questions, once
-2. every peer stores the same passages with the same vectors, a process for each set
-3. by turns: build the index of the largest set again, ask one question in a new process, ask many
-4. every peer answers all questions of all sets, and nDCG@10 is computed from the documents
+2. by turns, each store in a process of its own: build the index of the largest set, ask one
+   question in a new process, ask many of an open store
+3. every store answers all questions of all sets, and nDCG@10 is computed from the documents
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -19,67 +20,83 @@ import platformdirs
 from bench import data
 from bench.peers.catalogue import MEMWELL, PEERS
 from bench.peers.environments import CannotInstallError, install
-from bench.peers.inputs import write_set
+from bench.peers.inputs import sample, write_set
 from bench.peers.peer import TIMED_SET, FailedError, Peer
 from bench.peers.table import Figures, package_table, table
 from bench.results import Row, Target, at_least, at_most
-from memwell.evaluate.dataset import Dataset
 
 SETS = (TIMED_SET, "anthropic-docs", "xquad-en")
-_BUILDS, _COLD, _WARM = 3, 9, 3
+_BUILDS, _COLD, _WARM = 3, 5, 2
+_AT_ONCE = 4
+"""Processes while only quality is measured."""
 _NEARLY_FIRST = 1.1
 _FOLDER = Path(platformdirs.user_cache_dir("memwell-bench", appauthor=False)) / "peers"
-_SETS = _FOLDER / "sets"
 
 
 def run() -> list[Row]:
     """Compare all peers that can be installed, print the tables and return memwell's ratios."""
-    datasets = {name: data.labelled_set(name) for name in SETS}
-    documents = {name: write_set(dataset, _SETS / name) for name, dataset in datasets.items()}
+    datasets = {name: sample(data.labelled_set(name)) for name in SETS}
+    written = {name: write_set(dataset, _FOLDER / "sets") for name, dataset in datasets.items()}
+    folders = {name: folder for name, (folder, _) in written.items()}
+    documents = {name: of_notes for name, (_, of_notes) in written.items()}
     with tempfile.TemporaryDirectory(prefix="memwell-peers-") as stores:
-        peers = [*_installed(Path(stores))]
-        for step in _steps(datasets, documents):
-            for peer in [*peers]:
-                try:
-                    step(peer)
-                except FailedError as error:
-                    if peer.product is MEMWELL:
-                        raise
-                    print(f"{peer.product.label}: left out, {error}", flush=True)
-                    peers.remove(peer)
+        peers = [*_installed(folders, Path(stores))]
+        for step in _timed_steps():
+            peers = _keep_successful(step, peers)
+        for name in SETS:
+            answer = partial(
+                Peer.answer, name=name, dataset=datasets[name], documents=documents[name]
+            )
+            if name != TIMED_SET:
+                peers = _keep_successful(partial(Peer.build, name=name), peers, _AT_ONCE)
+            peers = _keep_successful(answer, peers, _AT_ONCE)
         figures = [peer.figures() for peer in peers]
         packages = [package for peer in peers for package in peer.packages]
     print(f"\n{table(figures)}\n\n{package_table(packages)}\n", flush=True)
     return rows(figures)
 
 
-def _installed(stores: Path) -> Iterator[Peer]:
+def _installed(sets: Mapping[str, Path], stores: Path) -> Iterator[Peer]:
     """Yield memwell, and every peer whose packages can be had."""
-    yield Peer(MEMWELL, Path(sys.executable), _SETS, stores)
+    yield Peer(MEMWELL, Path(sys.executable), sets, stores)
     for product in PEERS:
         try:
             python = install(_FOLDER / "environments" / product.name, product.packages)
         except CannotInstallError as error:
             print(f"{product.label}: left out, {error}", flush=True)
             continue
-        yield Peer(product, python, _SETS, stores)
+        yield Peer(product, python, sets, stores)
 
 
-def _steps(
-    datasets: Mapping[str, Dataset], documents: Mapping[str, Mapping[str, str]]
-) -> Iterator[Callable[[Peer], None]]:
-    """Yield what every peer does before the next step begins."""
-    for name in SETS:
-        for _ in range(_BUILDS if name == TIMED_SET else 1):
-            yield partial(Peer.build, name=name)
+def _timed_steps() -> Iterator[Callable[[Peer], None]]:
+    """Yield the steps of which time is measured: each peer runs one before the next begins."""
+    for _ in range(_BUILDS):
+        yield partial(Peer.build, name=TIMED_SET)
     yield Peer.ask_cold  # writes bytecode, and brings the files into memory
     yield lambda peer: peer.cold.clear()
     for _ in range(_COLD):
         yield Peer.ask_cold
     for _ in range(_WARM):
         yield Peer.ask_warm
-    for name in SETS:
-        yield partial(Peer.answer, name=name, dataset=datasets[name], documents=documents[name])
+
+
+def _keep_successful(
+    step: Callable[[Peer], None], peers: Sequence[Peer], at_once: int = 1
+) -> list[Peer]:
+    """Run a step for every peer and return those that did not fail; memwell must not."""
+
+    def succeeds(peer: Peer) -> bool:
+        try:
+            step(peer)
+        except FailedError as error:
+            if peer.product is MEMWELL:
+                raise
+            print(f"{peer.product.label}: left out, {error}", flush=True)
+            return False
+        return True
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return [peer for peer, kept in zip(peers, pool.map(succeeds, peers), strict=True) if kept]
 
 
 def rows(figures: Sequence[Figures]) -> list[Row]:

@@ -6,9 +6,11 @@ one for a text (its first window), also where memwell alone would keep several.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from memwell.evaluate.dataset import Dataset
 from memwell.evaluate.runner import _note_text, _unsearchable_name
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.store.rows import with_headings
+
+_QUESTIONS, _DOCUMENTS = 100, 2_000
+"""At most so many of a set: some stores need seconds for a question."""
 
 
 class Recorder(Multilingual):
@@ -51,10 +56,21 @@ class Recorder(Multilingual):
             self.vectors[text] = rows[0] if len(rows) else np.zeros(self.dimensions, np.float32)
 
 
-def write_set(dataset: Dataset, folder: Path) -> dict[str, str]:
-    """Write a set unless it is there; return the document of each note."""
+def sample(dataset: Dataset) -> Dataset:
+    """Return some questions, the documents that answer them, and other documents."""
+    questions = dataset.questions[:: max(1, len(dataset.questions) // _QUESTIONS)][:_QUESTIONS]
+    needed = {document for question in questions for document in dataset.relevant[question.id]}
+    others = [one.id for one in dataset.documents if one.id not in needed]
+    kept = needed.union(others[: max(0, _DOCUMENTS - len(needed))])
+    documents = tuple(one for one in dataset.documents if one.id in kept)
+    return replace(dataset, documents=documents, questions=questions)
+
+
+def write_set(dataset: Dataset, parent: Path) -> tuple[Path, dict[str, str]]:
+    """Write a set unless it is there; return its folder, and the document of each note."""
+    recipe = (Multilingual.fingerprint, ChunkSettings(), dataset)
+    folder = parent / f"{dataset.name}-{hashlib.blake2b(repr(recipe).encode()).hexdigest()[:12]}"
     names = [f"{_unsearchable_name(number)}.md" for number in range(len(dataset.documents))]
-    documents = dict(zip(names, (one.id for one in dataset.documents), strict=True))
     done = folder / "questions.json"
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -68,7 +84,7 @@ def write_set(dataset: Dataset, folder: Path) -> dict[str, str]:
         _write(folder / "texts.json", [*rows])
         _write(folder / "chunks.json", _chunks(notes, rows))
         _write(done, [[one.id, one.text, rows[one.text]] for one in dataset.questions])
-    return documents
+    return folder, dict(zip(names, (one.id for one in dataset.documents), strict=True))
 
 
 def _embed(notes: Path, questions: Sequence[str]) -> Recorder:
