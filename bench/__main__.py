@@ -38,6 +38,7 @@ from bench import (
     windows,
 )
 from bench.data import MissingData
+from bench.peers import compare
 from bench.results import Row
 
 BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
@@ -55,6 +56,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
     "million": vectors.run_million,
+    "peers": compare.run,
     "search": search.run,
     "search-million": search.run_million,
     "windows": windows.run,
