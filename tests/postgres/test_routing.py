@@ -19,6 +19,7 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
+from memwell.store.postgres import connections, server
 from memwell.store.postgres.schema import TABLES
 from tests.conftest import Write
 from tests.support.cli import run
@@ -152,6 +153,18 @@ def test_a_role_that_is_bound_to_its_tenant_can_do_everything(
         pytest.raises(MemwellError, match="is bound to another tenant than another"),
     ):
         memory.search("miso")
+
+
+def test_one_connection_is_enough_for_everything(
+    tmp_path: Path, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that needed a second connection would wait for itself."""
+    for name in ("cat", "dog", "bird"):
+        write(f"{name}.md", f"# The {name}\n\nThe {name} is named Miso. #x\n")
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(server, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(server, "PATIENCE_SECONDS", 0.0)
+    use_everything(app_url(), new_tenant(), tmp_path, workspace)
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ class Searcher:
                 self._link_filters(reader, self._filters(reader, refresh, target), target, notices),
                 self._query_embedder(options, passage),
                 self._remote_search(target),
-                self._find_successors if target.superseded else None,
+                partial(self._find_successors, reader) if target.superseded else None,
             )
 
         result = self._refresh_and(run, options, progress)
@@ -326,10 +326,10 @@ class Searcher:
         )
         return chosen if allowed == searched else allowed
 
-    def _find_successors(self, paths: Sequence[str]) -> dict[str, str]:
+    def _find_successors(self, reader: Reader, paths: Sequence[str]) -> dict[str, str]:
         """Return the ids of the facts that superseded those of some paths."""
         wanted = FactFilter(ids=tuple(paths), superseded=True)
-        with suppress(HomeError), self.facts.for_viewer(self.scope.viewer) as facts:
+        with suppress(HomeError), self.facts.for_viewer_of(self.scope.viewer, reader) as facts:
             found = facts.find(wanted)
             return {fact.id: fact.superseded_by for fact in found if fact.superseded_by}
         return {}

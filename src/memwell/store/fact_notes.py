@@ -210,7 +210,7 @@ def remove_old_texts(index: Index, edits: Iterable[tuple[str, bytes]]) -> None:
     The next sync writes them again.
     """
     old = {*edits}
-    with index.writing() as notes, index.reading() as reader:
+    with index.writing() as notes, index.reading_beside(notes) as reader:
         notes.delete(
             [
                 note_id

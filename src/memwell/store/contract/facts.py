@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from memwell.model import Fact, FactEvent, Viewer
-    from memwell.store.contract.index import Index
+    from memwell.store.contract.index import Index, Reader
     from memwell.store.contract.values import BackupReport, RestoreReport, StoredBackup, Workspace
 
 T = TypeVar("T")
@@ -183,6 +183,13 @@ class FactStore(Protocol):
 
     def for_viewer(self, viewer: Viewer) -> AbstractContextManager[Facts]:
         """Yield one unchanging state of the facts, as a viewer sees them."""
+
+    def for_viewer_of(self, viewer: Viewer, reader: Reader) -> AbstractContextManager[Facts]:
+        """Yield the facts while a reader of the index is open for the same viewer.
+
+        A store with both on one server reads them by the connection of the reader.
+        """
+        return self.for_viewer(viewer)
 
     def change(self, viewer: Viewer) -> AbstractContextManager[Facts]:
         """Yield the facts of a viewer for changes, inside one transaction that survives a crash."""

@@ -270,6 +270,13 @@ class Index(Protocol):
     def reading(self) -> AbstractContextManager[Reader]:
         """Yield one unchanging state of the index."""
 
+    def reading_beside(self, notes: Notes) -> AbstractContextManager[Reader]:
+        """Yield a state while the notes are open for writing.
+
+        A server reads it in the transaction that writes, by the same connection.
+        """
+        return self.reading()
+
     def writing_spaces(self) -> AbstractContextManager[Spaces]:
         """Yield the vector spaces for writing, inside one transaction."""
 

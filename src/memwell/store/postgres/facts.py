@@ -7,7 +7,7 @@ one tenant, and no others, whatever a caller asks for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,8 +17,10 @@ from memwell.errors import IdTakenError
 from memwell.files import digest_of
 from memwell.model import Fact, FactEvent, Viewer
 from memwell.store.contract.facts import Facts, FactStore
+from memwell.store.contract.index import Reader
 from memwell.store.contract.values import FactFilter
 from memwell.store.postgres.index import PostgresIndex, scope_owners
+from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, delete_sql, insert_sql, update_sql
@@ -45,6 +47,13 @@ class PostgresFactStore(FactStore):
     def for_viewer(self, viewer: Viewer) -> Iterator[PostgresFacts]:
         with self._server.reading(scopes=scope_owners(viewer)) as session:
             yield PostgresFacts(session, viewer)
+
+    def for_viewer_of(
+        self, viewer: Viewer, reader: Reader
+    ) -> AbstractContextManager[PostgresFacts]:
+        if isinstance(reader, PostgresReader):
+            return nullcontext(PostgresFacts(reader.session, viewer))
+        return self.for_viewer(viewer)
 
     @contextmanager
     def change(self, viewer: Viewer) -> Iterator[PostgresFacts]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
-from memwell.store.contract.index import WAIT_MS, Index
+from memwell.store.contract.index import WAIT_MS, Index, Notes
 from memwell.store.postgres import agent_indexes, health
 from memwell.store.postgres.cache import PostgresVectorCache
 from memwell.store.postgres.cooldowns import PostgresCooldowns
@@ -81,6 +81,11 @@ class PostgresIndex(Index):
     def reading(self) -> Iterator[PostgresReader]:
         with self._server.reading(self._agent, self._scopes) as session:
             yield PostgresReader(session)
+
+    def reading_beside(self, notes: Notes) -> AbstractContextManager[PostgresReader]:
+        if isinstance(notes, PostgresNotes):
+            return nullcontext(PostgresReader(notes.session))
+        return self.reading()
 
     @contextmanager
     def writing_spaces(self) -> Iterator[PostgresSpaces]:

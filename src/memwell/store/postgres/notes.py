@@ -31,7 +31,7 @@ class PostgresNotes(Notes):
     """Reads and writes notes inside one transaction."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = self._session = session
         self._words = PostingChanges(session)
         self._owners: dict[int, str] = {}
 

@@ -22,6 +22,7 @@ class PostgresReader(Reader):
     """The parts of one state, inside one transaction."""
 
     def __init__(self, session: Session) -> None:
+        self.session = session
         keywords = PostgresKeywords(session)
         self.notes = PostgresNotes(session)
         self.chunks = PostgresChunks(session)
