@@ -7,6 +7,7 @@
 | files    | flush to the disk        | fsync, also folders | F_FULLFSYNC     | fsync, files alone |
 | files    | replace a file           | rename              | rename          | rename, retried    |
 | files    | private to this user     | mode 600, 700       | mode 600, 700   | the user's profile |
+| memory   | limit of a process       | RLIMIT_AS           | where allowed   | none               |
 | mounts   | network drives           | /proc/mounts        | `mount`         | GetDriveTypeW      |
 | sockets  | hooks ask the server     | Unix socket         | Unix socket     | none: no server    |
 | stop     | end on request           | SIGINT, SIGTERM     | SIGINT, SIGTERM | also SIGBREAK      |

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from memwell.errors import BinaryFileError, MemwellError
 from memwell.ingest.readers.formats import format_named
+from memwell.platform.memory import limit_memory
 
 _MOST_CHARACTERS = 50_000_000
 
@@ -25,7 +26,7 @@ def main() -> None:
     # A library that prints must not write between the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory(int(sys.argv[1]))
+    limit_memory(int(sys.argv[1]))
     while line := requests.readline():
         request = json.loads(line)
         data = requests.read(request["size"])
@@ -52,19 +53,6 @@ def _answer(answers: BinaryIO, value: dict[str, object]) -> None:
     body = json.dumps(value).encode("utf-8", "replace")
     answers.write(b"%d\n" % len(body) + body)
     answers.flush()
-
-
-def _limit_memory(most_bytes: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows: only the time is limited there
-        return
-    try:
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = most_bytes if hard == resource.RLIM_INFINITY else min(most_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    except (ValueError, OSError):  # macOS refuses some limits
-        return
 
 
 if __name__ == "__main__":
