@@ -1,4 +1,6 @@
-"""One browser for all tests of the page. Tests that only read share a server; a test that writes
+"""One browser for the tests of a module: while it is open, no other event loop can run in its thread.
+
+Tests that only read share a server; a test that writes
 has its own.
 """
 
@@ -44,14 +46,14 @@ def pets_memory(folder: Path) -> Iterator[Memory]:
         yield memory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     """A memory that no test changes."""
     with pets_memory(tmp_path_factory.mktemp("page")) as memory:
         yield memory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_address(shared_memory: Memory) -> Iterator[str]:
     with serving(shared_memory) as address:
         yield address
@@ -70,7 +72,7 @@ def address(memory: Memory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with browsing() as browser:
         yield browser
