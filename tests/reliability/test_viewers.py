@@ -100,7 +100,9 @@ def test_an_export_without_users_of_sessions_is_imported(tmp_path: Path) -> None
 
 _FACT_ID = re.compile(r"\b[0-9a-hjkmnp-tv-z]{20}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(?:\+00:00|Z)?")
-_DURATION = re.compile(r'"seconds": ?[\d.e-]+|memwell_request_seconds_(?:bucket|sum).*')
+_DURATION = re.compile(
+    r'"seconds": ?[\d.e-]+|memwell_request_seconds_(?:bucket|sum).*|\d+ ms(?=">)'
+)
 _ON_SERVER = re.compile(r'tenant-\w+|(?<="id":)\d+|(?<="id": )\d+|(?<=space )\d+|\d+(?= of 200")')
 """Tenants differ, and all tenants of a server share the numbers of vector spaces."""
 _FORM_TOKEN = re.compile(r'name="token" value="[^"]*"')

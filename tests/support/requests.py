@@ -185,7 +185,7 @@ class Requests:
         }
         if self.chance.random() < wrong and filled:
             del filled[self.chance.choice([*filled])]
-        if "additionalProperties" in schema:
+        if schema.get("additionalProperties"):
             filled["key"] = self._value("key", schema["additionalProperties"], wrong)
         return filled
 

@@ -18,6 +18,7 @@ import memwell
 from memwell.files import hold_lock
 from memwell.platform import CURRENT, LINUX, MACOS, WINDOWS, files, mounts
 from memwell.platform.folders import service_file, user_config_folder, user_data_folder
+from memwell.platform.memory import limit_memory
 from memwell.platform.sockets import connect_local, has_local_sockets, listen_local
 from memwell.platform.stop import call_on_stop, stop_signals
 from memwell.platform.watching import choose_watched
@@ -283,3 +284,39 @@ def test_a_file_in_a_watched_tree_is_noticed_as_on_macos_and_windows(tmp_path: P
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "True\n", done.stderr
+
+
+def test_windows_has_no_limit_of_memory() -> None:
+    assert not limit_memory(1, on=WINDOWS)
+
+
+@on_unix
+def test_the_memory_of_a_process_is_limited() -> None:
+    if CURRENT == MACOS:
+        pytest.skip("macOS refuses some limits")
+    code = (
+        "from memwell.platform.memory import limit_memory; assert limit_memory(300_000_000)\n"
+        "try: bytearray(1_000_000_000)\n"
+        "except MemoryError: print('refused')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
+
+
+@on_unix
+def test_a_byte_is_locked_by_one_process(tmp_path: Path) -> None:
+    with open(tmp_path / "lock", "wb") as file:
+        assert files.lock_byte(file.fileno(), 0, wait=False)
+        code = (
+            "import sys; from memwell.platform.files import lock_byte\n"
+            "print([lock_byte(int(sys.argv[1]), byte, wait=False) for byte in (0, 1)])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(file.fileno())],
+            pass_fds=[file.fileno()],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "[False, True]\n"
+        files.unlock_byte(file.fileno(), 0)

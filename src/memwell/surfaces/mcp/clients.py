@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memwell.platform import CURRENT, WINDOWS
 from memwell.platform.folders import user_config_folder
 from memwell.surfaces.command import absolute_path, find_command
 from memwell.surfaces.json_file import JSON, TOML, FileFormat, edit_file
@@ -54,7 +55,7 @@ def _config_folder() -> Path:
 
 
 def _zed() -> Path:
-    roaming = os.environ.get("APPDATA") if os.name == "nt" else None
+    roaming = os.environ.get("APPDATA") if CURRENT == WINDOWS else None
     return Path(roaming) / "Zed" if roaming else _config_folder() / "zed"
 
 
