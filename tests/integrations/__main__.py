@@ -12,6 +12,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
@@ -22,6 +25,7 @@ from tests.support.llm_servers import chatting, says
 
 PAGE = REPOSITORY / "docs" / "integrations.md"
 MOST_LINES = 20
+SKIPPED, FAILED = "SKIPPED", "FAILED"
 FRAMEWORKS = {
     "LangChain": Framework(["langchain-core"]),
     "LangGraph": Framework(["langgraph"]),
@@ -94,36 +98,40 @@ def run_framework(name: str, framework: Framework, *, write: bool) -> str:
     return framework.version(folder_name)
 
 
-def main() -> int:
-    """Run everything; return the exit status."""
-    write = "--write" in sys.argv
-    wanted = [name for name in sys.argv[1:] if not name.startswith("--")]
-    tasks = {
-        **{
-            name: lambda name=name, framework=framework: run_framework(  # type: ignore[misc]
-                name, framework, write=write
-            )
-            for name, framework in FRAMEWORKS.items()
-        },
-        **node.TASKS,
-        **agents.TASKS,
+def tasks(*, write: bool) -> dict[str, Callable[[], str]]:
+    """Return everything that there is to run, by its name."""
+    frameworks = {
+        name: partial(run_framework, name, framework, write=write)
+        for name, framework in FRAMEWORKS.items()
     }
-    failed = skipped = 0
-    for name, task in tasks.items():
-        if wanted and name not in wanted:
-            continue
-        began = time.monotonic()
-        try:
-            outcome = f"ok, {task()}"
-        except CannotInstallError as error:
-            outcome, skipped = f"SKIPPED, it cannot be installed here ({error})", skipped + 1
-        except AssertionError as error:
-            outcome, failed = f"FAILED: {error}", failed + 1
-        sys.stdout.write(f"{name}: {outcome} ({time.monotonic() - began:.0f} s)\n")
-        sys.stdout.flush()
-    if skipped:
-        sys.stdout.write(f"{skipped} of {len(tasks)} integrations were skipped, not tested\n")
-    return 1 if failed else 0
+    return {**frameworks, **node.TASKS, **agents.TASKS}
+
+
+def run_task(name: str, task: Callable[[], str]) -> str:
+    """Run a task, print how it ended and return the first word of that."""
+    began = time.monotonic()
+    try:
+        outcome = f"ok, {task()}"
+    except CannotInstallError as error:
+        outcome = f"{SKIPPED}, it cannot be installed here ({error})"
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        outcome = f"{FAILED}: {error}"
+    sys.stdout.write(f"{name}: {outcome} ({time.monotonic() - began:.0f} s)\n")
+    sys.stdout.flush()
+    return re.split(r"\W", outcome)[0]
+
+
+def main() -> int:
+    """Run everything, two tasks at a time; return the exit status."""
+    write = "--write" in sys.argv
+    named = [name for name in sys.argv[1:] if not name.startswith("--")]
+    wanted = {name: task for name, task in tasks(write=write).items() if name in (named or [name])}
+    with ThreadPoolExecutor(1 if write else 2) as pool:
+        ends = [*pool.map(run_task, wanted, wanted.values())]
+    if SKIPPED in ends:
+        count = ends.count(SKIPPED)
+        sys.stdout.write(f"{count} of {len(ends)} integrations were skipped, not tested\n")
+    return 1 if FAILED in ends else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / ".venv-integrations"
+_alone = threading.Lock()
 
 
 class CannotInstallError(Exception):
@@ -53,9 +55,10 @@ class Framework:
 def _uv() -> str:
     folder = FOLDER / "uv"
     uv = folder / "bin" / "uv"
-    if not uv.is_file():
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "uv"])
+    with _alone:
+        if not uv.is_file():
+            _run([sys.executable, "-m", "venv", str(folder)])
+            _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "uv"])
     return str(uv)
 
 
