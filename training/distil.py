@@ -44,7 +44,7 @@ FITTED = 40
 """Batches that the dimensions of both teachers are found from."""
 _DIALOGUES = "dialogues_en"
 _EVERYDAY = {"tatoeba", "wesnoth", "ud_pud", "freedict_words"}
-_DICTIONARY_WEIGHTS = {"pivot": 0.3, "mueller": 0.3, "hanja": 0.3, "forms": 0.1}
+_DICTIONARY_WEIGHTS = {"pivot": 0.3, "mueller": 0.3, "forms": 0.1}
 _OTHER_DICTIONARIES = 0.2
 """Dictionaries have more lines than all other translations, but single words are only a help."""
 _PAIR_WEIGHTS = {"zh": 3.0, "zh-tw": 3.0, "ko": 2.0}
