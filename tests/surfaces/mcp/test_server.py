@@ -633,8 +633,8 @@ def test_it_ends_when_its_client_goes(notes: Path) -> None:
 def started_with(
     provider: ProviderServer, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[subprocess.Popen[str]]:
-    """A server whose provider answers four requests, of at least six, and then hangs."""
-    provider.script, provider.usually = [well] * 4, silent
+    """A server whose provider answers some requests, and then hangs: there are more."""
+    provider.script, provider.usually = [well] * 9, silent
     settings = {
         "CHAIN": "openai",
         "OPENAI_BASE_URL": provider.url,
