@@ -24,6 +24,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from memwell import Memory
+from memwell.embed.unrelated_baseline import QUESTIONS
 from memwell.surfaces.mcp.model_server import shorten_schema
 from memwell.surfaces.mcp.server import create_server
 from memwell.token_estimate import count_tokens
@@ -634,7 +635,8 @@ def started_with(
     provider: ProviderServer, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[subprocess.Popen[str]]:
     """A server whose provider answers some requests, and then hangs: there are more."""
-    provider.script, provider.usually = [well] * 9, silent
+    baseline = 1 + len(QUESTIONS)
+    provider.script, provider.usually = [well] * (baseline + 4), silent
     settings = {
         "CHAIN": "openai",
         "OPENAI_BASE_URL": provider.url,
