@@ -20,9 +20,14 @@ def find_nearest(
     Tokens that occur only where the viewer cannot see them are left out before they are ranked.
     """
     allowed = min(most_edits, 1 if len(word) < 5 else 2)
-    letters = set(word)
+    letters, middle = set(word), len(word) // 2
+    first, second = word[:middle], word[middle:]
+    swapped = word[: middle - 1] + word[middle : middle + 1] + word[middle - 1 : middle]
     found = []
     for token in vocabulary(len(word) - allowed, len(word) + allowed):
+        # One edit leaves a half as it is, unless it swaps the letters between the halves.
+        if allowed == 1 and not (token.startswith((first, swapped)) or token.endswith(second)):
+            continue
         if len(letters.symmetric_difference(token)) <= 2 * allowed:
             edits = distance(word, token, allowed)
             if 0 < edits <= allowed and (frequency := document_frequency(token)):
