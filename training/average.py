@@ -42,18 +42,28 @@ def read_batches(folder: Path) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @torch.no_grad()
-def average(first: Encoder, second: Encoder, batches: Iterator[tuple[Tensor, Tensor]]) -> Encoder:
-    """Return the second student with the mean weights of both."""
+def average(
+    first: Encoder, second: Encoder, share: float, batches: Iterator[tuple[Tensor, Tensor]]
+) -> Encoder:
+    """Return the mean of two students, to which the second adds its share."""
+    shares = (1 - share, share)
     rotations = [student.rotation.weight.clone() for student in (first, second)]
     weights, others = first.state_dict(), second.state_dict()
-    second.load_state_dict({name: (weights[name] + others[name]) / 2 for name in weights})
+    second.load_state_dict(
+        {name: shares[0] * weights[name] + shares[1] * others[name] for name in weights}
+    )
     second.quantise(False)
     second.watch_ranges(True)
     states = torch.cat([second.state(*batch) for batch in batches])
     second.watch_ranges(False)
     vectors = [states @ rotation.T for rotation in rotations]
     spreads = [(v - v.mean(0)).norm(dim=1).mean() for v in vectors]
-    both = torch.cat([one / spread for one, spread in zip(rotations, spreads, strict=True)])
+    both = torch.cat(
+        [
+            part**0.5 * rotation / spread
+            for part, rotation, spread in zip(shares, rotations, spreads, strict=True)
+        ]
+    )
     _, strength, directions = torch.linalg.svd(both, full_matrices=False)
     second.rotation.weight.copy_(strength[:, None] * directions)
     second.layers[-1].norm2.bias.sub_(_COMMON * states.mean(0))
@@ -65,12 +75,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=Path, required=True)
     parser.add_argument("--second", type=Path, required=True)
+    parser.add_argument("--share", type=float, default=0.5, help="of the second")
     parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     torch.manual_seed(1)
     students = (load_exported(file) for file in (arguments.first, arguments.second))
-    student = average(*students, read_batches(arguments.text))
+    student = average(*students, arguments.share, read_batches(arguments.text))
     arguments.out.mkdir(parents=True, exist_ok=True)
     torch.save({"state": student.state_dict()}, arguments.out / "student.pt")
 
