@@ -185,11 +185,11 @@ class Encoder(nn.Module):
         for matrix in self.matrices():
             matrix.watch(watching)
 
-    def quantise(self) -> None:
-        """Run and train with whole numbers from now on."""
-        self.quantised = True
+    def quantise(self, quantised: bool = True) -> None:
+        """Run and train with whole numbers from now on, or again without."""
+        self.quantised = quantised
         for matrix in self.matrices():
-            matrix.quantised = True
+            matrix.quantised = quantised
 
 
 @torch.no_grad()
