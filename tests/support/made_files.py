@@ -190,6 +190,8 @@ def run_libreoffice(source: Path, suffix: str) -> Path:
     subprocess.run(
         [
             "soffice",
+            # Two programs with one profile exclude each other.
+            f"-env:UserInstallation={(source.parent / '.profile').resolve().as_uri()}",
             "--headless",
             "--convert-to",
             suffix,
