@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from memwell.embed.wordpiece import WordPiece
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(ABC):
     """The part that all such models share; a subclass names its model and opens it."""
 
     remote = False
@@ -41,17 +42,17 @@ class OnnxEmbedder:
         tokens = self._readable_tokens(text)[: self.window]
         return self._rows([tokens] if tokens else [])
 
+    @abstractmethod
     def _readable_tokens(self, text: str) -> list[int]:
         """Return the tokens of a text, or none if the model does not know its language."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _open(self) -> Any:
         """Return the session of the model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _pool(self, output: Matrix) -> Matrix:
         """Return the vector of a window from the output of the model."""
-        raise NotImplementedError
 
     @cached_property
     def _session(self) -> Any:

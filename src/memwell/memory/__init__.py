@@ -21,7 +21,7 @@ from memwell.config.settings import Settings
 from memwell.errors import CorruptIndexError, HomeError, MemwellError, NotFoundError
 from memwell.files import close_to_others, remove_unfinished
 from memwell.ingest.scan import find_workspace
-from memwell.memory.refresh import WorkspaceSync, watch_workspaces
+from memwell.memory.refresh import WorkspaceSync
 from memwell.memory.scope import Scope
 from memwell.memory.searcher import Searcher, SearchTarget
 from memwell.memory.shared import Shared
@@ -189,6 +189,8 @@ class Memory:
         `report` receives each sync that changed something, and sentences about events. Set
         `something_new` to embed facts immediately that were written elsewhere.
         """
+        from memwell.memory.watch import watch_workspaces
+
         stop = stop or threading.Event()
         workspaces = self._target_scope(register=True).workspaces
         if not workspaces:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,18 +17,16 @@ from memwell.errors import (
     MemwellError,
     NotFoundError,
 )
-from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.folder_state import FEWEST_NOTES, FolderState
 from memwell.ingest.readers.formats import Format
-from memwell.ingest.scan import Selection, scan
-from memwell.ingest.sync import Plan, Writing, apply, plan
+from memwell.ingest.scan import scan
+from memwell.ingest.sync import Plan
 from memwell.memory.changes import Changes
-from memwell.memory.scope import utc_now
+from memwell.memory.sync_job import SyncJob
 from memwell.model import Freshness, IndexReport
 from memwell.progress import Progress, no_progress
-from memwell.reports import FillReport
 from memwell.store.contract.index import Index, Reader
-from memwell.store.contract.values import IndexedFile, Workspace
+from memwell.store.contract.values import Workspace
 
 SEARCH_WAIT_MS = 200
 """A search waits this long to write; another process may be syncing."""
@@ -301,107 +298,3 @@ class Refresh:
             synced_at=min(times, default=None),
             note=note,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class SyncJob:
-    """One sync of one workspace."""
-
-    workspace: Workspace
-    settings: Settings
-    workspace_id: int | None
-    """The id of the workspace in the index; None if it is not there."""
-    synced_at: str | None
-    files: dict[str, IndexedFile] = field(default_factory=dict)
-
-    @property
-    def never_synced(self) -> bool:
-        """Whether no sync has ever ended."""
-        return self.synced_at is None
-
-    @property
-    def version(self) -> str:
-        """The state of the index: the rules and the moment of the last sync."""
-        return f"{self.rules} {self.synced_at}"
-
-    @property
-    def rules(self) -> tuple[int | None, Selection, ChunkSettings]:
-        """All that decides what the index has of the files."""
-        return self.workspace_id, self.selection, self.chunk_settings
-
-    @property
-    def chunk_settings(self) -> ChunkSettings:
-        """How notes are cut into chunks."""
-        return ChunkSettings(
-            self.settings.chunk.size,
-            self.settings.chunk.overlap,
-            file_dates=self.settings.scan.date == "file",
-            formats=self.settings.scan.formats,
-        )
-
-    @property
-    def selection(self) -> Selection:
-        """Which files are notes."""
-        extra = self.settings.scan.extra if self.workspace.conventional else ()
-        return Selection(
-            self.workspace.path,
-            conventional=self.workspace.conventional,
-            include=(*self.workspace.include, *extra),
-            max_bytes=int(self.settings.scan.max_file_mb * 1e6),
-            max_document_bytes=int(self.settings.scan.max_document_mb * 1e6),
-            formats=self.settings.scan.formats,
-        )
-
-    def plan(self) -> Plan:
-        """Compare the files with the index."""
-        return plan(self.selection, self.files, self.chunk_settings)
-
-    def apply(self, todo: Plan, writing: Writing, progress: Progress) -> IndexReport:
-        """Carry a plan out, and record that it was."""
-        root = self.workspace.path
-        with writing() as notes:
-            workspace_id = notes.workspace(self.workspace.root, folder_id(root))
-        report = apply(todo, root, workspace_id, self.chunk_settings, writing, progress)
-        with writing() as notes:
-            notes.mark_synced(workspace_id, utc_now())
-        return report
-
-
-def folder_id(root: Path) -> str:
-    """Return what tells a folder apart on this machine, even if it is renamed."""
-    status = root.stat()
-    return f"{status.st_dev}:{status.st_ino}"
-
-
-def watch_workspaces(
-    workspaces: Sequence[Workspace],
-    sync: Callable[[Workspace], IndexReport],
-    folders: Callable[[Workspace], list[Path]],
-    embed: Callable[[], FillReport],
-    read_transcripts: Callable[[], object] | None,
-    report: Callable[[IndexReport | str], None],
-    stop: threading.Event,
-    something_new: threading.Event,
-) -> None:
-    """Sync workspaces whenever their files change, and embed after that, until `stop` is set.
-
-    Transcripts are read at intervals: their notes are files of a workspace.
-    """
-    from memwell.ingest.watch import keep_embedding, keep_reading, watch
-
-    by_root = {workspace.path: workspace for workspace in workspaces}
-
-    def sync_root(root: Path) -> None:
-        done = sync(by_root[root])
-        something_new.set()
-        if done.touched or done.problems:
-            report(done)
-
-    threads = [threading.Thread(target=keep_embedding, args=(embed, something_new, report, stop))]
-    if read_transcripts:
-        threads.append(threading.Thread(target=keep_reading, args=(read_transcripts, report, stop)))
-    for thread in threads:
-        thread.start()
-    watch([*by_root], sync_root, lambda root: folders(by_root[root]), report, stop)
-    for thread in threads:
-        thread.join()

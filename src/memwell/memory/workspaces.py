@@ -11,7 +11,7 @@ from memwell.errors import MemwellError, NotFoundError
 from memwell.files import is_utf8, printable_path
 from memwell.ingest.readers.formats import EXTRA, find_format, find_reader_of, known_suffixes
 from memwell.ingest.scan import find_workspace
-from memwell.memory.refresh import folder_id
+from memwell.memory.sync_job import folder_id
 from memwell.store.contract.facts import WorkspaceList
 from memwell.store.contract.index import Index
 from memwell.store.contract.values import IndexedFile, Workspace, find_innermost

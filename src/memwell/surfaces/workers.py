@@ -76,10 +76,12 @@ def run_workers(
     listening: socket.socket,
     count: int,
     announce: Callable[[], None],
+    report: Callable[[str], None],
 ) -> None:
     """Keep `count` workers running until a signal arrives; `announce` when the first one serves.
 
-    A worker is the command with an option ``--worker`` and its `WorkerArguments`.
+    A worker is the command with an option ``--worker`` and its `WorkerArguments`. If one ends,
+    `report` says so.
     """
     stop = threading.Event()
     call_on_stop(stop.set)
@@ -112,6 +114,9 @@ def run_workers(
                         f"The workers of the server end at once, with status {worker.returncode}",
                         "Run it with `--workers 1` to see why",
                     )
+                report(
+                    f"A worker ended with status {worker.returncode}; another one takes its place"
+                )
                 workers[place] = start()
     finally:
         _end([worker for worker, _ in workers])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,8 @@ def serve_command(
             _serve(listening, tell, token, access, target)
         else:
             command = _worker_command(host, names, no_token, target)
-            run_workers(command, _worker_environment(), listening, workers, tell)
+            report = partial(click.echo, err=True)
+            run_workers(command, _worker_environment(), listening, workers, tell, report)
 
 
 @click.command("ui")
