@@ -106,9 +106,8 @@ class _Cutter:
             yield self._chunk(heading, start, start, end)
             return
         for new_start, new_end in self._pack(section):
-            first = new_start == start
-            repeated_from = new_start if first else self._overlap_start(start, new_start)
-            yield self._chunk(heading, repeated_from, new_start, new_end)
+            start = self._overlap_start(start, new_start)
+            yield self._chunk(heading, start, new_start, new_end)
 
     def _weight(self, start: int, end: int) -> int:
         return end - start if self.ascii else quarter_tokens(self.text[start:end])
@@ -154,14 +153,17 @@ class _Cutter:
             for piece in self._divide(first, last, room, finer + 1)
         ]
 
-    def _overlap_start(self, section_start: int, new_start: int) -> int:
-        """Return where the overlap before `new_start` begins: at a line, sentence or word."""
-        earliest = max(section_start, new_start - self.overlap)
+    def _overlap_start(self, previous_start: int, new_start: int) -> int:
+        """Return where the overlap before `new_start` begins: at a line, sentence or word.
+
+        It repeats the previous chunk only, which may be shorter than an overlap.
+        """
+        earliest = max(0, new_start - self.overlap)
         while earliest < new_start and self._weight(earliest, new_start) > self.overlap:
             earliest += max(1, (new_start - earliest) // 4)
         for boundary in _FINER[2:]:
             for match in boundary.finditer(self.text, earliest, new_start):
-                if match.end() < new_start:
+                if previous_start <= match.end() < new_start:
                     return match.end()
         return new_start
 

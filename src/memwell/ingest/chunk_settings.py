@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memwell.config.sections import ChunkingSettings, ScanSettings
 from memwell.ingest.readers.formats import Format, find_format
 
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 3
 """Raise it if the same text gives other chunks now: all notes are then cut again."""
 
 

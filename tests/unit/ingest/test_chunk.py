@@ -83,6 +83,9 @@ def test_every_span_points_at_the_chunks_own_lines(
             assert stripped[-1] in lines[end]
 
 
+@example(
+    "b. b漢字 ab ab ba 漢漢漢漢漢漢漢漢\n漢ab 漢\n", (5, 17)
+)  # a chunk shorter than its overlap
 @settings(max_examples=250)
 @given(NOTES, SIZES)
 def test_overlap_repeats_the_end_of_the_chunk_before(text: str, sizes: tuple[int, int]) -> None:
