@@ -8,42 +8,22 @@ inner products of both spaces are added. Ranges of inputs are read anew; nothing
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor
-from training.corpus import read_lines
-from training.evaluate import load_exported
-from training.network import BEGIN, END, PAD, Encoder
+from training.calibrate import calibrate, read_batches
+from training.evaluate import load_exported, save_student
+from training.network import Encoder
 
-_TEXTS = 400
-"""Texts that the ranges of inputs are read from, of each kind."""
-_WINDOW, _BATCH = 200, 20
 _COMMON = 0.8
 """The share of the mean state that is taken away before the last matrix."""
 
 
-def read_batches(folder: Path) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield texts of about equal lengths, English and others, with their masks."""
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_truncation(_WINDOW)
-    english = [line[2] for line in read_lines(folder / "mono.txt.xz") if line[1] == "en"]
-    foreign = [line[3] for line in read_lines(folder / "parallel.txt.xz")]
-    texts = [text for kind in (english, foreign) for text in kind[:: len(kind) // _TEXTS][:_TEXTS]]
-    tokens = sorted(([BEGIN, *tokenizer.encode(text).ids, END] for text in texts), key=len)
-    for at in range(0, len(tokens), _BATCH):
-        rows = tokens[at : at + _BATCH]
-        batch = torch.full((len(rows), len(rows[-1])), PAD)
-        for number, row in enumerate(rows):
-            batch[number, : len(row)] = torch.tensor(row)
-        yield batch, batch != PAD
-
-
 @torch.no_grad()
 def average(
-    first: Encoder, second: Encoder, share: float, batches: Iterator[tuple[Tensor, Tensor]]
+    first: Encoder, second: Encoder, share: float, batches: Iterable[tuple[Tensor, Tensor]]
 ) -> Encoder:
     """Return the mean of two students, to which the second adds its share."""
     shares = (1 - share, share)
@@ -52,10 +32,7 @@ def average(
     second.load_state_dict(
         {name: shares[0] * weights[name] + shares[1] * others[name] for name in weights}
     )
-    second.quantise(False)
-    second.watch_ranges(True)
-    states = torch.cat([second.state(*batch) for batch in batches])
-    second.watch_ranges(False)
+    states = calibrate(second, batches)
     vectors = [states @ rotation.T for rotation in rotations]
     spreads = [(v - v.mean(0)).norm(dim=1).mean() for v in vectors]
     both = torch.cat(
@@ -82,8 +59,8 @@ def main() -> None:
     torch.manual_seed(1)
     students = (load_exported(file) for file in (arguments.first, arguments.second))
     student = average(*students, arguments.share, read_batches(arguments.text))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    torch.save({"state": student.state_dict()}, arguments.out / "student.pt")
+    student.centre.zero_()  # the export finds another one
+    save_student(student, arguments.out)
 
 
 if __name__ == "__main__":

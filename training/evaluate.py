@@ -24,14 +24,37 @@ LANGUAGES = ("zh", "ja", "de", "fr", "es", "ru", "ko", "pt", "it", "vi", "tr", "
 
 def load_student(file: Path) -> Encoder:
     """Return a student as `distil` saved it, with whole numbers where it was trained so."""
-    state = torch.load(file, weights_only=True)["state"]
-    layers = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("layers."))
-    shape = Shape(len(state["tokens.weight"]), layers=layers, limit=INNER_LIMIT)
-    student = Encoder(shape, rotated=True)
+    saved = torch.load(file, weights_only=True)
+    state = saved["state"]
+    inner = len(state["layers.0.up.weight"])
+    student = Encoder(_find_shape(state, state["tokens.weight"], inner), rotated=True)
     student.load_state_dict(state)
+    if "centre" in saved:
+        student.centre.copy_(saved["centre"])
     if float(state["layers.0.qkv.high"]) > 0:
         student.quantise()
     return student.eval()
+
+
+def _find_shape(weights: dict[str, Any], tokens: Any, inner: int) -> Shape:
+    """Return the sizes of a student by the names and sizes of its weights."""
+    layers = {name.split(".")[1] for name in weights if name.startswith("layers.")}
+    places = len(weights.get("positions", weights.get("positions.weight", ())))
+    return Shape(
+        len(tokens),
+        layers=len(layers),
+        width=tokens.shape[1],
+        inner=inner,
+        positions=places,
+        limit=INNER_LIMIT,
+    )
+
+
+def save_student(student: Encoder, folder: Path) -> None:
+    """Write a student that was made from others, as `load_student` reads it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    saved = {"state": student.state_dict(), "centre": student.centre}
+    torch.save(saved, folder / "student.pt")
 
 
 def load_exported(file: Path) -> Encoder:
@@ -42,8 +65,8 @@ def load_exported(file: Path) -> Encoder:
     weights = {
         name: torch.from_numpy(w.copy()) for name, w in read_weights(file.read_bytes()).items()
     }
-    layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
-    student = Encoder(Shape(len(weights["tokens.q"]), layers, limit=INNER_LIMIT), rotated=True)
+    inner = weights["layers.0.up.q"].shape[1]
+    student = Encoder(_find_shape(weights, weights["tokens.q"], inner), rotated=True)
     state: dict[str, Any] = {
         "tokens.weight": weights["tokens.q"] * weights["tokens.s"],
         "positions.weight": weights["positions"],

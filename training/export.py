@@ -12,7 +12,7 @@ import argparse
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -22,6 +22,9 @@ from training.network import BEGIN, END
 from memwell.embed.onnx_embedder import open_session
 from memwell.embed.onnx_format import MICROSOFT, Graph
 
+if TYPE_CHECKING:
+    from training.network import Encoder
+
 HEADS = 12
 _FLOAT, _INT64 = 1, 7
 _EPSILON = 1e-12
@@ -30,10 +33,9 @@ _SAMPLE = 1000
 """Texts whose mean is the centre, of each kind."""
 
 
-def pack_weights(file: Path) -> dict[str, Any]:
+def pack_weights(student: Encoder) -> dict[str, Any]:
     """Return the weights of a student by name; a matrix as whole numbers with scales."""
     import torch
-    from training.evaluate import load_student
     from training.network import EMBEDDING_LEVELS, WEIGHT_LEVELS, QuantisedLinear
 
     def quantise(values: Any, levels: int) -> tuple[Any, Any]:
@@ -41,7 +43,6 @@ def pack_weights(file: Path) -> dict[str, Any]:
         whole = (values / scale[:, None]).round().clamp(-levels, levels).to(torch.int8)
         return whole.numpy(), scale.numpy()
 
-    student = load_student(file)
     packed: dict[str, Any] = {}
     with torch.no_grad():
         packed["tokens.q"], scale = quantise(student.tokens.weight, EMBEDDING_LEVELS)
@@ -61,12 +62,19 @@ def pack_weights(file: Path) -> dict[str, Any]:
                 packed[f"{name}.bias"] = module.bias.numpy()
         packed["positions"] = student.positions.weight.numpy()
         packed["rotation"] = student.rotation.weight.numpy()
+        if student.centre.any():
+            packed["centre"] = student.centre.numpy()
     return packed
 
 
 def build_model(weights: dict[str, Any]) -> bytes:
     """Return an ONNX model that takes the tokens of one window and returns its vector."""
     return _Builder(_separate_attention(weights)).build()
+
+
+def build_lower_layers(weights: dict[str, Any]) -> bytes:
+    """Return an ONNX model that returns the states of all tokens before the last layer."""
+    return _Builder(_separate_attention(weights)).build_lower()
 
 
 def find_centre(weights: dict[str, Any], text: Path) -> Any:
@@ -111,6 +119,7 @@ class _Builder:
         self.weights = weights
         self.graph = Graph()
         self.known: dict[str, str] = {}
+        self.layers = len({name.split(".")[1] for name in weights if name.startswith("layers.")})
 
     def constant(self, name: str) -> str:
         if name not in self.known:
@@ -121,15 +130,23 @@ class _Builder:
         return self.known[name]
 
     def build(self) -> bytes:
-        layers = {name.split(".")[1] for name in self.weights if name.startswith("layers.")}
         state = self.embeddings()
-        for number in range(len(layers)):
-            state = self.layer(f"layers.{number}", state, last=number == len(layers) - 1)
+        for number in range(self.layers):
+            state = self.layer(f"layers.{number}", state, last=number == self.layers - 1)
         rotation = self.graph.constant(self.weights["rotation"].T, "rotation")
         vector = self.graph.node("MatMul", state, rotation)
         unit = self.graph.node("LpNormalization", vector)
-        centred = self.graph.node("Sub", unit, self.constant("centre"))
-        return self.graph.model(("tokens", _INT64, (1, "length")), centred)
+        return self.model(self.graph.node("Sub", unit, self.constant("centre")))
+
+    def build_lower(self) -> bytes:
+        """Build all layers but the last one."""
+        state = self.embeddings()
+        for number in range(self.layers - 1):
+            state = self.layer(f"layers.{number}", state, last=False)
+        return self.model(state)
+
+    def model(self, output: str) -> bytes:
+        return self.graph.model(("tokens", _INT64, (1, "length")), output)
 
     def embeddings(self) -> str:
         """Add the vectors of each token and of its position, and normalise."""
@@ -203,11 +220,15 @@ def main() -> None:
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     if arguments.student:
-        weights = pack_weights(arguments.student)
+        from training.evaluate import load_student
+
+        weights = pack_weights(load_student(arguments.student))
         np.savez(out / "student.npz", **weights)
     else:
         weights = dict(np.load(arguments.weights))
-    model = build_model({**weights, "centre": find_centre(weights, arguments.text)})
+    if "centre" not in weights:
+        weights["centre"] = find_centre(weights, arguments.text)
+    model = build_model(weights)
     (out / "model.onnx").write_bytes(model)
     print(hashlib.sha256(model).hexdigest())
     pieces = json.loads((arguments.text / "pieces.json").read_text(encoding="utf-8"))["vocab"]

@@ -131,10 +131,13 @@ class Layer(nn.Module):
         self.down = QuantisedLinear(shape.inner, shape.width, shape.limit)
         self.norm2 = nn.LayerNorm(shape.width, eps=_EPSILON)
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
+    def forward(self, states: Tensor, mask: Tensor, *, first: bool = False) -> Tensor:
+        """Return the next state of all tokens, or only of the first one."""
         batch, length, width = states.shape
         qkv = self.qkv(states).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        if first:
+            query, states = query[:, :, :1], states[:, :1]
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         states = self.norm1(states + self.out(mixed.transpose(1, 2).reshape(states.shape)))
         return self.norm2(states + self.down(F.gelu(self.up(states))))
@@ -157,10 +160,13 @@ class Encoder(nn.Module):
         self.quantised = False
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # noqa: D102
-        vector = self.state(tokens, mask)
+        return self.vector(self.state(tokens, mask))
+
+    def vector(self, state: Tensor) -> Tensor:
+        """Return the vectors of texts by what the last layer says of them."""
         if self.rotation is not None:
-            vector = self.rotation(vector)
-        return F.normalize(F.normalize(vector.float(), dim=1) - self.centre, dim=1)
+            state = self.rotation(state)
+        return F.normalize(F.normalize(state.float(), dim=1) - self.centre, dim=1)
 
     def state(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return what the last layer says of each text."""
@@ -170,8 +176,9 @@ class Encoder(nn.Module):
             rows = flat.view_as(rows)
         states = self.norm(rows + self.positions.weight[: tokens.shape[1]])
         wide = mask[:, None, None, :]
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             states = layer(states, wide)
+        states = self.layers[-1](states, wide, first=not self.averaged)
         if self.averaged:
             return (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         return states[:, 0]
