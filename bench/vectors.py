@@ -44,24 +44,19 @@ def run() -> list[Row]:
     return [*_measured(10_000), *_measured(100_000)]
 
 
-def run_million() -> list[Row]:
-    """A million vectors: takes some minutes and 6 GB of disk."""
-    return _measured(1_000_000)
-
-
 def _measured(count: int) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="memwell-vectors-") as folder:
-        rows, queries = _vectors(count)
+        rows, queries = make_vectors(count)
         index, space = _index(Path(folder), rows)
         others = (
             [_index(Path(folder), rows, BackendSetting(LANCEDB))] if _has_lancedb(count) else []
         )
-        vec0 = _vec0(Path(folder) / "vec0.db", rows)
-        plain = _numpy(rows)
-        ours = _leg(index, space)
+        vec0 = write_vec0(Path(folder) / "vec0.db", rows)
+        plain = search_numpy(rows)
+        ours = search_index(index, space)
         ways = {"memwell": ours, "numpy": plain, "vec0": vec0}
         for other in others:
-            ways["lancedb"] = _leg(*other)
+            ways["lancedb"] = search_index(*other)
         times: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(_ROUNDS):
             for name, way in ways.items():
@@ -117,7 +112,7 @@ def _measured(count: int) -> list[Row]:
 # -- the vectors -----------------------------------------------------------------------------------
 
 
-def _vectors(count: int) -> tuple[Matrix, Matrix]:
+def make_vectors(count: int) -> tuple[Matrix, Matrix]:
     """Make vectors that lie as real ones do: near real ones, or near centres where there are none.
 
     The queries are further vectors of the same kind.
@@ -191,15 +186,22 @@ def _note_of(chunk: int) -> int:
     return chunk - (chunk - 1) % _PER_NOTE
 
 
-def _leg(index: SqliteIndex, space: Space) -> Callable[[Matrix], list[int]]:
+def search_index(
+    index: SqliteIndex, space: Space, asked: WordQuery | None = None
+) -> Callable[[Matrix], list[int]]:
+    """Return a search of the ten nearest chunks of an index."""
+
     def search(query: Matrix) -> list[int]:
         with index.reading() as reader:
-            return [m.chunk_id for m in reader.vectors.nearest(space, query, WordQuery(), _K)]
+            found = reader.vectors.nearest(space, query, asked or WordQuery(), _K)
+            return [match.chunk_id for match in found]
 
     return search
 
 
-def _numpy(rows: Matrix) -> Callable[[Matrix], list[int]]:
+def search_numpy(rows: Matrix) -> Callable[[Matrix], list[int]]:
+    """Return a search of the ten nearest rows of a matrix."""
+
     def search(query: Matrix) -> list[int]:
         scores = rows @ query
         best = np.argpartition(-scores, _K)[:_K]
@@ -208,15 +210,29 @@ def _numpy(rows: Matrix) -> Callable[[Matrix], list[int]]:
     return search
 
 
-def _vec0(file: Path, rows: Matrix) -> Callable[[Matrix], list[int]]:
-    connection = apsw.Connection(str(file))
-    connection.enable_load_extension(True)
-    connection.load_extension(sqlite_vec.loadable_path())
+def write_vec0(file: Path, rows: Matrix) -> Callable[[Matrix], list[int]]:
+    """Write a vec0 table, and return its search."""
+    connection = open_vec0(file)
     connection.execute(
         f"CREATE VIRTUAL TABLE v USING vec0(e float[{DIMENSIONS}] distance_metric=cosine)"
     )
     with connection:
         connection.executemany("INSERT INTO v (rowid, e) VALUES (?, ?)", _blobs(rows))
+
+    return search_vec0(connection)
+
+
+def open_vec0(file: Path) -> apsw.Connection:
+    """Open a database with sqlite-vec."""
+    connection = apsw.Connection(str(file))
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.enable_load_extension(False)
+    return connection
+
+
+def search_vec0(connection: apsw.Connection) -> Callable[[Matrix], list[int]]:
+    """Return a search of the ten nearest rows of a vec0 table."""
 
     def search(query: Matrix) -> list[int]:
         found: Any = connection.execute(

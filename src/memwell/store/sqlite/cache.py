@@ -1,5 +1,7 @@
 """embeddings.db: vectors by text, so that no text is embedded twice.
 
+Vectors are kept as every store keeps them (quantisation.py).
+
 The cache survives an index that is deleted, damaged or reset. It is bounded: `trim` deletes the
 vectors that were not used for longest. If anything is wrong with it, texts are embedded again.
 """
@@ -11,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from memwell.errors import CorruptIndexError, MemwellError
 from memwell.files import digest_of, read_migrations
+from memwell.store.contract.quantisation import pack, unpack
 from memwell.store.contract.vectors import VectorCache
 from memwell.store.sqlite.database import Database
 
@@ -42,14 +43,11 @@ class SqliteVectorCache(VectorCache):
                     (digest, fingerprint),
                 ).get
                 if blob is not None:
-                    found[text] = np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
+                    found[text] = unpack(blob, dimensions)
         return found
 
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        rows = [
-            (digest_of(text), fingerprint, matrix.astype("<f4").tobytes())
-            for text, matrix in vectors
-        ]
+        rows = [(digest_of(text), fingerprint, pack(matrix)) for text, matrix in vectors]
         with self._start_again_if_damaged(), self.database.writing() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO cached (digest, fingerprint, vectors) VALUES (?, ?, ?)",

@@ -1,8 +1,8 @@
 """Vector spaces in index.db.
 
-The table `vectors` has a row for each space, chunk and window: the vector as little-endian float32,
-or the key of its row in LanceDB. A chunk that the model could not read has one empty window, so
-that it is not embedded again.
+The table `vectors` has a row for each space, chunk and window: the vector as whole numbers
+(quantisation.py), or the key of its row in LanceDB. A chunk that the model could not read has one
+empty window, so that it is not embedded again.
 
 If a note is divided into other chunks although its text is the same (another chunk size), the new
 chunks use the vectors of the old ones on the same lines until they have their own. Such windows
@@ -26,7 +26,7 @@ from memwell.store.contract.values import (
     WaitingChunk,
 )
 from memwell.store.contract.vectors import Spaces
-from memwell.store.rows import encode, with_headings
+from memwell.store.rows import encode_numbers, with_headings
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -141,7 +141,7 @@ class SqliteSpaces(Spaces):
         for space in self.all():
             of_all = self._value(_COUNT_VECTORS, space=space.id)
             of_others = self._value(_COUNT_HIDDEN, space=space.id) if self._hidden else 0
-            size += (of_all - of_others) * space.dimensions * _BYTES_OF_A_NUMBER
+            size += (of_all - of_others) * space.dimensions
         return size
 
     def _value(self, statement: str, **values: int) -> int:
@@ -165,7 +165,8 @@ class SqliteSpaces(Spaces):
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
         self.put_rows(
-            space, ((chunk_id, encode(matrix, space.dimensions)) for chunk_id, matrix in windows)
+            space,
+            ((chunk_id, encode_numbers(matrix, space.dimensions)) for chunk_id, matrix in windows),
         )
 
     def put_rows(self, space: Space, windows: Iterable[tuple[int, Sequence[Stored]]]) -> None:
@@ -255,7 +256,6 @@ _COUNT_HIDDEN = """
     JOIN vectors v ON v.chunk_id = c.id AND v.space_id = :space
     WHERE n.workspace_id IN (SELECT value FROM json_each(:hidden))
 """
-_BYTES_OF_A_NUMBER = 4
 
 _WAITING = """
     FROM chunks c JOIN notes n ON n.id = c.note_id

@@ -28,7 +28,7 @@ _STALE_ROWS, _STALE_SHARE = 500, 0.02
 SCAN, SQL, LANCEDB = "scan", "sqlite-vec", "lancedb"
 
 Stored: TypeAlias = bytes | int
-"""The vector of a row in the ledger: little-endian float32, or the key of a row in LanceDB."""
+"""The vector of a row in the ledger: its numbers (quantisation.py), or its key in LanceDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,19 @@ class VectorBackend(Protocol):
         """Return the chunks nearest to a query, best first; the best window of a chunk counts."""
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
-        """Return the vectors of rows of the ledger, each with the number that came with the row."""
+        """Return the vectors of rows of the ledger, each with the number that came with the row.
+
+        A vector is little-endian float32.
+        """
+
+    def cosines(
+        self, space: Space, rows: Sequence[tuple[int, Stored]], query: Array
+    ) -> dict[int, float]:
+        """Return the cosine of each chunk of rows of the ledger: that of its best window."""
+
+    def has_unusable_copy(self, space: Space) -> bool:
+        """Whether searches do without a copy that is damaged or of an earlier version."""
+        return False
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         """Make searches fast again and delete the vectors of deleted chunks."""

@@ -19,9 +19,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
+import numpy as np
 
 from memwell.errors import VectorSearchUnavailable
 from memwell.files import hold_lock, make_private_folder
+from memwell.store.contract.quantisation import quantise, restore, to_numbers
 from memwell.store.contract.query import Filters, Match
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
@@ -111,6 +113,14 @@ class LanceBackend(VectorBackend):
         keys = [key for _, key in rows if isinstance(key, int)]
         found = self._query(space, lambda place: self.tables.fetch(place, keys)) if keys else {}
         return [(of, found[key]) for of, key in rows if isinstance(key, int) and key in found]
+
+    def cosines(
+        self, space: Space, rows: Sequence[tuple[int, Stored]], query: Array
+    ) -> dict[int, float]:
+        found = self.read(space, rows)
+        vectors = np.frombuffer(b"".join(vector for _, vector in found), dtype="<f4")
+        scores = np.vecdot(vectors.reshape(-1, space.dimensions), query).tolist()
+        return backend.best_scores(zip((of for of, _ in found), scores, strict=True))
 
     def _query(self, space: Space, ask: Callable[[str], T]) -> T:
         """Query the table of a space, or the new one if a compaction dropped it meanwhile."""
@@ -239,7 +249,10 @@ class LanceBackend(VectorBackend):
                 return
             connection.executemany(
                 "UPDATE vectors SET vector = ?2 WHERE vector = ?1 AND typeof(vector) = 'integer'",
-                ((key, vector) for key, _, _, vector in self._rows_in_use(connection, space)),
+                (
+                    (key, quantise(np.frombuffer(vector, dtype="<f4")[None]).tobytes())
+                    for key, _, _, vector in self._rows_in_use(connection, space)
+                ),
             )
             _adopt(connection, space, "", (), SqliteSpaces(connection).dead(space))
         self.tables.drop(space.location)
@@ -262,7 +275,9 @@ def _in_table(connection: apsw.Connection, space: Space) -> Iterator[Row]:
         """,
         (space.id,),
     )
-    return iter(rows)
+    for *ids, stored in rows:
+        vector = restore(to_numbers([stored], space.dimensions))
+        yield (*ids, vector.astype("<f4").tobytes())
 
 
 def _keys(connection: apsw.Connection, space: Space) -> set[int]:

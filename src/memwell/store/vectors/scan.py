@@ -1,14 +1,14 @@
 """Vector search by a scan: the chunks of a space that are nearest to a query, by cosine.
 
-A search scans the snapshot file of the space without the rows that were deleted since, and the rows
-that were added since. Filters apply before ranking, so that k chunks are found if k exist.
+A search scans the segments of the space without the rows that were deleted since, and the rows that
+are in no segment yet. Filters apply before ranking, so that k chunks are found if k exist.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
+from memwell.store.contract import quantisation
+from memwell.store.contract.quantisation import restore, spread, to_numbers
 from memwell.store.contract.query import Match
 from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
@@ -24,7 +26,7 @@ from memwell.store.sqlite.filters import filter_sql
 from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors import backend, snapshot
 from memwell.store.vectors.backend import Allowed, Stored, VectorBackend
-from memwell.store.vectors.snapshot import Row, Snapshot
+from memwell.store.vectors.snapshot import Row, Segment
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -32,42 +34,48 @@ if TYPE_CHECKING:
 
 _SAMPLE = 10_000
 """Vectors that the principal axes are computed from."""
+_FEW_NEW = 500
+"""Rows without a segment that a search reads from the index: that takes less than a millisecond."""
+_LARGER = 4
+"""A segment of so many times the rows that follow it is not written anew with them."""
 _SORTED = 500
 """Up to so many scores sorting all is faster than partitioning first."""
 
 
 class Snapshots:
-    """The snapshot files beside an index; the last one of each space is mapped into memory.
+    """The snapshots beside an index: the segments of each space, mapped into memory.
 
-    Another process may replace a snapshot. So only one is kept for a space: the old file would hold
-    its descriptor, its memory and its disk space as long as this process lives.
+    Another process may replace segments. So only the present ones are kept for a space: an old file
+    would hold its descriptor, its memory and its disk space as long as this process lives.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._mapped: dict[int, tuple[str, Snapshot]] = {}
+        self._mapped: dict[int, dict[str, Segment]] = {}
         self._lock = threading.Lock()
 
-    def get(self, space: Space) -> Snapshot | None:
-        """Return the snapshot of a space; None if it has none, or a damaged one."""
-        if space.snapshot is None:
-            return None
+    def get(self, space: Space) -> Mapping[str, Segment]:
+        """Return the segments of a space by name, oldest first; none if one of them is damaged."""
         with self._lock:
-            name, found = self._mapped.get(space.id, ("", None))
-            if name != space.snapshot:
-                found = snapshot.load(self.folder / space.snapshot)
-                if found is None or found.dimensions != space.dimensions:
-                    return None
-                self._mapped[space.id] = space.snapshot, found
-            return found
+            known = self._mapped.get(space.id, {})
+            if (*known,) == space.segments:
+                return dict(known)
+            found: dict[str, Segment] = {}
+            for name in space.segments:
+                segment = known.get(name) or snapshot.load(self.folder / name)
+                if segment is None or segment.dimensions != space.dimensions:
+                    return {}
+                found[name] = segment
+            self._mapped[space.id] = found
+            return dict(found)
 
-    def delete(self, name: str | None) -> None:
-        """Delete a file that no space uses any more."""
-        if name:
-            with self._lock:
-                self._mapped = {
-                    space: mapped for space, mapped in self._mapped.items() if mapped[0] != name
-                }
+    def delete(self, names: Collection[str]) -> None:
+        """Delete files that no space uses any more."""
+        with self._lock:
+            for known in self._mapped.values():
+                for name in {*names} & {*known}:
+                    del known[name]
+        for name in names:
             (self.folder / name).unlink(missing_ok=True)
 
     def sweep(self, used: set[str]) -> None:
@@ -93,7 +101,25 @@ class TableVectors(VectorBackend):
             return True
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
-        return [(key, vector) for key, vector in rows if isinstance(vector, bytes)]
+        keys, numbers = _split(rows, space)
+        return [
+            (key, vector.astype("<f4").tobytes())
+            for key, vector in zip(keys, restore(numbers), strict=True)
+        ]
+
+    def cosines(
+        self, space: Space, rows: Sequence[tuple[int, Stored]], query: Array
+    ) -> dict[int, float]:
+        keys, numbers = _split(rows, space)
+        scores = quantisation.cosines(numbers, spread(query))
+        return backend.best_scores(zip(keys, scores.tolist(), strict=True))
+
+
+def _split(rows: Sequence[tuple[int, Stored]], space: Space) -> tuple[list[int], Array]:
+    """Return the keys of rows of the ledger, and the numbers of their vectors."""
+    here = [(key, stored) for key, stored in rows if isinstance(stored, bytes)]
+    keys, stored = [key for key, _ in here], [stored for _, stored in here]
+    return keys, to_numbers(stored, space.dimensions)
 
 
 class ScanBackend(TableVectors):
@@ -106,65 +132,63 @@ class ScanBackend(TableVectors):
     def nearest(
         self, connection: apsw.Connection, space: Space, query: Array, among: Allowed, limit: int
     ) -> list[Match]:
-        base = self.snapshots.get(space)
-        allowed = _RowFilter(connection, among)
-        if base is None or not len(base.ids):
-            return _nearest_since(connection, space, 0, query, allowed, limit)
-        keep = allowed.keep(base.chunks, base.notes)
-        if not _has_changed(connection, space, base):
-            return _nearest_in_snapshot(base, query, keep, limit)
-        dead = _dead_rows(connection, space, base)
-        if len(dead):
-            keep = np.ones(len(base.ids), dtype=bool) if keep is None else keep
-            keep[dead] = False
-        older = _nearest_in_snapshot(base, query, keep, limit)
-        newer = _nearest_since(connection, space, base.last_id, query, allowed, limit)
-        return sorted([*older, *newer], key=backend.match_order)[:limit]
+        segments = self.snapshots.get(space)
+        allowed, query = _RowFilter(connection, among), spread(query)
+        after = _last_id(segments)
+        has_changed = _has_changed(connection, space, after)
+        dead = _dead_ids(connection, space) if has_changed and segments else None
+        found: list[Match] = []
+        for segment in segments.values():
+            keep = _living(segment, allowed.keep(segment.chunks, segment.notes), dead)
+            found += _nearest_in_segment(segment, query, keep, limit)
+        if has_changed:
+            found += _nearest_since(connection, space, after, query, allowed, limit)
+        return sorted(found, key=backend.match_order)[:limit]
+
+    def has_unusable_copy(self, space: Space) -> bool:
+        return bool(space.segments) and not self.snapshots.get(space)
 
     def compact(self, space: Space, *, even_if_little_changed: bool) -> None:
         with self.database.reading() as connection:
-            if not (even_if_little_changed or is_scattered(connection, self.snapshots, space)):
+            kept: Mapping[str, Segment] | None = {}
+            if not even_if_little_changed:
+                kept = segments_to_keep(connection, space, self.snapshots.get(space))
+            if kept is None:
                 return
-            written = write_snapshot(connection, self.snapshots.folder, space)
+            written = write_segment(connection, self.snapshots.folder, space, kept)
         with self.database.writing() as connection:
-            adopted = adopt_snapshot(connection, space, written)
-            used = {other.snapshot for other in SqliteSpaces(connection).all() if other.snapshot}
-        self.snapshots.delete(written.instead_of if adopted else written.name)
+            adopted = adopt_segment(connection, space, written)
+            used = {name for other in SqliteSpaces(connection).all() for name in other.segments}
+        before = {*space.segments} if adopted else {*written.names}
+        self.snapshots.delete(before - used)
         self.snapshots.sweep(used)
 
     def drop(self, space: Space) -> None:
-        self.snapshots.delete(space.snapshot)
+        self.snapshots.delete(space.segments)
 
 
-def _nearest_in_snapshot(
-    base: Snapshot, query: Array, keep: Array | None, limit: int
+def _nearest_in_segment(
+    segment: Segment, query: Array, keep: Array | None, limit: int
 ) -> list[Match]:
-    """Return the best chunks of a snapshot."""
-    scores, rows = base.scores(query, limit, keep)
-    found = _best(scores, base.chunks, rows, limit)
-    if len(found) < limit and limit < len(base.ids):  # many windows belong to the same few chunks
-        scores, rows = base.scores(query, len(base.ids), keep)
-        found = _best(scores, base.chunks, rows, limit)
+    """Return the best chunks of a segment."""
+    scores, rows = segment.scores(query, limit, keep)
+    found = _best(scores, segment.chunks, rows, limit)
+    if len(found) < limit and limit < len(segment.ids):  # many windows belong to a few chunks
+        scores, rows = segment.scores(query, len(segment.ids), keep)
+        found = _best(scores, segment.chunks, rows, limit)
     return found
 
 
-def _has_changed(connection: apsw.Connection, space: Space, base: Snapshot) -> bool:
-    """Whether rows were added or deleted since a snapshot was written."""
+def _has_changed(connection: apsw.Connection, space: Space, after: int) -> bool:
+    """Whether rows were added after an id, or any was deleted that a segment may have."""
     found = connection.execute(
         """
         SELECT 1 FROM vectors INDEXED BY vectors_by_space WHERE space_id = ?1 AND id > ?2
         UNION ALL SELECT 1 FROM dead_vectors WHERE space_id = ?1 LIMIT 1
         """,
-        (space.id, base.last_id),
+        (space.id, after),
     ).get
     return found is not None
-
-
-def cosines(rows: Sequence[tuple[int, bytes]], space: Space, query: Array) -> dict[int, float]:
-    """Return the cosine of each chunk that has a vector: that of its best window."""
-    scores = np.vecdot(_stack([vector for _, vector in rows], space.dimensions), query)
-    chunk_ids = [chunk_id for chunk_id, _ in rows]
-    return backend.best_scores(zip(chunk_ids, scores.tolist(), strict=True))
 
 
 def first_vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Array]:
@@ -205,12 +229,13 @@ def _nearest_since(
     allowed: _RowFilter,
     limit: int,
 ) -> list[Match]:
-    """Return the best chunks among the rows that were added after the snapshot."""
+    """Return the best chunks among the rows that are in no segment yet."""
     rows = [*_rows(connection, space, after)]
     if not rows:
         return []
     chunks = np.array([row[1] for row in rows], dtype=np.int64)
-    scores = np.vecdot(_stack([row[3] for row in rows], space.dimensions), query)
+    numbers = to_numbers([row[3] for row in rows], space.dimensions)
+    scores = quantisation.cosines(numbers, query)
     keep = allowed.keep(chunks, np.array([row[2] for row in rows], dtype=np.int64))
     if keep is None:
         return _best(scores, chunks, None, limit)
@@ -229,16 +254,22 @@ def _rows(connection: apsw.Connection, space: Space, after: int = 0) -> Iterator
     return iter(rows)
 
 
-def _stack(vectors: Sequence[bytes], dimensions: int) -> Array:
-    return np.frombuffer(b"".join(vectors), dtype="<f4").reshape(-1, dimensions)
+def _dead_ids(connection: apsw.Connection, space: Space) -> Array:
+    """Return the ids of rows that were deleted, and that a segment may have."""
+    return np.array(SqliteSpaces(connection).dead(space), dtype=np.int64)
 
 
-def _dead_rows(connection: apsw.Connection, space: Space, base: Snapshot) -> Array:
-    """Return the rows of a snapshot whose vectors were deleted since."""
-    ids = np.array(SqliteSpaces(connection).dead(space), dtype=np.int64)
-    at = np.searchsorted(base.ids, ids)
-    at = at[at < len(base.ids)]
-    return at[np.isin(base.ids[at], ids)]
+def _living(segment: Segment, keep: Array | None, dead: Array | None) -> Array | None:
+    """Return a mask of the allowed rows of a segment that were not deleted since."""
+    if dead is None or not len(segment.ids):
+        return keep
+    at = np.searchsorted(segment.ids, dead)
+    at = at[at < len(segment.ids)]
+    at = at[np.isin(segment.ids[at], dead)]
+    if len(at):
+        keep = np.ones(len(segment.ids), dtype=bool) if keep is None else keep
+        keep[at] = False
+    return keep
 
 
 class _RowFilter:
@@ -274,63 +305,96 @@ def _members(values: Array, of: Array) -> Array:
     return mask
 
 
-# -- snapshots -------------------------------------------------------------------------------------
+# -- segments --------------------------------------------------------------------------------------
 
 
-def is_scattered(connection: apsw.Connection, snapshots: Snapshots, space: Space) -> bool:
-    """Whether so much changed since the last snapshot that a new one is worth its cost."""
-    base = snapshots.get(space)
-    if base is None and space.snapshot:  # damaged, or of an older format
-        return True
-    added = connection.execute(
-        "SELECT count(*) FROM vectors INDEXED BY vectors_by_space WHERE space_id = ? AND id > ?",
-        (space.id, base.last_id if base else 0),
+def segments_to_keep(
+    connection: apsw.Connection, space: Space, segments: Mapping[str, Segment]
+) -> Mapping[str, Segment] | None:
+    """Return the segments that stay when the rows after them are written; None: nothing is due.
+
+    A segment is written anew with what follows it, unless it is many times as large. So there are
+    few segments, and a row is written few times.
+    """
+    if space.segments and not segments:  # damaged, or of an earlier version
+        return {}
+    total = sum(len(segment.ids) for segment in segments.values())
+    if backend.is_stale(len(SqliteSpaces(connection).dead(space)), total):
+        return {}
+    new = count_vectors(connection, space, _last_id(segments))
+    if new <= _FEW_NEW:
+        return None
+    kept = dict(segments)
+    for name, segment in reversed([*segments.items()]):
+        if len(segment.ids) >= _LARGER * new:
+            break
+        new += len(kept.pop(name).ids)
+    return kept
+
+
+def _last_id(segments: Mapping[str, Segment]) -> int:
+    """Return the id of the newest row of segments."""
+    return max((segment.last_id for segment in segments.values()), default=0)
+
+
+def count_vectors(connection: apsw.Connection, space: Space, after: int = 0) -> int:
+    """Return how many rows of a space are newer than an id and have a vector."""
+    found = connection.execute(
+        """
+        SELECT count(*) FROM vectors INDEXED BY vectors_by_space
+        WHERE space_id = ? AND id > ? AND vector != x''
+        """,
+        (space.id, after),
     ).get
-    deleted = len(SqliteSpaces(connection).dead(space))
-    return backend.is_stale(added + deleted, len(base.ids) if base else 0)
+    return int(found or 0)
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSnapshot:
-    """A snapshot that was written, and the one it replaces."""
+class WrittenSegment:
+    """A segment that was written, and the snapshot that it makes with those before it."""
 
-    name: str
+    names: Sequence[str]
+    """All segments of the new snapshot that this process wrote: none or one."""
+    snapshot: str | None
     instead_of: str | None
     without: Sequence[int]
-    """Deleted vectors that it does not contain."""
+    """Deleted vectors that no segment contains any more."""
 
 
-def write_snapshot(connection: apsw.Connection, folder: Path, space: Space) -> WrittenSnapshot:
-    """Write all vectors of a space to a new file beside the index."""
-    count = connection.execute(
-        "SELECT count(*) FROM vectors WHERE space_id = ? AND vector != x''", (space.id,)
-    ).get
-    dead = SqliteSpaces(connection).dead(space)
-    name = f"vectors-{space.id}-{secrets.token_hex(8)}.bin"
-    axes = None
-    if count > snapshot.FEW:
-        axes = snapshot.principal_axes(_sample(connection, space, -(-count // _SAMPLE)))
-    snapshot.write(folder / name, _rows(connection, space), int(count), space.dimensions, axes)
-    return WrittenSnapshot(name, space.snapshot, dead)
+def write_segment(
+    connection: apsw.Connection, folder: Path, space: Space, kept: Mapping[str, Segment]
+) -> WrittenSegment:
+    """Write the vectors of a space that are newer than the kept segments to a file."""
+    after = _last_id(kept)
+    count = count_vectors(connection, space, after)
+    without = [key for key in SqliteSpaces(connection).dead(space) if key > after]
+    written = (f"vectors-{space.id}-{secrets.token_hex(8)}.bin",) if count else ()
+    for name in written:
+        few = count <= snapshot.FEW
+        sample = None if few else _sample(connection, space, after, -(-count // _SAMPLE))
+        rows = _rows(connection, space, after)
+        snapshot.write(folder / name, rows, count, space.dimensions, sample)
+    names = " ".join((*kept, *written)) or None
+    return WrittenSegment(written, names, space.snapshot, without)
 
 
-def _sample(connection: apsw.Connection, space: Space, step: int) -> Array:
+def _sample(connection: apsw.Connection, space: Space, after: int, step: int) -> Matrix:
     """Return one in `step` vectors of a space: similar notes often have ids side by side."""
     rows = connection.execute(
         """
         SELECT vector FROM vectors INDEXED BY vectors_by_space
-        WHERE space_id = ? AND id % ? = 0 AND vector != x''
+        WHERE space_id = ? AND id > ? AND id % ? = 0 AND vector != x''
         """,
-        (space.id, step),
+        (space.id, after, step),
     )
-    return _stack([vector for (vector,) in rows], space.dimensions)
+    return quantisation.normalise(to_numbers([vector for (vector,) in rows], space.dimensions))
 
 
-def adopt_snapshot(connection: apsw.Connection, space: Space, written: WrittenSnapshot) -> bool:
-    """Let searches use a snapshot; return False if another process replaced the old one first."""
+def adopt_segment(connection: apsw.Connection, space: Space, written: WrittenSegment) -> bool:
+    """Let searches use a segment; return False if another process replaced the snapshot first."""
     connection.execute(
         "UPDATE spaces SET snapshot = ? WHERE id = ? AND snapshot IS ?",
-        (written.name, space.id, written.instead_of),
+        (written.snapshot, space.id, written.instead_of),
     )
     if not connection.changes():
         return False

@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memwell.model import Chunk, Note
+from memwell.store.contract.quantisation import quantise, round_vectors, spread
 from memwell.store.contract.query import Filters, Word, WordQuery
 from memwell.store.contract.values import FILLING, LIVE, SourceFile, Space
 from memwell.store.sqlite.index import SqliteIndex
+from memwell.store.sqlite.schema import MIGRATIONS
 from memwell.store.vectors import snapshot
 from memwell.store.vectors.backend import LANCEDB, SCAN, SQL, BackendSetting
 from memwell.store.vectors.scan import ScanBackend, Snapshots
-from memwell.store.vectors.snapshot import Snapshot
+from memwell.store.vectors.snapshot import Segment
 from tests.conftest import REPOSITORY
 
 DIMENSIONS = 70
@@ -34,7 +36,7 @@ Vectors = npt.NDArray[np.float32]
 
 def unit(rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS) -> Vectors:
     rows = rng.standard_normal((count, dimensions)).astype(np.float32)
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    return round_vectors(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def note(chunks: int, tag: str = "") -> Note:
@@ -242,9 +244,16 @@ def test_the_sql_of_the_documentation_finds_neighbours(filled: Filled) -> None:
     connection = apsw.Connection(str(filled.index.path))
     connection.enable_load_extension(True)
     connection.load_extension(sqlite_vec.loadable_path())
-    rows = connection.execute(statement, {"query": query.tobytes()}).fetchall()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    functions: dict[str, Any] = {}
+    exec(code, functions)
+    numbers = functions["to_numbers"](query)
+    rows = connection.execute(statement, {"query": numbers.tobytes()}).fetchall()
     best = [filled.cosine(chunk, query) for chunk in filled.expected(query, 5)]
     assert [row[-1] for row in rows] == pytest.approx(best, abs=1e-5)
+    (blob,) = connection.execute("SELECT vector FROM vectors LIMIT 1").fetchall()[0]
+    stored = filled.vectors[min(filled.vectors)][0]
+    np.testing.assert_allclose(functions["from_numbers"](blob), stored, atol=1e-6)
     assert {row[0] for row in rows} == {"n1.md"}
 
 
@@ -255,12 +264,12 @@ def test_two_processes_that_compact_at_once_lose_nothing(filled: Filled) -> None
     first = filled.add(5)
     filled.add(5)
     with filled.index.database.reading() as connection:
-        slow = vectors.write_snapshot(connection, filled.index.path.parent, filled.space)
+        slow = vectors.write_segment(connection, filled.index.path.parent, filled.space, {})
     space = filled.space
     filled.remove(first)
     filled.index.compact("f", even_if_little_changed=True)
     with filled.index.database.writing() as connection:
-        vectors.adopt_snapshot(connection, space, slow)
+        vectors.adopt_segment(connection, space, slow)
     query = unit(filled.rng, 1)[0]
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
@@ -278,7 +287,7 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
     (file,) = filled.index.path.parent.glob("vectors-*")
     filled.index.close()
     data = file.read_bytes()
-    older = data.replace(b"memwell vectors 2", b"memwell vectors 1")
+    older = data.replace(b"memwell vectors 3", b"memwell vectors 2")
     broken = {
         "empty": b"",
         "shorter": data[:-100],
@@ -290,9 +299,9 @@ def test_a_snapshot_that_is_not_whole_is_not_used(filled: Filled, damage: str) -
     filled.index = again
     query = unit(filled.rng, 1)[0]
     assert filled.nearest(query, 10) == filled.expected(query, 10)
-    assert snapshots_of(again).get(filled.space) is None
+    assert not snapshots_of(again).get(filled.space)
     again.compact("f")
-    assert snapshots_of(again).get(filled.space) is not None
+    assert snapshots_of(again).get(filled.space)
     assert not file.exists()
     assert filled.nearest(query, 10) == filled.expected(query, 10)
 
@@ -311,14 +320,14 @@ def clustered(rng: np.random.Generator, count: int) -> Vectors:
     """Vectors around a hundred centres."""
     rows = unit(rng, 100, 384)[rng.integers(0, 100, count)]
     rows += 0.03 * rng.standard_normal(rows.shape, dtype=np.float32)
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    return round_vectors(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def written(folder: Path, rows: Vectors) -> Snapshot:
-    """A snapshot of many vectors, mapped from its file."""
+def written(folder: Path, rows: Vectors) -> Segment:
+    """A segment of many vectors, mapped from its file."""
     file, (count, dimensions) = folder / "vectors.bin", rows.shape
-    numbered = ((n + 1, n + 1, 1, row.tobytes()) for n, row in enumerate(rows))
-    snapshot.write(file, numbered, count, dimensions, snapshot.principal_axes(rows[::7]))
+    numbered = ((n + 1, n + 1, 1, row.tobytes()) for n, row in enumerate(quantise(rows)))
+    snapshot.write(file, numbered, count, dimensions, spread(rows[::7]))
     loaded = snapshot.load(file)
     assert loaded is not None
     return loaded
@@ -337,7 +346,7 @@ def test_the_first_pass_keeps_the_nearest(tmp_path: Path) -> None:
         for wanted in (10, 100):
             found = looked_at = 0
             for query, cosines in zip(queries, exact, strict=True):
-                scores, candidates = loaded.scores(query, wanted, keep)
+                scores, candidates = loaded.scores(spread(query), wanted, keep)
                 assert candidates is not None
                 assert keep is None or keep[candidates].all()
                 np.testing.assert_allclose(scores, cosines[candidates], atol=1e-5)
@@ -353,15 +362,95 @@ def test_vectors_without_structure_are_all_compared(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     rows, query = unit(rng, 10_000), unit(rng, 1)[0]
     loaded = written(tmp_path, rows)
-    scores, candidates = loaded.scores(query, 100, None)
+    scores, candidates = loaded.scores(spread(query), 100, None)
     exact = rows @ query
     assert candidates is None
     np.testing.assert_allclose(scores, exact, atol=1e-5)
     np.testing.assert_allclose(exact[np.argsort(-scores)], -np.sort(-exact), atol=1e-5)
     keep = rng.random(10_000) < 0.5
-    scores, candidates = loaded.scores(query, 100, keep)
+    scores, candidates = loaded.scores(spread(query), 100, keep)
     np.testing.assert_array_equal(candidates, np.flatnonzero(keep))
     np.testing.assert_allclose(scores, exact[keep], atol=1e-5)
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+
+def sizes_of(filled: Filled) -> list[int]:
+    return [len(segment.ids) for segment in snapshots_of(filled.index).get(filled.space).values()]
+
+
+def test_new_vectors_do_not_rewrite_many_old_ones(filled: Filled) -> None:
+    """A segment is written anew with those after it only if it is not many times as large."""
+    filled.add(6_000)
+    filled.index.compact("f")
+    (first,) = filled.space.segments
+    sizes = []
+    for _ in range(6):
+        filled.add(600)
+        filled.index.compact("f")
+        sizes.append(sizes_of(filled))
+        query = unit(filled.rng, 1)[0]
+        assert filled.nearest(query, 10) == filled.expected(query, 10)
+    assert filled.space.segments[0] != first
+    assert sizes[:2] == [[6_000, 600], [6_000, 1_200]]
+    assert sizes[2:] == [[6_000 + 3 * 600], [7_800, 600], [7_800, 1_200], [7_800, 1_800]]
+
+
+def test_few_new_vectors_are_read_from_the_index(filled: Filled) -> None:
+    filled.add(1_000)
+    filled.index.compact("f")
+    filled.add(100)
+    filled.index.compact("f")
+    assert sizes_of(filled) == [1_000]
+    query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+
+
+def test_deleted_vectors_are_left_out_of_every_segment(filled: Filled) -> None:
+    notes = [filled.add(3_000), filled.add(3_000)]
+    filled.index.compact("f")
+    notes += [filled.add(600)]
+    filled.index.compact("f")
+    assert sizes_of(filled) == [6_000, 600]
+    small = [filled.add(20), filled.add(20)]
+    for note_id in (notes[2], small[0]):
+        filled.remove(note_id)
+    query = unit(filled.rng, 1)[0]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+    filled.index.compact("f")  # a tenth was deleted
+    assert sizes_of(filled) == [6_000 + 20]
+    assert filled.nearest(query, 10) == filled.expected(query, 10)
+    assert len([*filled.index.path.parent.glob("vectors-*")]) == 1
+
+
+def test_vectors_of_an_earlier_version_are_rewritten(filled: Filled) -> None:
+    """They were little-endian float32; a chunk without a vector has an empty one."""
+    filled.add(601, windows=2)
+    empty, *chunks = filled.vectors
+    floats = {chunk: unit(filled.rng, 2) for chunk in chunks}
+    with filled.index.database.writing() as connection:
+        connection.executemany(
+            "UPDATE vectors SET vector = ? WHERE chunk_id = ? AND window = ?",
+            ((row.tobytes(), key, n) for key, rows in floats.items() for n, row in enumerate(rows)),
+        )
+        connection.execute("UPDATE vectors SET vector = x'' WHERE chunk_id = ?", (empty,))
+        steps = [name for name, _ in MIGRATIONS]
+        before = steps.index("keep a vector as a byte for each dimension")
+        connection.pragma("user_version", before)
+    filled.index.close()
+    filled.index = SqliteIndex(filled.index.path)
+    filled.vectors = {chunk: round_vectors(rows) for chunk, rows in floats.items()}
+    query = unit(filled.rng, 1)[0]
+    expected = filled.expected(query, 10)
+    assert filled.nearest(query, 10) == expected
+    with filled.index.reading() as reader:
+        cosines = reader.vectors.cosines(filled.space, query, expected)
+        windows = reader.vectors.windows(filled.space, [empty, *expected])
+    assert cosines == pytest.approx({chunk: filled.cosine(chunk, query) for chunk in expected})
+    assert windows.pop(empty).shape == (0, DIMENSIONS)
+    for chunk in expected:
+        np.testing.assert_array_equal(windows[chunk], filled.vectors[chunk])
 
 
 def test_a_chunk_with_very_many_near_windows_leaves_room_for_others(filled: Filled) -> None:
