@@ -99,6 +99,11 @@ class Database:
             self._writer = None
             self._inode = None
 
+    @property
+    def generation(self) -> int:
+        """How often the file was closed: another one may be in its place since."""
+        return self._generation
+
     def scrub(self, *, rewrite: bool = True) -> bool:
         """Remove what is left of deleted rows; return False while another process delays it.
 
@@ -225,6 +230,7 @@ class Database:
             # Another process may have migrated the file while this one waited.
             version = connection.pragma("user_version")
             connection.create_scalar_function("digest_of", _digest, 1, deterministic=True)
+            connection.create_scalar_function("quantise", _quantise, 1, deterministic=True)
             for _, statements in self.migrations[version:]:
                 connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)
@@ -246,6 +252,15 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _quantise(*vectors: Any) -> Any:
+    """Return the numbers of a vector of little-endian float32, for a step of a migration."""
+    import numpy as np
+
+    from memwell.store.contract.quantisation import quantise
+
+    return quantise(np.frombuffer(vectors[0], dtype="<f4")[None]).tobytes()
 
 
 def _digest(*texts: Any) -> Any:

@@ -16,6 +16,7 @@ import apsw
 if TYPE_CHECKING:
     import datetime as dt
 
+    from memwell.store.contract.index import Reader
     from memwell.store.contract.values import BackupReport, RestoreReport, StoredBackup
 
 from memwell.errors import CorruptIndexError, HomeError, IdTakenError, NewerIndexError
@@ -133,7 +134,7 @@ class SqliteFactStore(FactStore):
             yield SqliteFacts(connection, viewer)
         self._backups.run_if_due(self)
 
-    def revision(self) -> int:
+    def revision(self, reader: Reader | None = None) -> int:
         if not self.exists:
             return 0
         with fact_errors(self.file.path), self.file.reading() as connection:

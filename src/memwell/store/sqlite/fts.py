@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -37,10 +38,10 @@ _WORD_ROWS = """
 
 _WEIGHTS = (*COLUMN_WEIGHTS.values(),)
 
-PLACES = """
+_PLACES = """
     CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, words, 'instance')
 """
-"""The rows that contain each token, by the token itself."""
+_LAST_CHARACTER = "\U0010ffff"
 
 
 def ensure(connection: apsw.Connection) -> None:
@@ -97,6 +98,40 @@ def find_problem(connection: apsw.Connection) -> str:
     except (apsw.SQLError, apsw.AuthError) as error:
         return str(error)
     return ""
+
+
+def revision(connection: apsw.Connection) -> Hashable:
+    """Return what is different after each change of the keyword index.
+
+    Two records of FTS5: the totals of rows and tokens, and the list of segments with the number of
+    pages that were ever written. A new table begins again, but changes the schema.
+    """
+    found: Hashable = connection.execute(
+        """
+        SELECT schema_version, (SELECT block FROM words_data WHERE id = 1),
+               (SELECT block FROM words_data WHERE id = 10)
+        FROM pragma_schema_version
+        """
+    ).get
+    return found
+
+
+def ensure_places(connection: apsw.Connection) -> None:
+    """Create the table `temp.word_places` of this connection: where each token stands.
+
+    It is not in the file, but SQLite lets only a writer make one.
+    """
+    is_reader = connection.pragma("query_only")
+    connection.pragma("query_only", False)
+    try:
+        connection.execute(_PLACES)
+    finally:
+        connection.pragma("query_only", is_reader)
+
+
+def beginning_with(start: str) -> tuple[str, tuple[str, str]]:
+    """Return the condition on a `term` that it begins with some letters, and its values."""
+    return "term >= ? AND term < ?", (start, start + _LAST_CHARACTER)
 
 
 def mark_stale(connection: apsw.Connection) -> None:
@@ -170,8 +205,50 @@ def match_text(condition: Condition) -> str:
             return f"({match_text(wanted)} NOT {match_text(unwanted)})"
 
 
-class FtsRunner(ClauseRunner):
-    """Looks conditions up in FTS5, under the exclusions and filters of one query."""
+class Bm25Runner(ClauseRunner):
+    """Looks conditions up, under the exclusions and filters of one query."""
+
+    def __init__(
+        self, connection: apsw.Connection, query: WordQuery, limit: int, vocabulary: Vocabulary
+    ) -> None:
+        self.connection = connection
+        self.limit = limit
+        self._excluded = excluded_condition(query, vocabulary)
+
+    @abstractmethod
+    def find_best(self, condition: Condition) -> dict[int, float]:
+        """Return the best `limit` chunks that meet a condition, with their scores by FTS5's BM25.
+
+        And all that tie with the last of them. Scores are rounded to tell, as in PostgreSQL: equal
+        ones may differ by what rounding errors add up to.
+        """
+
+    def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
+        """Score chunks by two queries, since FTS5 counts a phrase as often as MATCH names it.
+
+        The first scores chunks by `selecting`, the second those with any scoring word by both. The
+        greater score is the sum.
+        """
+        if not selecting:
+            return {}
+        scores = self._find_allowed(selecting)
+        if adding := any_of(clause.condition for clause in scoring):
+            for chunk_id, score in self._find_allowed(AllOf((selecting, adding))).items():
+                scores[chunk_id] = max(score, scores.get(chunk_id, 0.0))
+        return scores
+
+    def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
+        """Return {}: the runner looks at every chunk that holds any of the words."""
+        return {}
+
+    @fts_errors
+    def _find_allowed(self, condition: Condition) -> dict[int, float]:
+        excluded = self._excluded
+        return self.find_best(AndNot(condition, excluded) if excluded else condition)
+
+
+class FtsRunner(Bm25Runner):
+    """Looks conditions up in FTS5."""
 
     def __init__(
         self,
@@ -181,9 +258,7 @@ class FtsRunner(ClauseRunner):
         vocabulary: Vocabulary,
         only: Sequence[int] = (),
     ) -> None:
-        self._connection = connection
-        self._limit = limit
-        self._excluded = excluded_condition(query, vocabulary)
+        super().__init__(connection, query, limit, vocabulary)
         weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
         bm25 = f"w.rank MATCH 'bm25({weights})'"
         if only:
@@ -205,34 +280,13 @@ class FtsRunner(ClauseRunner):
             WHERE w.words MATCH ? AND {bm25} {condition} ORDER BY w.rank
         """
 
-    def run(self, selecting: Condition | None, scoring: Sequence[Clause] = ()) -> dict[int, float]:
-        """Score chunks by two queries, since FTS5 counts a phrase as often as MATCH names it.
-
-        The first scores chunks by `selecting`, the second those with any scoring word by both. The
-        greater score is the sum.
-        """
-        if not selecting:
-            return {}
-        scores = self._scores(selecting)
-        if adding := any_of(clause.condition for clause in scoring):
-            for chunk_id, score in self._scores(AllOf((selecting, adding))).items():
-                scores[chunk_id] = max(score, scores.get(chunk_id, 0.0))
-        return scores
-
-    def top_candidates(self, clauses: Sequence[Clause]) -> dict[int, float]:
-        """Return {}: FTS5 looks at every chunk that holds any of the words."""
-        return {}
-
-    @fts_errors
-    def _scores(self, condition: Condition) -> dict[int, float]:
-        wanted = AndNot(condition, self._excluded) if self._excluded else condition
-        rows = self._connection.execute(self._statement, (match_text(wanted), *self._parameters))
+    def find_best(self, condition: Condition) -> dict[int, float]:
+        values = (match_text(condition), *self._parameters)
         scores: dict[int, float] = {}
         lowest = 0.0
-        for chunk_id, rank in rows:
-            # Rounded, as in PostgreSQL: equal scores may differ by what rounding errors add up to.
+        for chunk_id, rank in self.connection.execute(self._statement, values):
             rounded = array("f", [-rank])[0]
-            if len(scores) >= self._limit and rounded < lowest:
+            if len(scores) >= self.limit and rounded < lowest:
                 break
             lowest = rounded
             scores[chunk_id] = -rank

@@ -21,6 +21,7 @@ from memwell.store.sqlite.database import Database, checksum_vfs
 from memwell.store.sqlite.filesystem import unsafe_for_wal
 from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.notes import SqliteNotes
+from memwell.store.sqlite.postings import Postings
 from memwell.store.sqlite.reader import SqliteReader
 from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import BackendSetting
@@ -52,6 +53,7 @@ class SqliteIndex(Index):
         self.location = str(path)
         self.database = Database(path)
         self.backends = VectorBackends(self.database, backend or BackendSetting())
+        self._postings = Postings(self.database)
         self._visible: frozenset[str] | None = None
 
     def for_viewer(self, viewer: Viewer) -> SqliteIndex:
@@ -113,7 +115,7 @@ class SqliteIndex(Index):
     @contextmanager
     def reading(self) -> Iterator[SqliteReader]:
         with self.database.reading() as connection:
-            yield SqliteReader(connection, self.backends, self._visible)
+            yield SqliteReader(connection, self.backends, self._visible, self._postings)
 
     @contextmanager
     def writing_spaces(self) -> Iterator[SqliteSpaces]:

@@ -137,3 +137,12 @@ CREATE VIEW memory_embeddings AS
     FROM spaces s JOIN vectors v ON v.space_id = s.id
     JOIN chunks c ON c.id = v.chunk_id JOIN notes n ON n.id = c.note_id
     WHERE s.state = 'live' AND v.window = 0 AND v.vector != x'';
+
+-- step: find the lengths of neighbours without reading their texts
+
+CREATE INDEX chunks_by_length ON chunks (note_id, seq, length(text));
+
+-- step: keep a vector as a byte for each dimension
+
+-- See store/contract/quantisation.py. It was little-endian float32.
+UPDATE vectors SET vector = quantise(vector) WHERE typeof(vector) = 'blob' AND vector != x'';

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -15,12 +16,15 @@ from memwell.store.fts5_tokenizer import Fts5Tokenizer
 from memwell.store.rows import surface_form
 from memwell.store.sqlite import fts
 from memwell.store.sqlite.filters import filter_sql
+from memwell.store.sqlite.postings import Postings
 from memwell.store.words.query import excluded_condition, required_condition
 from memwell.store.words.ranking import RankedKeywords
-from memwell.store.words.scoring import Occurrences
-from memwell.store.words.tree import Condition, Term
+from memwell.store.words.scoring import Occurrences, ScoredQuery
+from memwell.store.words.tree import Condition, Term, terms_in
 
-_LAST_CHARACTER = "\U0010ffff"
+if TYPE_CHECKING:
+    from memwell.store.sqlite.word_arrays import WordArrays
+
 _LARGE = 20_000
 """From this many chunks on, the frequencies of common words are stored: FTS5 counts a word by
 walking through all its postings, which takes a millisecond or two for each common word."""
@@ -28,6 +32,10 @@ _COMMON = 0.02
 """A word is common if at least this share of the chunks holds it."""
 _OUTDATED = 1.25
 """The stored frequencies are renewed when the index has grown or shrunk by this factor."""
+_MOST_FREQUENCIES = 100_000
+"""Frequencies that a process keeps, of all viewers together."""
+_MOST_CHUNKS = 1_000_000
+"""FTS5 ranks a query with a word that more chunks hold: its places would take much memory."""
 
 
 class SqliteKeywords(RankedKeywords):
@@ -37,11 +45,33 @@ class SqliteKeywords(RankedKeywords):
     off, so that a score tells nothing about them. Most homes have no such chunks.
     """
 
-    def __init__(self, connection: apsw.Connection, visible: frozenset[str] | None = None) -> None:
-        """`visible` are the workspaces of facts that the viewer sees; None means all."""
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        visible: frozenset[str] | None = None,
+        postings: Postings | None = None,
+    ) -> None:
+        """`visible` are the workspaces of facts that the viewer sees; None means all.
+
+        `postings` are the arrays that the process keeps; without them FTS5 does all.
+        """
         self._connection = connection
         self._visible = visible
-        self._frequencies: dict[str, int] = {}
+        self._postings = postings
+        self._arrays: WordArrays | None = None
+        self._frequencies: dict[tuple[str, str], int] = {}
+
+    @cached_property
+    def _kept_arrays(self) -> WordArrays | None:
+        return self._postings.arrays(self._connection) if self._postings else None
+
+    @fts.fts_errors
+    def prepare(self, query: WordQuery) -> None:
+        if self._arrays is None and self._kept_arrays is not None:
+            self._arrays = self._kept_arrays
+            self._frequencies = self._arrays.frequencies
+            if len(self._frequencies) > _MOST_FREQUENCIES:
+                self._frequencies.clear()
 
     @cached_property
     def hidden_workspaces(self) -> str:
@@ -68,6 +98,8 @@ class SqliteKeywords(RankedKeywords):
 
     @cached_property
     def _all_chunks(self) -> int:
+        if self._arrays is not None:
+            return len(self._arrays.chunks)
         return int(self._connection.execute("SELECT count(*) FROM chunks").get)
 
     @cached_property
@@ -84,13 +116,14 @@ class SqliteKeywords(RankedKeywords):
 
     @fts.fts_errors
     def document_frequency(self, token: str) -> int:
-        if token not in self._frequencies:
+        key = token, self.hidden_workspaces
+        if key not in self._frequencies:
             execute = self._connection.execute
             frequency = execute("SELECT rows FROM common_words WHERE term = ?", (token,)).get
             if frequency is None or self._hidden:
                 frequency = execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
-            self._frequencies[token] = int(frequency or 0) - self._count_hidden(token)
-        return self._frequencies[token]
+            self._frequencies[key] = int(frequency or 0) - self._count_hidden(token)
+        return self._frequencies[key]
 
     def _count_hidden(self, token: str) -> int:
         """Return how many of the chunks that the viewer may not see contain a token."""
@@ -110,41 +143,79 @@ class SqliteKeywords(RankedKeywords):
         """
         if [again for again, _ in self._tokenizer.query_tokens(token)] == [token]:
             return "w.words MATCH ?", f'"{token}"'
-        # A temporary table is not in the file, but SQLite lets only a writer make one.
-        is_reader = self._connection.pragma("query_only")
-        self._connection.pragma("query_only", False)
-        try:
-            self._connection.execute(fts.PLACES)
-        finally:
-            self._connection.pragma("query_only", is_reader)
+        fts.ensure_places(self._connection)
         return "w.rowid IN (SELECT doc FROM temp.word_places WHERE term = ?)", token
 
     @fts.fts_errors
     def prefix_frequency(self, start: str) -> int:
-        rows: Any = self._connection.execute(
-            "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?",
-            (start, start + _LAST_CHARACTER),
-        ).fetchall()
-        return sum(frequency - self._count_hidden(term) for term, frequency in rows)
+        key = f"{start}*", self.hidden_workspaces
+        if key not in self._frequencies:
+            condition, values = fts.beginning_with(start)
+            rows: Any = self._connection.execute(
+                f"SELECT term, doc FROM vocabulary WHERE {condition}", values
+            ).fetchall()
+            visible = (frequency - self._count_hidden(term) for term, frequency in rows)
+            self._frequencies[key] = sum(visible)
+        return self._frequencies[key]
 
     def occurs(self, condition: Condition) -> bool:
         visible = "AND +rowid NOT IN (SELECT value FROM json_each(?))" if self._hidden else ""
         return bool(self._matching(condition, f"{visible} LIMIT 1"))
 
     def problem(self) -> str:
+        return self._problem
+
+    @cached_property
+    def _problem(self) -> str:
         return fts.find_problem(self._connection)
 
-    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> fts.FtsRunner:
-        return fts.FtsRunner(self._connection, query, limit, self, only)
+    def runner(self, query: WordQuery, limit: int, only: Sequence[int] = ()) -> fts.Bm25Runner:
+        conditions = [clause.condition for clause in self._ranking(query)[0].clauses]
+        conditions += filter(
+            None, (required_condition(query, self), excluded_condition(query, self))
+        )
+        terms = chain.from_iterable(map(terms_in, conditions))
+        if (arrays := self._arrays_for(terms)) is None:
+            return fts.FtsRunner(self._connection, query, limit, self, only)
+        from memwell.store.sqlite.array_runner import ArrayRunner
+
+        return ArrayRunner(arrays, self._connection, query, limit, self, only)
+
+    def _arrays_for(self, terms: Iterable[Term]) -> WordArrays | None:
+        """Return the arrays, unless a token of the terms has too many places to read."""
+        if self._arrays is None:
+            return None
+        most = max((self._holders(term) for term in terms), default=0)
+        return self._arrays if most <= _MOST_CHUNKS else None
+
+    def _holders(self, term: Term) -> int:
+        """Return how many chunks hold the most common token of a term."""
+        *inner, last = term.tokens
+        of_last = self.prefix_frequency(last) if term.prefix else self.document_frequency(last)
+        return max([of_last, *map(self.document_frequency, inner)])
 
     def occurrences(
         self, terms: Sequence[Term], chunk_ids: Sequence[int]
     ) -> tuple[float, dict[int, Occurrences]]:
         average, counted = fts.count_occurrences(self._connection, terms, chunk_ids)
-        if self._hidden and self.total:
-            tokens = average * self._all_chunks - fts.count_tokens(self._connection, self._hidden)
-            average = tokens / self.total
-        return average, counted
+        return self._without_hidden(average), counted
+
+    def rate(
+        self, scored: ScoredQuery, chunk_ids: Sequence[int]
+    ) -> Iterable[tuple[int, float, float]]:
+        if (arrays := self._arrays_for(scored.terms)) is None:
+            return super().rate(scored, chunk_ids)
+        chunks, counts = arrays.occurrences(scored.terms, chunk_ids, self._connection)
+        average = self._without_hidden(arrays.average_length)
+        numbers = (chunks, scored.score(counts, average), scored.covered(counts))
+        return zip(*(array.tolist() for array in numbers), strict=True)
+
+    def _without_hidden(self, average: float) -> float:
+        """Return the average length of the chunks that the viewer sees, from that of all."""
+        if not (self._hidden and self.total):
+            return average
+        tokens = average * self._all_chunks - fts.count_tokens(self._connection, self._hidden)
+        return tokens / self.total
 
     def required_and_excluded(self, query: WordQuery) -> tuple[Sequence[int] | None, Sequence[int]]:
         """Return the chunks with all required words (None: all chunks), and those with excluded."""
@@ -170,6 +241,9 @@ class SqliteKeywords(RankedKeywords):
 
     @fts.fts_errors
     def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
+        if self._arrays is not None:
+            words = self._arrays.vocabulary(self._connection)
+            return (term for term in words if shortest <= len(term) <= longest)
         rows: Any = self._connection.execute(
             "SELECT term FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
         ).fetchall()

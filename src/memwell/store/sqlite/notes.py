@@ -16,7 +16,6 @@ from memwell.store.contract.values import FACT_WORKSPACE, IndexedFile, SourceFil
 from memwell.store.rows import (
     HAS_POSITIONS,
     changed_words,
-    group_neighbours,
     join_chunks,
     match_chunks,
     to_hit,
@@ -253,13 +252,19 @@ class SqliteChunks(Chunks):
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         rows = self._connection.execute(
             """
-            SELECT c.id, o.id, length(c.text), length(o.text)
-            FROM chunks c JOIN chunks o ON o.note_id = c.note_id AND o.seq IN (c.seq - 1, c.seq + 1)
-            WHERE c.id IN (SELECT value FROM json_each(?)) ORDER BY c.id, o.seq
+            SELECT c.id, max(iif(o.seq < c.seq, o.id, NULL)), max(iif(o.seq > c.seq, o.id, NULL)),
+                   avg(length(o.text)) AS length
+            FROM chunks c JOIN chunks o
+                ON o.note_id = c.note_id AND o.seq BETWEEN c.seq - 1 AND c.seq + 1
+            WHERE c.id IN (SELECT value FROM json_each(?)) GROUP BY c.id
+            HAVING length < ? AND count(*) > 1
             """,
-            (json.dumps([*chunk_ids]),),
+            (json.dumps([*chunk_ids]), shorter_than),
         )
-        return group_neighbours(rows, shorter_than)
+        return {
+            chunk: Neighbours(tuple(filter(None, (before, after))), length)
+            for chunk, before, after, length in rows
+        }
 
     def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
         rows = self._connection.execute(
@@ -308,15 +313,17 @@ class SqliteChunks(Chunks):
         return [chunk_id for (chunk_id,) in rows]
 
     def hits(self, matches: Sequence[tuple[int, float]]) -> Iterator[Hit]:
+        ids = json.dumps([chunk_id for chunk_id, _ in matches])
+        found = {row[0]: row[1:] for row in self._connection.execute(_HITS, (ids,))}
         for chunk_id, relevance in matches:
-            *row, tags, until, meta = self._connection.execute(_HIT, (chunk_id,)).get
+            *row, tags, until, meta = found[chunk_id]
             yield to_hit((*row, json.loads(tags), until, meta), relevance)
 
 
-_HIT = f"""
-    SELECT n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
+_HITS = f"""
+    SELECT c.id, n.path, w.root, c.start_line, c.end_line, c.text, n.title, c.heading, n.date,
            (SELECT json_group_array(tag) FROM tags WHERE note_id = n.id), n.meta ->> 'until',
            CASE WHEN substr(n.meta, 1, {len(HAS_POSITIONS)}) = '{HAS_POSITIONS}' THEN n.meta END
     FROM chunks c JOIN notes n ON n.id = c.note_id JOIN workspaces w ON w.id = n.workspace_id
-    WHERE c.id = ?
+    WHERE c.id IN (SELECT value FROM json_each(?))
 """

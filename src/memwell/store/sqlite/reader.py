@@ -16,6 +16,7 @@ from memwell.store.sqlite.browse import SqliteNoteListing
 from memwell.store.sqlite.cooldowns import SqliteCooldowns
 from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.notes import SqliteChunks, SqliteNotes
+from memwell.store.sqlite.postings import Postings
 from memwell.store.sqlite.spaces import SqliteSpaces
 from memwell.store.vectors.backend import Allowed, Stored
 
@@ -33,8 +34,9 @@ class SqliteReader(Reader):
         connection: apsw.Connection,
         backends: VectorBackends,
         visible: frozenset[str] | None = None,
+        postings: Postings | None = None,
     ) -> None:
-        keywords = SqliteKeywords(connection, visible)
+        keywords = SqliteKeywords(connection, visible, postings)
         vectors = SqliteVectors(connection, backends, keywords)
         self.notes = SqliteNotes(connection)
         self.chunks = SqliteChunks(connection)
@@ -73,10 +75,10 @@ class SqliteVectors(Vectors):
         return []
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        from memwell.store.vectors import scan
-
-        rows = self.read(space, self._spaces.vectors_of(space, chunk_ids))
-        return scan.cosines(rows, space, vector)
+        rows = self._spaces.vectors_of(space, chunk_ids)
+        with self._record_problem():
+            return self._backends.backend_for(space).cosines(space, rows, vector)
+        return {}
 
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
         from memwell.store.vectors import scan
@@ -88,6 +90,9 @@ class SqliteVectors(Vectors):
         empty = [(chunk_id, b"") for chunk_id, stored in rows if stored == b""]
         vectors = self.read(space, [(chunk_id, stored) for chunk_id, stored in rows if stored])
         return decode([*empty, *vectors], space.dimensions)
+
+    def has_unusable_copy(self, space: Space) -> bool:
+        return self._backends.backend_for(space).has_unusable_copy(space)
 
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         return self.read(space, self._spaces.sample(space, most))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from memwell.scripts import HIRAGANA
@@ -51,6 +51,12 @@ def function_words_of(language: str) -> frozenset[str]:
 
 def guess_language(words: Iterable[str]) -> str:
     """Return the language with the most function words among these; English if in doubt."""
+    return _guess_language(frozenset(words))
+
+
+@lru_cache(maxsize=64)
+def _guess_language(words: frozenset[str]) -> str:
+    """Remember the words of the last queries, for which several steps ask."""
     folded = {word.casefold() for word in words}
     counts = Counter({name: len(folded & known) for name, known in _languages().items()})
     best = max(counts, key=lambda name: (counts[name], name == _ENGLISH))
@@ -64,26 +70,41 @@ def find_function_words(words: Iterable[str]) -> frozenset[str]:
     ending in most cases.
     """
     words = frozenset(words)
-    known = _languages()[guess_language(words)] | _languages()[_CHINESE]
+    known, chinese = _languages()[guess_language(words)], _languages()[_CHINESE]
     return frozenset(
-        word for word in words if word.casefold() in known or _HIRAGANA.fullmatch(word)
+        word
+        for word in words
+        if (folded := word.casefold()) in known or folded in chinese or _HIRAGANA.fullmatch(word)
     )
 
 
 def has_other_words(text: str, ignored: frozenset[str]) -> bool:
-    """Whether a text has a word besides function words and those to ignore, in lower case.
+    """Whether a text has a word besides function words and those to ignore, in lower case."""
+    return count_content_words(text, ignored)[1] > 0
 
-    In scripts without spaces the ignored words are parts of the text, and so is every hiragana.
+
+def count_content_words(text: str, ignored: frozenset[str]) -> tuple[int, int]:
+    """Count the words besides function words, and those of them that are not to be ignored.
+
+    In scripts without spaces every character counts. The ignored words are parts of the text, and
+    so is every hiragana.
     """
     words = _WORD.findall(text.casefold().replace("’", "'"))
     grammar = find_function_words(part for word in words for part in (word, *_JOINT.split(word)))
-    known = ignored | grammar
-    return any(
-        len(_HIRAGANA.sub("", _unspaced_parts(ignored).sub("", word))) > 1
-        if runs_without_spaces(word)
-        else word not in known and any(part not in known for part in _JOINT.split(word))
-        for word in words
-    )
+    content = others = 0
+    for word in words:
+        if runs_without_spaces(word):
+            content += len(_HIRAGANA.sub("", word))
+            rest = len(_HIRAGANA.sub("", _unspaced_parts(ignored).sub("", word)))
+            others += rest if rest > 1 else 0
+        elif not _is_known(word, grammar):
+            content += 1
+            others += not _is_known(word, ignored | grammar)
+    return content, others
+
+
+def _is_known(word: str, known: frozenset[str]) -> bool:
+    return word in known or all(part in known for part in _JOINT.split(word))
 
 
 @cache

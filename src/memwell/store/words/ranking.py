@@ -109,16 +109,21 @@ class RankedKeywords(Keywords):
         words, scored = self._ranking(query)
         if not chunk_ids or not scored.words:
             return {}
+        return {
+            chunk: Match(chunk, score, 0.0 if words.only_grammar else covered)
+            for chunk, score, covered in self.rate(scored, chunk_ids)
+            if score
+        }
+
+    def rate(
+        self, scored: ScoredQuery, chunk_ids: Sequence[int]
+    ) -> Iterable[tuple[int, float, float]]:
+        """Return those of the chunks with any term, each with its score and what it covers."""
         average, counted = self.occurrences(scored.terms, chunk_ids)
-        matches = (
-            Match(
-                chunk,
-                scored.score(counts, average),
-                0.0 if words.only_grammar else scored.covered(counts),
-            )
+        return (
+            (chunk, scored.score(counts, average), scored.covered(counts))
             for chunk, counts in counted.items()
         )
-        return {match.chunk_id: match for match in matches if match.score}
 
     @cached_property
     def _rankings(self) -> dict[WordQuery, tuple[RankingWords, ScoredQuery]]:

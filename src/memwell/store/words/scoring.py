@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memwell.store.words.query import Clause
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
@@ -27,15 +27,21 @@ K1, B = 0.9, 0.4
 PAIR = 0.3
 COLUMN_WEIGHTS = {"content": 1.0, "heading": 1.5, "name": 1.0, "parts": 1.0}
 
-_Frequency: TypeAlias = Callable[[Sequence[float]], float]
+if TYPE_CHECKING:
+    from memwell.store.contract.values import Array
+
+_Frequency: TypeAlias = Callable[[Sequence[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """How many tokens a chunk has, and how often it holds each term of a query, in their order."""
+    """How many tokens a chunk has, and how often it holds each term of a query, in their order.
 
-    length: float
-    counts: Sequence[float]
+    For many chunks at once, each number is an array.
+    """
+
+    length: float | Array
+    counts: Sequence[float] | Sequence[Array]
 
 
 @dataclass(frozen=True)
@@ -59,21 +65,18 @@ class ScoredQuery:
         places = {term: place for place, term in enumerate(self.terms)}
         return [(_frequency(part, places), weight) for part, weight in (*self.words, *self.pairs)]
 
-    def score(self, chunk: Occurrences, average_length: float) -> float:
-        """Return the score of a chunk."""
+    def score(self, chunk: Occurrences, average_length: float) -> Any:
+        """Return the score of a chunk: a number, or an array for many chunks."""
         norm = K1 * (1 - B + B * chunk.length / average_length)
-        return math.fsum(
-            [
-                weight * frequency * (K1 + 1) / (frequency + norm)
-                for count, weight in self._counted
-                if (frequency := count(chunk.counts))
-            ]
+        frequencies = ((count(chunk.counts), weight) for count, weight in self._counted)
+        return sum(
+            weight * frequency * (K1 + 1) / (frequency + norm) for frequency, weight in frequencies
         )
 
-    def covered(self, chunk: Occurrences) -> float:
+    def covered(self, chunk: Occurrences) -> Any:
         """Return the share of the words, by weight, that a chunk holds."""
         words = self._counted[: len(self.words)]
-        return math.fsum([weight for count, weight in words if count(chunk.counts)]) / self.ideal
+        return sum(weight * (count(chunk.counts) > 0) for count, weight in words) / self.ideal
 
 
 def scored_query(
@@ -113,7 +116,10 @@ def _idf(frequency: int, total: int) -> float:
 
 
 def _frequency(condition: Condition, places: Mapping[Term, int]) -> _Frequency:
-    """Return the function that tells from the counts of terms how often a condition is met."""
+    """Return the function that tells from the counts of terms how often a condition is met.
+
+    It uses operators only, which mean the same for a number and for each number of an array.
+    """
     match condition:
         case Term():
             return itemgetter(places[condition])
@@ -122,7 +128,11 @@ def _frequency(condition: Condition, places: Mapping[Term, int]) -> _Frequency:
             return lambda chunk: sum(count(chunk) for count in counts)
         case AllOf(parts):
             counts = [_frequency(part, places) for part in parts]
-            return lambda chunk: min(count(chunk) for count in counts)
+            return lambda chunk: reduce(_smaller, (count(chunk) for count in counts))
         case AndNot(wanted, unwanted):
             yes, no = _frequency(wanted, places), _frequency(unwanted, places)
-            return lambda chunk: 0.0 if no(chunk) else yes(chunk)
+            return lambda chunk: yes(chunk) * (no(chunk) == 0)
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    return one - (one - other) * (one > other)

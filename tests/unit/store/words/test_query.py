@@ -6,7 +6,6 @@ import pytest
 
 from memwell.store.contract.query import And, Node, Or, Phrase, Word, WordQuery
 from memwell.store.fts5_tokenizer import thread_tokenizer
-from memwell.store.postgres.postings import condition_sql, number_terms
 from memwell.store.sqlite.fts import match_text
 from memwell.store.words.query import (
     excluded_condition,
@@ -109,14 +108,10 @@ def test_a_part_without_letters_is_left_out(vocabulary: EveryWord) -> None:
     assert to_condition(Or((Word("cat"), Phrase("?!"))), vocabulary) == CAT
 
 
-def test_the_same_tree_is_text_for_fts5_and_sql_for_postgres() -> None:
+def test_a_tree_is_text_for_fts5() -> None:
     tree = AndNot(AllOf((CAT, AnyOf((DOG, DOOR)))), CAT)
     assert [*terms_in(tree)] == [CAT, DOG, DOOR, CAT]
     assert match_text(tree) == '(("cat" AND ("dog" OR "door")) NOT "cat")'
-    cat, dog, door = (f"bool_or(h.number = {number})" for number in range(3))
-    assert (
-        condition_sql(tree, number_terms(tree)) == f"(({cat} AND ({dog} OR {door})) AND NOT {cat})"
-    )
 
 
 def test_fts5_gets_the_words_and_not_their_stems(vocabulary: EveryWord) -> None:

@@ -1,0 +1,48 @@
+"""The arrays of an index's words, kept by a process from one search to the next.
+
+They belong to one state of the keyword index, and are read when a second search asks for that
+state: a process may search only once, and a large index may change before each search. Then FTS5
+ranks, which takes no longer than reading the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import apsw
+
+from memwell.store.sqlite import fts
+from memwell.store.sqlite.database import Database
+
+if TYPE_CHECKING:
+    from memwell.store.sqlite.word_arrays import WordArrays
+
+_QUICKLY_READ = 20_000
+"""Chunks of which the arrays are read faster than FTS5 ranks, so that a change costs nothing."""
+
+
+class Postings:
+    """The arrays of one index; the threads of a process share them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: tuple[Hashable, WordArrays] | None = None
+        self._is_quick = False
+        self._asked_for: Hashable = None
+
+    def arrays(self, connection: apsw.Connection) -> WordArrays | None:
+        """Return the arrays of the state that a connection reads; None if FTS5 should rank."""
+        revision = self._database.generation, fts.revision(connection)
+        kept = self._kept
+        if kept and kept[0] == revision:
+            return kept[1]
+        self._kept = None  # what was deleted since is not kept any longer
+        if revision != self._asked_for and not self._is_quick:
+            self._asked_for = revision
+            return None
+        from memwell.store.sqlite.word_arrays import read_arrays
+
+        arrays = read_arrays(connection)
+        self._kept, self._is_quick = (revision, arrays), len(arrays.chunks) <= _QUICKLY_READ
+        return arrays
