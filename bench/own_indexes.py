@@ -26,9 +26,10 @@ from memwell.store.postgres.agent_indexes import SMALLEST
 from memwell.store.postgres.build_indexes import BuiltIndex, build
 from memwell.store.postgres.index import PostgresIndex
 from memwell.store.postgres.migrate import migrate
+from memwell.store.postgres.posting_changes import CHUNKS, TOKENS
+from memwell.store.postgres.postings import ROWS_VERSION
 from memwell.store.postgres.roles import role
 from memwell.store.postgres.server import Server
-from memwell.store.words.normalise import WORDS_VERSION
 
 SIZES = (20_000, 100_000)
 DIMENSIONS, CENTRES = 384, 200
@@ -53,13 +54,13 @@ def _measured(size: int) -> Iterator[Row]:
             built: list[BuiltIndex] = []
             build(owner, None, SMALLEST, built.append)
             sizes = server.execute(
-                "SELECT CASE WHEN relname LIKE 'near%' THEN 'hnsw' ELSE 'bm25' END,"
+                "SELECT CASE WHEN relname LIKE 'vector%' THEN 'hnsw' ELSE 'bm25' END,"
                 " pg_relation_size(oid) / 1e6 FROM pg_class WHERE relkind = 'i'"
-                " AND relname ~ '^(near|said)_'"
+                " AND relname ~ '^(vector|text)_index_'"
             )
             texts = server.execute(
                 "SELECT sum(pg_total_relation_size(oid)) / 1e6 FROM pg_class"
-                " WHERE relname ~ '^spoken_.$'"
+                " WHERE relname ~ '^chunk_texts_.$'"
             )
             after = {name: _timed(ask, asked) for name, ask, asked in _questions(index)}
         for name, (ms, found) in before.items():
@@ -149,7 +150,8 @@ def _fill(url: str, size: int) -> None:
         connection.execute("SET search_path TO memwell, public; SET statement_timeout TO 0")
         connection.execute("SET session_replication_role TO replica")  # what is made up fits
         connection.execute(
-            f"INSERT INTO indexes VALUES ({_OF}, {WORDS_VERSION}, {size}, {size * LENGTH})"
+            "INSERT INTO indexes (tenant, agent, words_version, chunks, tokens)"
+            f" VALUES ({_OF}, {ROWS_VERSION}, {size}, {size * LENGTH})"
         )
         connection.execute(
             "INSERT INTO workspaces (tenant, agent, id, root, owner)"
@@ -184,12 +186,20 @@ def _fill(url: str, size: int) -> None:
                 rows.update(found.keys())
                 copy.write(
                     "".join(
-                        f"{TENANT}\t{AGENT}\tw{word:x}\t{key}\t{count}\t{LENGTH}\t{{1}}\t\n"
+                        f"{TENANT}\t{AGENT}\tw{word:x}\t{key}\t{count}\t{LENGTH}"
+                        f"\t{{{','.join(map(str, range(count)))}}}\t\n"
                         for word, count in found.items()
                     )
                 )
-        with cursor.copy("COPY vocabulary FROM STDIN") as copy:
+        columns = "(tenant, agent, token, document_frequency)"
+        with cursor.copy(f"COPY vocabulary {columns} FROM STDIN") as copy:
             for word, count in rows.items():
                 copy.write_row((TENANT, AGENT, f"w{word:x}", count))
+            for name, count in ((CHUNKS, size), (TOKENS, size * LENGTH)):
+                copy.write_row((TENANT, AGENT, name, count))
         connection.execute("SELECT setval('ids', 1000000)")
+    # Whoever writes stores the postings as arrays.
+    with closing(PostgresIndex(Server(url, TENANT), AGENT)) as index, index.writing():
+        pass
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")

@@ -194,7 +194,7 @@ def test_a_forgotten_fact_is_not_in_the_copy(first: Path, tmp_path: Path) -> Non
         assert "4711" in found.hits[0].text
     with opened(tmp_path / "none", tenant, user="eve") as memory:
         assert memory.search("deploy", kind="fact", mode="words").hits == ()
-    for table, column in (("chunks", "text"), ("facts", "text"), ("postings", "token")):
+    for table, column in (("chunks", "text"), ("facts", "text"), ("posting_lists", "token")):
         assert not shared().execute(
             f"SELECT 1 FROM memwell.{table} WHERE tenant = '{tenant}' AND {column} LIKE '%safe is b%'"
         )
@@ -209,7 +209,7 @@ def test_copying_twice_changes_nothing(first: Path, tmp_path: Path) -> None:
         "revisions",
         "notes",
         "chunks",
-        "postings",
+        "posting_lists",
         "vectors",
         "spaces",
         "workspace_list",

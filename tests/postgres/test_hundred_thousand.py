@@ -23,7 +23,7 @@ _FILLED = (
     "notes",
     "chunks",
     "vocabulary",
-    "postings",
+    "posting_lists",
     "revisions",
     "facts",
 )

@@ -16,10 +16,11 @@ from memwell.errors import IndexDatabaseError
 from memwell.model import Chunk, Note, Viewer
 from memwell.search.parse import parse
 from memwell.store.contract.index import Index
+from memwell.store.contract.quantisation import round_vectors
 from memwell.store.contract.query import Filters, WordQuery
 from memwell.store.contract.values import SourceFile, Space
 from memwell.store.factory import open_postgres, open_sqlite
-from memwell.store.postgres import agent_indexes, bm25
+from memwell.store.postgres import agent_indexes, bm25, keywords, textsearch
 from memwell.store.postgres.build_indexes import BuildReport
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.reader import PostgresReader
@@ -46,11 +47,11 @@ RARE = Filters(paths=("rare/**",))
 
 
 def clustered(count: int, dimensions: int, seed: int) -> Any:
-    """Vectors of unit length around some centres, like those of texts."""
+    """Vectors of unit length around some centres, like those of texts, as the stores keep them."""
     chance = np.random.default_rng(seed)
     centres = np.random.default_rng(0).normal(size=(50, dimensions))
     found = centres[chance.integers(50, size=count)] + chance.normal(size=(count, dimensions))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    return round_vectors((found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -287,6 +288,8 @@ ASKED = [
 def costly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Act as if the agent were a hundred times larger: no word is so rare that all its postings are read."""
     monkeypatch.setattr(ranking, "_SELECT_ROWS", 0)
+    for module in (textsearch, keywords):  # and only blocks of candidates are read
+        monkeypatch.setattr(module, "MANY_POSTINGS", 0)
 
 
 def with_words(indexed: Indexed) -> Indexed:
@@ -363,6 +366,7 @@ def test_words_with_few_postings_need_no_index(
     everything = scored(with_index, "seldom common")
     for most_postings, used in ((700, False), (600, True)):
         monkeypatch.setattr(ranking, "_SELECT_ROWS", most_postings)
+        monkeypatch.setattr(textsearch, "MANY_POSTINGS", 0)
         assert bool(chosen(with_index.index, "seldom common")) == used
         assert_same(scored(with_index, "seldom common"), everything)
 

@@ -1,4 +1,4 @@
-"""What operators do: drop a tenant, find slow statements."""
+"""What operators do: drop a tenant, find slow statements, end those that take too long."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memwell import Memory
-from memwell.errors import IndexDatabaseError
-from memwell.memory.tenants import home_of
+from memwell.errors import IndexDatabaseError, StatementTimeoutError
+from memwell.memory.tenants import as_tenant, home_of
 from memwell.store.postgres import tenants
 from memwell.store.postgres.schema import TABLES
 from memwell.store.postgres.tenants import drop_tenant
@@ -101,3 +101,34 @@ def test_slow_statements_are_logged_with_their_step(
     name = "test_operations.test_slow_statements_are_logged_with_their_step took "
     assert [message for message in slow if name in message]
     assert "boat" not in " ".join(slow)
+
+
+# -- time-outs of statements -----------------------------------------------------------------------
+
+
+def test_a_statement_of_a_tenant_ends_after_the_seconds_of_the_operator(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "store.url": app_url(),
+        "store.tenant": new_tenant(),
+        "tenants.statement_seconds": 0.05,
+    }
+    with Memory(tmp_path, settings=settings) as memory:
+        server = as_tenant(memory, new_tenant())._index.server  # type: ignore[attr-defined]
+        with pytest.raises(StatementTimeoutError, match="set more seconds"), server.reading() as s:
+            s.rows("SELECT pg_sleep(60) WHERE %(tenant)s != ''")
+        with server.writing() as session:  # the connection can be used again
+            assert session.value("SELECT %(tenant)s") == server.tenant
+            assert (
+                session.value("SELECT current_setting('statement_timeout'), %(tenant)s") == "50ms"
+            )
+        assert server.rows("", "SELECT current_setting('statement_timeout'), %(tenant)s")[0][0] == (
+            "50ms"
+        )
+
+
+def test_a_statement_has_a_minute_by_default(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"store.url": app_url(), "store.tenant": new_tenant()}
+    with Memory(tmp_path, settings=settings) as memory:
+        server = memory._index.server  # type: ignore[attr-defined]
+        asked = server.rows("", "SELECT current_setting('statement_timeout'), %(tenant)s")
+    assert asked[0][0] == "1min"

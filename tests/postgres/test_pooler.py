@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from memwell import Memory
-from memwell.errors import IndexDatabaseError, MemwellError
+from memwell.errors import IndexDatabaseError, MemwellError, StatementTimeoutError
 from memwell.store.contract.values import FactFilter
 from tests.conftest import Write
 from tests.support.cluster import Bouncer, Cluster, bouncer, cluster
@@ -117,6 +117,24 @@ def test_nothing_stays_set_for_the_next_client(
     assert row[:2] in ((None, None), ("", ""))
     assert row[2:] == ('"$user", public', "0", "0")
     assert count == (0,)
+
+
+def test_each_process_has_its_own_time_out_on_a_shared_connection(
+    behind: tuple[Cluster, Bouncer, str], tmp_path: Path
+) -> None:
+    _, pooler, role = behind
+    sleep = (
+        "SELECT pg_sleep(.3) IS NULL, current_setting('statement_timeout') WHERE %(tenant)s != ''"
+    )
+    more = {"tenants.statement_seconds": 0.1}
+    with (
+        open_memory(pooler.url(role), "short", tmp_path, **more) as short,
+        open_memory(pooler.url(role), "long", tmp_path) as long,
+    ):
+        for _ in range(2):
+            with pytest.raises(StatementTimeoutError):
+                short._index.server.rows("", sleep)  # type: ignore[attr-defined]
+            assert long._index.server.rows("", sleep) == [(False, "1min")]  # type: ignore[attr-defined]
 
 
 def test_prepared_statements_can_be_forced_and_fail_with_a_remedy(

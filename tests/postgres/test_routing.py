@@ -1,16 +1,18 @@
-"""Each statement concerns one tenant, as the planner of PostgreSQL sees it.
+"""Each statement concerns one tenant: two servers that divide the tenants answer like one.
 
-The tables are partitioned by tenant, as a cluster distributes them. A statement that names the tenant
-as a constant is planned for one partition of each table; a cluster can send it to one node.
+The suite of the stores and a use of everything run once more through the router of
+tests/support/router.py, which sends each transaction to the server of its tenant.
 """
 
 from __future__ import annotations
 
+import ast
 import json
-import re
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,75 +21,53 @@ import pytest
 
 from memwell import Memory
 from memwell.errors import MemwellError
-from memwell.store.postgres import connections, server
-from memwell.store.postgres.schema import TABLES
-from tests.conftest import Write
+from memwell.store import postgres
+from memwell.store.postgres import connections, leases, server
+from memwell.store.words.tree import AllOf, Term
+from tests.conftest import REPOSITORY, Write
 from tests.support.cli import run
+from tests.support.cluster import cluster
 from tests.support.postgres import app_url, new_role, new_tenant, shared
+from tests.support.router import router, server_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.server
-_PART = re.compile(rf'"Relation Name": "({"|".join(TABLES)})_(\d)"')
-_PLANNED = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.I)
-MAINTENANCE = (
-    "DELETE FROM memwell.commits",
-    "own_binding",
-    "memwell.migrations",
-    "pg_",
-    "to_regclass",
+SUITE = (
+    "tests/contract",
+    "tests/postgres/test_copy.py",
+    "tests/postgres/test_erasing.py",
+    "tests/postgres/test_leases.py",
+    "tests/postgres/test_large.py",
+    "tests/postgres/test_routing.py",
+    "tests/postgres/test_same_answers.py",
+    "tests/postgres/test_scopes.py",
 )
-"""Statements at the start of a process, and those that read only the catalogue."""
+"""The tests that run through the router. Together they send every statement of the stores."""
+_OF_SEPARATE_INDEXES = (
+    "test_chunks_of_many_windows_count_once",
+    "test_edited_and_deleted_words_are_visible_immediately",
+)
+"""Those of test_large.py; the others look into the server."""
+MAINTENANCE = ("build_indexes.py", "tenants.py")
+"""`store index` and `store drop-tenant` need the server's own address, so no router."""
+_OLDER_SCHEMA = "posting_rows.py"
+"""It sends to databases before `store migrate` only, like what reads their table of postings."""
+_PASSES_ON = "server.py"
+"""It sends what others hand to it: their places are recorded."""
+_SENDERS = {
+    "rows",
+    "row",
+    "value",
+    "run",
+    "rows_inlined",
+    "rows_in_binary",
+    "rows_at_once",
+    "stream",
+}
+"""The methods of a session and of a server that send a statement."""
 
-
-@dataclass
-class Router:
-    """Has the server plan each statement before it runs, and records the partitions it would use.
-
-    A superuser plans, whom no policy restricts: the statement itself must name the tenant.
-    """
-
-    connection: psycopg.Connection[Any]
-    statements: set[str] = field(default_factory=set)
-    wrong: list[str] = field(default_factory=list)
-
-    def plan(self, query: str, values: Any) -> None:
-        for statement in query.split("; "):
-            if not _PLANNED.match(statement) or statement in self.statements:
-                continue
-            if not any(re.search(rf"\b{table}\b", statement) for table in TABLES):
-                continue
-            if statement.startswith(MAINTENANCE):
-                continue
-            explaining = psycopg.ClientCursor(self.connection)
-            explaining.execute(f"EXPLAIN (FORMAT JSON) {statement}", values)
-            ((plan,),) = explaining.fetchall()
-            parts = {part for _, part in _PART.findall(json.dumps(plan))}
-            if len(parts) > 1:
-                self.wrong.append(f"{len(parts)} partitions: {' '.join(statement.split())[:200]}")
-            self.statements.add(statement)
-
-
-@contextmanager
-def routed() -> Iterator[Router]:
-    execute, is_planning = psycopg.Cursor.execute, False
-
-    def planned(self: Any, query: Any, values: Any = None, **options: Any) -> Any:
-        nonlocal is_planning
-        if not is_planning and isinstance(query, str):
-            is_planning = True
-            try:
-                router.plan(query, values)
-            finally:
-                is_planning = False
-        return execute(self, query, values, **options)
-
-    with (
-        psycopg.connect(shared().url(), autocommit=True) as connection,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        connection.execute("SET search_path = memwell, public")
-        router = Router(connection)
-        patch.setattr(psycopg.Cursor, "execute", planned)
-        yield router
+_SENT_WITH_BEGIN = {"WORKSPACES", "SPACES", "COOLDOWNS", "KEYWORD_STATE", "REVISION"}
+"""The statements of `reader.FIRST`: they are answered before they are asked for."""
 
 
 def use_everything(url: str, tenant: str, folder: Path, workspace: Path) -> None:
@@ -167,25 +147,161 @@ def test_one_connection_is_enough_for_everything(
     use_everything(app_url(), new_tenant(), tmp_path, workspace)
 
 
-@pytest.mark.slow
-def test_each_statement_needs_the_partitions_of_one_tenant(
-    tmp_path: Path, workspace: Path, write: Write
+def use_what_is_rarely_used(
+    url: str, tenant: str, folder: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Rebuild the words, move a workspace, touch a note, renew leases, use a role of a user."""
+    settings: dict[str, Any] = {
+        "store.url": url,
+        "store.tenant": tenant,
+        "embedding.chain": ("test",),
+    }
+    with Memory(folder / "home", settings=settings) as memory:
+        memory.index(workspace)
+        os.utime(workspace / "cat.md", ns=(10**18, 10**18))
+        memory.index(workspace)
+        moved = workspace.rename(workspace.with_name("moved"))
+        memory.index(moved)
+        with memory._index.writing() as notes, memory._index.reading_beside(notes) as reader:
+            number, root, *_ = reader.notes.workspaces()[0]
+            notes.move_workspace(number, root)
+        memory._index.rebuild_keyword_index()
+        opened = memory._index.server  # type: ignore[attr-defined]
+        opened.rows("main", "UPDATE indexes SET words_version = 0 WHERE tenant = %(tenant)s")
+        memory.index(moved)
+        with memory._index.reading() as reader:
+            assert reader.keywords.occurs(AllOf((Term(("cat",)), Term(("miso",)))))
+            space = reader.spaces.live()
+            assert space
+        (moved / "cat.md").write_text("The cat is old.")
+        memory.index(moved, embed=False)
+        until = "SELECT max(until) FROM leases l WHERE l.tenant = %(tenant)s"
+        monkeypatch.setattr(leases, "SECONDS", 0.3)
+        with memory._index.leasing() as take:
+            assert take
+            assert len(take(space, 10)) == 1
+            first = opened.rows("", until)
+            wait_until(lambda: opened.rows("", until) != first)
+        memory.remember("The oar is long.", scope="global")
+    url = shared().url(user=new_role(tenant, ["user:anna"]))
+    settings = {"store.url": url, "store.tenant": tenant}
+    with Memory(folder / "home", settings=settings, user="anna") as memory:
+        told = memory.remember("The rudder is small.", scope="user").fact
+        memory.supersede(told.id, "The rudder is large.", scope="user")
+        memory.forget(told.id)
+
+
+def test_what_is_rarely_used_works(
+    tmp_path: Path, workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("cat.md", "# The cat\n\nThe cat is named Miso. #x\n")
+    use_what_is_rarely_used(app_url(), new_tenant(), tmp_path, workspace, monkeypatch)
+
+
+def test_everything_can_be_used_and_copied(tmp_path: Path, workspace: Path, write: Write) -> None:
     for name in ("cat", "dog", "bird"):
         write(f"{name}.md", f"# The {name}\n\nThe {name} is named Miso. #x\n")
-    app_url()
-    with routed() as router:
-        tenant = new_tenant()
-        use_everything(app_url(), tenant, tmp_path, workspace)
-        copy_both_ways(app_url(), tenant, tmp_path)
-    assert not router.wrong, "\n".join(router.wrong)
-    assert len(router.statements) > 100
+    tenant = new_tenant()
+    use_everything(app_url(), tenant, tmp_path, workspace)
+    copy_both_ways(app_url(), tenant, tmp_path)
 
 
-def test_the_router_notices_a_statement_without_a_tenant() -> None:
-    app_url()
-    with routed() as router, psycopg.connect(shared().url(), autocommit=True) as connection:
-        connection.execute("SELECT count(*) FROM memwell.facts")
-        assert len(router.wrong) == 1
-        connection.execute("SELECT count(*) FROM memwell.facts WHERE tenant = %s", ("acme",))
-        assert len(router.wrong) == 1
+# -- the router ------------------------------------------------------------------------------------
+
+
+def find_sending_places() -> Iterator[tuple[str, int, int]]:
+    """The calls in the code of the store that send a statement: module, first and last line."""
+    for file in Path(str(postgres.__file__)).parent.glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            receiver = ast.unparse(call.func.value).rpartition(".")[2].strip("_")
+            statement = ast.unparse(call.args[0]) if call.args else ""
+            if statement in _SENT_WITH_BEGIN or "FROM postings p" in statement:
+                continue
+            if call.func.attr in _SENDERS and receiver in ("session", "server"):
+                yield file.name, call.lineno, call.end_lineno or call.lineno
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(1200)
+def test_no_statement_of_the_suite_needs_both_servers(tmp_path: Path) -> None:
+    """Each place in the code that sends a statement has sent one through the router."""
+    report = tmp_path / "report.json"
+    separate = " or ".join(_OF_SEPARATE_INDEXES)
+    words = f"not sqlite and not needs_both_servers and (not test_large or {separate})"
+    plugins = ("-p", "no:xdist", "-p", "tests.support.routed")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *plugins,
+            *SUITE,
+            "-k",
+            words,
+            "-m",
+            "not soak and not slow",
+        ],
+        cwd=REPOSITORY,
+        env={**os.environ, "ROUTER_REPORT": str(report)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    found = json.loads(report.read_text())
+    assert found["wrong"] == []
+    assert len(found["statements"]) > 200
+    for number, tables in enumerate(found["tenants"]):
+        assert all(server_of(tenant) == number for names in tables.values() for tenant in names)
+        assert tables["facts"]  # tenants have random names, so that servers get unequal numbers
+    seen: dict[str, set[int]] = {}
+    for module, line in found["places"]:
+        seen.setdefault(module, set()).add(line)
+    never = [
+        f"{module}:{first}"
+        for module, first, last in find_sending_places()
+        if module not in (*MAINTENANCE, _PASSES_ON, _OLDER_SCHEMA)
+        and not seen.get(module, set()) & {*range(first, last + 1)}
+    ]
+    assert not never, "\n".join(never)
+
+
+def test_the_router_refuses_a_statement_that_names_no_tenant() -> None:
+    with (
+        cluster() as one,
+        cluster() as two,
+        tempfile.TemporaryDirectory() as folder,
+        router([one, two], Path(folder)) as made,
+    ):
+        for server_ in (one, two):
+            server_.execute("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA memwell TO app")
+            server_.execute("GRANT ALL ON ALL TABLES IN SCHEMA memwell TO app")
+        begin = "BEGIN; SET LOCAL search_path = memwell; SET LOCAL memwell.tenant = '{}'"
+        insert = "INSERT INTO revisions (tenant, last) VALUES ({}, 0)"
+        with psycopg.connect(made.url(user="app"), autocommit=True) as client:
+            for tenant in ("acme", "beta", "gamma", "delta"):
+                client.execute(begin.format(tenant))
+                client.execute(insert.format("%s"), (tenant,))
+                client.execute("COMMIT")
+            for wrong in ("SELECT count(*) FROM revisions", "DELETE FROM facts WHERE tenant = 'b'"):
+                client.execute(begin.format("acme"))
+                with pytest.raises(psycopg.Error, match="does not name its tenant acme"):
+                    client.execute(wrong)
+                client.execute("ROLLBACK")
+            client.execute(begin.format("acme"))
+            both = "SELECT 1 FROM revisions WHERE tenant = 'acme' OR last = 1"
+            with pytest.raises(psycopg.Error, match="it needs 8 partitions"):
+                client.execute(both)
+            client.execute("ROLLBACK")
+        assert len(made.wrong) == 3
+        stored = [
+            {tenant for (tenant,) in each.execute("SELECT tenant FROM memwell.revisions")}
+            for each in (one, two)
+        ]
+    assert stored[0] | stored[1] == {"acme", "beta", "gamma", "delta"}
+    for number, names in enumerate(stored):
+        assert names
+        assert all(server_of(name) == number for name in names)

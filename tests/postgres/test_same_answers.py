@@ -18,6 +18,7 @@ from memwell.evaluate.dataset import load as load_set
 from memwell.evaluate.runner import evaluate_memory
 from memwell.facts.service import NewFact
 from memwell.store.factory import open_postgres
+from memwell.store.postgres import keywords
 from memwell.store.postgres import textsearch as candidates
 from memwell.store.words import ranking
 from tests.conftest import EXAMPLES, REPOSITORY, shared_set
@@ -83,6 +84,8 @@ def both(
                 # As if there were a hundred times as many: nothing is so rare that all is looked up.
                 patch.setattr(ranking, "_SELECT_ROWS", 0)
                 patch.setattr(candidates, "_SPARE", 1)
+                for module in (candidates, keywords):
+                    patch.setattr(module, "MANY_POSTINGS", 0)
                 assert len(build_agent_indexes(tenant).built) == 2
             yield files, on
 

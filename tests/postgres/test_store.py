@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -28,7 +30,6 @@ from memwell.store.postgres.session import Session
 from tests.conftest import Write
 from tests.support.cli import run
 from tests.support.postgres import (
-    Cluster,
     app_url,
     cluster,
     new_database,
@@ -135,7 +136,7 @@ def test_an_index_with_an_older_words_version_is_rebuilt(
     with Memory() as memory:
         index_three(memory, workspace, write)
         shared().execute(f"UPDATE memwell.indexes SET words_version = 0 WHERE tenant = '{tenant}'")
-        shared().execute(f"DELETE FROM memwell.postings WHERE tenant = '{tenant}'")
+        shared().execute(f"DELETE FROM memwell.posting_lists WHERE tenant = '{tenant}'")
         assert [hit.path for hit in memory.search("word1").hits] == ["1.md"]
         assert memory.status(deep=True).deep == {"integrity": "ok"}
 
@@ -278,56 +279,74 @@ def test_the_driver_is_loaded_only_for_a_server_and_its_absence_has_a_remedy(
 # -- when it is restarted --------------------------------------------------------------------------
 
 
-def test_a_lost_commit_answer_is_looked_up_by_its_marker(home: Path) -> None:
-    marks: list[tuple[str, str]] = []
-    with server(app_url(), new_tenant()) as opened:
-        with opened.writing() as session:
-            assert opened._mark(session.connection) is None  # nothing was written
-            _write(opened, session, marks)
-        with pytest.raises(ZeroDivisionError):
-            _fail_in(opened, marks)
-        (kept, number), (lost, other_number) = marks
-        assert opened._was_committed(kept, number)
-        assert not opened._was_committed(lost, other_number)
-        assert not opened._was_committed(lost, number)  # which another got after a crash
-        assert not opened._was_committed(lost, str(2**62))  # which is not known after a crash
-
-
-def _write(opened: Server, session: Session, marks: list[tuple[str, str]]) -> None:
+def _write(session: Session) -> None:
     session.run(
         "INSERT INTO revisions (tenant, last) VALUES (%(tenant)s, 0)"
         " ON CONFLICT (tenant) DO UPDATE SET last = revisions.last + 1"
     )
-    mark = opened._mark(session.connection)
-    assert mark
-    marks.append(mark)
 
 
-def _fail_in(opened: Server, marks: list[tuple[str, str]]) -> None:
-    with opened.writing() as session:
-        _write(opened, session, marks)
-        raise ZeroDivisionError
+def _last(opened: Server) -> list[tuple[int]]:
+    return opened.rows("", "SELECT last FROM revisions WHERE tenant = %(tenant)s")
 
 
-def test_a_transaction_undone_by_a_crash_is_not_mistaken_for_a_later_one(home: Path) -> None:
-    marks: list[tuple[str, str]] = []
-    with cluster() as restarted, server(restarted.url(), "one") as opened:
-        with pytest.raises(MemwellError):
-            _crash_in(opened, restarted, marks)
-        restarted.start()
-        with server(restarted.url(), "two") as others:
-            number = 0
-            while number < int(marks[0][1]):  # most often it is given out again
-                with others.writing() as session:
-                    _write(others, session, marks)
-                number = int(marks[-1][1])
-        assert not opened._was_committed(*marks[0])
+def test_a_lost_commit_answer_is_looked_up_by_its_mark() -> None:
+    kept, lost = str(uuid4()), str(uuid4())
+    with server(app_url(), new_tenant()) as opened:
+        with opened.writing() as session:
+            _write(session)
+            session.connection.execute(opened._mark_sql(kept))
+        for _ in range(2):  # to ask leaves nothing
+            assert opened._was_committed(kept)
+            assert not opened._was_committed(lost)
+        with server(app_url(), new_tenant()) as other:
+            assert not other._was_committed(kept)
 
 
-def _crash_in(opened: Server, restarted: Cluster, marks: list[tuple[str, str]]) -> None:
-    with opened.writing() as session:
-        _write(opened, session, marks)
-        restarted.stop("immediate")
+def test_the_mark_of_a_transaction_that_still_runs_is_waited_for() -> None:
+    with server(app_url(), new_tenant()) as opened, ThreadPoolExecutor(2) as threads:
+        for is_kept in (True, False):
+            mark = str(uuid4())
+            with opened._connections.connect() as connection:
+                connection.execute(opened._begin_sql("BEGIN", ()))
+                connection.execute(opened._mark_sql(mark))
+                asked = threads.submit(opened._was_committed, mark)
+                wait_until(lambda: shared().execute(_WAITING) == [(1,)])
+                assert not asked.done()
+                connection.execute("COMMIT" if is_kept else "ROLLBACK")
+            assert asked.result() is is_kept
+
+
+_WAITING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO commits %ON CONFLICT DO NOTHING'
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_commit_whose_answer_is_lost_is_done_once(
+    is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends the connection right after the commit, or right before."""
+    end = "SELECT pg_terminate_backend(pg_backend_pid())"
+    with server(app_url(), new_tenant()) as opened:
+        attempts: list[str] = []
+
+        def write() -> None:
+            with opened.writing() as session:
+                _write(session)
+                execute = session.connection.execute
+
+                def lose_answer(statement: str) -> object:
+                    return execute(f"{statement}; {end}" if is_there else f"{end}; {statement}")
+
+                if not attempts:
+                    monkeypatch.setattr(session.connection, "execute", lose_answer)
+                attempts.append("an attempt")
+
+        opened.retrying(write)
+        assert _last(opened) == [(0,)]
+        assert len(attempts) == (1 if is_there else 2)
 
 
 def test_commit_markers_are_cleaned_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +355,7 @@ def test_commit_markers_are_cleaned_up(home: Path, monkeypatch: pytest.MonkeyPat
     with server(app_url(), tenant) as opened, monkeypatch.context() as often:
         often.setattr(connect, "_CLEANUP_SHARE", 1.0)
         with opened.writing() as session:
-            _write(opened, session, [])
+            _write(session)
     kept = (
         f"SELECT min(at) > now() - interval '1 hour' FROM memwell.commits WHERE tenant = '{tenant}'"
     )

@@ -41,7 +41,9 @@ TRIES = [
     Try("read", "SELECT 1 FROM facts WHERE scope || ':' || target = 'user:ben'", NOTHING, OWN),
     Try("read", "SELECT 1 FROM facts WHERE target = 'anna'", OWN, OWN),
     Try("read", "SELECT 1 FROM chunks WHERE owner = 'user:ben'", NOTHING, OWN),
-    Try("read", "SELECT 1 FROM postings WHERE owner = 'user:ben'", NOTHING, OWN),
+    Try("read", "SELECT 1 FROM posting_lists WHERE owner = 'user:ben'", NOTHING, OWN),
+    Try("read", "SELECT 1 FROM posting_lists WHERE tenant = '{two}'", NOTHING, NOTHING),
+    Try("read", "SELECT * FROM posting_lists_0", REFUSED, REFUSED),
     Try("read", "SELECT 1 FROM vectors WHERE owner = 'user:ben'", NOTHING, OWN),
     Try("read", "SELECT 1 FROM vocabulary WHERE owner = 'user:ben'", NOTHING, OWN),
     Try("read", "SELECT 1 FROM fact_events WHERE target = 'ben'", NOTHING, OWN),
@@ -92,6 +94,9 @@ TRIES = [
     ),
     Try("write", "UPDATE vector_cache SET vectors = ''", REFUSED, OWN),
     Try("write", "DELETE FROM vocabulary", REFUSED, REFUSED),
+    Try("write", "DELETE FROM posting_lists", REFUSED, REFUSED),
+    Try("write", "UPDATE posting_lists SET chunks = '', places = ''", REFUSED, OWN),
+    Try("write", "UPDATE indexes SET blocks = '{{}}'", REFUSED, OWN),
     Try("write", "UPDATE vocabulary SET document_frequency = 1", REFUSED, OWN),
     Try("write", "UPDATE indexes SET chunks = 0", REFUSED, OWN),
     Try("write", "UPDATE spaces SET complete_to = 999999999", REFUSED, OWN),
@@ -102,6 +107,15 @@ TRIES = [
     Try("write", "DELETE FROM vector_cache", REFUSED, REFUSED),
     Try("write", "DELETE FROM workspace_list", REFUSED, REFUSED),
     Try("write", "TRUNCATE facts", REFUSED, REFUSED),
+    Try("write", "INSERT INTO commits (tenant) VALUES ('{two}')", REFUSED, REFUSED),
+    Try("write", "DELETE FROM commits", REFUSED, REFUSED),
+    # -- cache --
+    Try(
+        "cache",
+        "SELECT memwell.record_erasure((SELECT id FROM facts WHERE target = 'anna'), '\\x00')",
+        SHARED,
+        REFUSED,
+    ),
     # -- functions --
     Try("functions", "SELECT memwell.delete_fact('{ben}')", SHARED, REFUSED),
     Try(
@@ -144,11 +158,14 @@ TRIES = [
     # -- lock --
     Try("lock", "LOCK TABLE facts IN ACCESS EXCLUSIVE MODE", REFUSED, REFUSED),
     Try("lock", "LOCK TABLE chunks IN SHARE MODE", REFUSED, REFUSED),
+    Try("lock", "SELECT memwell.analyse_grown('{one}')", REFUSED, REFUSED),
     Try("lock", "LOCK TABLE facts IN ROW EXCLUSIVE MODE", SHARED, SHARED),
     Try("lock", "SELECT 1 FROM facts WHERE target = 'anna' FOR UPDATE", OWN, OWN),
     Try("lock", "SELECT 1 FROM facts WHERE target = 'ben' FOR UPDATE", NOTHING, OWN),
     Try("lock", "SELECT pg_advisory_xact_lock(1835363703)", SHARED, SHARED),
     # -- catalogue and statistics --
+    Try("catalogue", "SELECT rolname FROM pg_roles", SHARED, SHARED),
+    Try("catalogue", "SELECT name, setting FROM pg_settings", SHARED, SHARED),
     Try(
         "catalogue",
         "SELECT 1 FROM pg_policies WHERE qual || coalesce(with_check, '') ~ '{one}|{two}'",
@@ -276,6 +293,22 @@ def test_a_bound_user_destroys_nothing_when_all_of_it_is_committed(world: World)
     }
     strip = [row for (row,) in after["facts"] if "anna" not in row]
     assert strip == [row for (row,) in before["facts"] if "anna" not in row]
+
+
+def test_a_duplicate_key_tells_that_an_id_exists(world: World) -> None:
+    copied = (
+        "INSERT INTO facts (tenant, id, text, folded, category, source, origin, importance,"
+        " confidence, decay_class, created_at, confirmed_at, scope, target, tags, revision)"
+        " SELECT tenant, {id}, text, folded || 'x', category, source, origin, importance, confidence,"
+        " decay_class, created_at, confirmed_at, scope, target, tags, revision FROM facts"
+        " WHERE target = 'anna'"
+    )
+    with psycopg.connect(shared().url(user=world.user), autocommit=True) as connection:
+        connection.execute(f"SET search_path = {SCHEMA}, public")
+        for name, value in (("tenant", world.one), ("scopes", SCOPES_OF_ANNA)):
+            connection.execute("SELECT set_config(%s, %s, false)", (f"memwell.{name}", value))
+        assert find_outcome(connection, copied.format(id="id || 'x'")) == ("", 1)
+        assert find_outcome(connection, copied.format(id=f"'{world.ben}'"))[0] == "UniqueViolation"
 
 
 def test_the_catalogue_does_not_grow_with_roles(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memwell.model import Chunk
 from memwell.store.contract.index import Index
-from memwell.store.contract.values import ListedNote, MapPoint
+from memwell.store.contract.values import LinkedNote, ListedNote, MapPoint
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Array
@@ -30,6 +30,11 @@ class NoteBrowser:
         """Return the chunks of a note, in order; none if the note does not exist."""
         with self.index.reading() as reader:
             return reader.listing.chunks(self.roots, path, workspace)
+
+    def linked_notes(self, workspace: str) -> list[LinkedNote]:
+        """Return the notes of a workspace with their names and links."""
+        with self.index.reading() as reader:
+            return reader.listing.linked_notes([root for root in self.roots if root == workspace])
 
     def texts(self, places: Sequence[tuple[str, str, int]]) -> list[str]:
         """Return the text of the chunk at each path, workspace and first line; "" if none is."""

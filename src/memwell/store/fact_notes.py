@@ -15,7 +15,7 @@ from typing import Any
 from memwell.files import digest_of
 from memwell.model import GLOBAL, Chunk, Fact, Note, Viewer
 from memwell.store.contract.facts import FactStore
-from memwell.store.contract.index import Index, Notes
+from memwell.store.contract.index import Index, Notes, Reader
 from memwell.store.contract.values import (
     FACT_RECIPE,
     FACT_WORKSPACE,
@@ -68,12 +68,12 @@ class FactState:
         return read_lineage(notes).may_differ(self.identity, self.revision)
 
 
-def read_fact_state(store: FactStore, viewer: Viewer, now: str) -> FactState:
-    """Return the state of the facts that a viewer sees."""
-    revision = store.revision() if store.exists else 0
+def read_fact_state(store: FactStore, viewer: Viewer, now: str, reader: Reader) -> FactState:
+    """Return the state of the facts that a viewer sees, beside an open reader of the index."""
+    revision = store.revision(reader) if store.exists else 0
     if not revision:
         return FactState()
-    with store.for_viewer(viewer) as facts:
+    with store.for_viewer_of(viewer, reader) as facts:
         expired = facts.find(FactFilter(expired_before=now, superseded=True), 1)
     return FactState(revision, bool(expired), store.identity())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from memwell.errors import ConfigError
 from memwell.store.contract.values import CONVENTIONAL, Workspace
+from memwell.store.postgres.options import DEFAULTS, ServerOptions
 from memwell.store.sqlite import facts, index, workspace_list
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def _indexed_workspaces(index: Index) -> list[Workspace]:
 
 
 def open_postgres(
-    url: str, tenant: str, home: Path, agent: str, prepare: str = "auto", slow_ms: int = 0
+    url: str, tenant: str, home: Path, agent: str, options: ServerOptions = DEFAULTS
 ) -> Stores:
     """Return the stores of a tenant on a PostgreSQL server."""
-    return open_tenant(get_server(url, tenant, prepare, slow_ms), home, agent)
+    return open_tenant(get_server(url, tenant, options), home, agent)
 
 
 def open_tenant(server: Server, home: Path, agent: str) -> Stores:
@@ -94,7 +95,7 @@ def open_other_tenant(index: Index, tenant: str, home: Path, agent: str) -> Stor
     )
 
 
-def get_server(url: str, tenant: str, prepare: str = "auto", slow_ms: int = 0) -> Server:
+def get_server(url: str, tenant: str, options: ServerOptions = DEFAULTS) -> Server:
     """Return a PostgreSQL server for one tenant; nothing connects to it yet."""
     if not url.startswith(SCHEMES):
         raise ConfigError(
@@ -108,4 +109,4 @@ def get_server(url: str, tenant: str, prepare: str = "auto", slow_ms: int = 0) -
         )
     from memwell.store.postgres.server import Server
 
-    return Server(url, tenant, prepare, slow_ms)
+    return Server(url, tenant, options)

@@ -138,7 +138,22 @@ def surface_form(token: str, like: str, text: str, tokens: Tokens) -> str | None
 
 
 def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
-    """Return the windows of a chunk as little-endian float32; refuse vectors of another shape."""
+    """Return the windows of a chunk as little-endian float32, rounded as every store keeps them."""
+    from memwell.store.contract.quantisation import round_vectors
+
+    rounded = round_vectors(_unit_vectors(matrix, dimensions))
+    return [row.astype("<f4").tobytes() for row in rounded] or [b""]
+
+
+def encode_numbers(matrix: Matrix, dimensions: int) -> list[bytes]:
+    """Return the windows of a chunk as whole numbers, a byte each."""
+    from memwell.store.contract.quantisation import quantise
+
+    return [row.tobytes() for row in quantise(_unit_vectors(matrix, dimensions))] or [b""]
+
+
+def _unit_vectors(matrix: Matrix, dimensions: int) -> Matrix:
+    """Return vectors; refuse those of another shape or length."""
     import numpy as np
 
     if matrix.ndim != 2 or (len(matrix) and matrix.shape[1] != dimensions):
@@ -146,7 +161,7 @@ def encode(matrix: Matrix, dimensions: int) -> list[bytes]:
     lengths = np.linalg.norm(matrix, axis=1) if len(matrix) else np.ones(1)
     if not np.allclose(lengths, 1.0, atol=1e-3):  # also true of NaN and infinity
         raise ValueError("a vector that is not of unit length")
-    return [row.astype("<f4").tobytes() for row in matrix] or [b""]
+    return matrix
 
 
 def decode(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matrix]:

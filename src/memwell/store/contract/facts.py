@@ -198,8 +198,11 @@ class FactStore(Protocol):
         """Run an operation; a server that interrupts it runs it again."""
         return operation()
 
-    def revision(self) -> int:
-        """Return a number that grows with every change."""
+    def revision(self, reader: Reader | None = None) -> int:
+        """Return a number that grows with every change.
+
+        A store with facts and index on one server reads it by the connection of an open reader.
+        """
 
     def identity(self) -> str:
         """Return what tells this file apart from any other; "" on a server."""

@@ -204,6 +204,10 @@ class Vectors(Protocol):
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
         """Return all vectors of each embedded chunk; an empty matrix if the model read nothing."""
 
+    def has_unusable_copy(self, space: Space) -> bool:
+        """Whether searches are slow until `Index.compact` has replaced a file."""
+        return False
+
     def sample(self, space: Space, most: int) -> list[tuple[int, bytes]]:
         """Return at most `most` vectors of notes, spread evenly, each with its note id."""
 

@@ -160,6 +160,7 @@ class Space:
     """The cosine of two vectors picked at random, measured when the space was complete."""
     random_deviation: float | None = None
     snapshot: str | None = None
+    """SQLite: the files beside the index that are scanned, with spaces between, oldest first."""
     unrelated_mean: float | None = None
     """The cosine of a query and an unrelated passage."""
     unrelated_deviation: float | None = None
@@ -167,6 +168,11 @@ class Space:
     """SQLite: the LanceDB table that has the vectors; empty if they are in index.db.
 
     PostgreSQL: the vector index of this space; empty if a search compares all vectors."""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The files of its snapshot."""
+        return tuple((self.snapshot or "").split())
 
     @property
     def made_from(self) -> Mapping[str, Any]:

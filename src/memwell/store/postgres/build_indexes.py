@@ -33,6 +33,8 @@ from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import of_agent
+from memwell.store.postgres.tokenizer import tokens_of
+from memwell.store.words.normalise import WordRow
 
 _BATCH = 1_000
 """Chunks whose texts are written in one transaction, which keeps other writers waiting."""
@@ -251,13 +253,13 @@ def _build_text_index(name: str, session: Session) -> None:
 
 
 def _write_texts(session: Session) -> None:
-    """Write the texts of all chunks from their postings, one batch in each transaction."""
+    """Write the texts of all chunks, one batch in each transaction."""
     statement = f"""
-        SELECT p.chunk_id, array_agg(p.token), array_agg(p.frequency)
-        FROM postings p WHERE {of_agent("p")} GROUP BY p.chunk_id
+        SELECT c.id, c.text, c.heading, n.names, n.path
+        FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id WHERE {of_agent("c")}
     """
     for rows in session.stream(statement, _BATCH):
+        counts = {row[0]: tokens_of(WordRow(*row)).frequencies() for row in rows}
         with session.connection.transaction():
             session.lock_index()
-            counts = {chunk_id: zip(tokens, times, strict=True) for chunk_id, tokens, times in rows}
             texts.insert(session, counts)

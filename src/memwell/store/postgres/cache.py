@@ -26,7 +26,7 @@ class PostgresVectorCache(VectorCache):
         self._most_bytes = most_bytes
 
     def get(self, fingerprint: str, dimensions: int, texts: Sequence[str]) -> dict[str, Matrix]:
-        import numpy as np
+        from memwell.store.contract.quantisation import unpack
 
         by_digest = {digest_of(text): text for text in texts}
         rows = self._server.rows(
@@ -36,13 +36,12 @@ class PostgresVectorCache(VectorCache):
             digests=[*by_digest],
             fingerprint=fingerprint,
         )
-        return {
-            by_digest[digest]: np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
-            for digest, blob in rows
-        }
+        return {by_digest[digest]: unpack(blob, dimensions) for digest, blob in rows}
 
     def put(self, fingerprint: str, vectors: Iterable[tuple[str, Matrix]]) -> None:
-        rows = {digest_of(text): matrix.astype("<f4").tobytes() for text, matrix in vectors}
+        from memwell.store.contract.quantisation import pack
+
+        rows = {digest_of(text): pack(matrix) for text, matrix in vectors}
         self._server.rows(
             self._agent,
             """

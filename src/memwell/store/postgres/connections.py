@@ -20,13 +20,12 @@ from psycopg_pool import ConnectionPool
 
 from memwell.errors import ConfigError, IndexDatabaseError
 from memwell.store.postgres.migrate import Connection, migrate
+from memwell.store.postgres.options import AUTO, ON, ServerOptions
 from memwell.store.postgres.schema import ALL_SCOPES, SCHEMA
 from memwell.store.postgres.session import literal
 
 CONNECT_SECONDS = 5
 MOST_CONNECTIONS = 16
-AUTO, ON = "auto", "on"
-"""Whether the server prepares statements that repeat; "auto": if no pooler stands before it."""
 _PREPARE_AFTER = 5
 """How often a statement runs before the server prepares it."""
 _PROBE = "memwell probe"
@@ -58,7 +57,7 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 class Connections:
     """A pool of connections, opened at the first use."""
 
-    def __init__(self, url: str, prepare: str = AUTO, slow_ms: int = 0) -> None:
+    def __init__(self, url: str, options: ServerOptions) -> None:
         try:
             parts: dict[str, Any] = {
                 "connect_timeout": CONNECT_SECONDS,
@@ -71,8 +70,7 @@ class Connections:
                 "Write it like postgresql://USER@HOST:5432/DATABASE",
             ) from None
         self._parts = parts
-        self._prepare = prepare
-        self.slow_ms = slow_ms
+        self.options = options
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._is_pooled = False
@@ -103,7 +101,8 @@ class Connections:
                     if version >= _BINDINGS_SINCE:
                         self.binding = _read_binding(connection)
                         _delete_old_marks(connection)
-                prepares = self._prepare == ON or (self._prepare == AUTO and not self._is_pooled)
+                prepare = self.options.prepare
+                prepares = prepare == ON or (prepare == AUTO and not self._is_pooled)
                 pool = ConnectionPool(
                     make_conninfo(**self._parts),
                     kwargs={

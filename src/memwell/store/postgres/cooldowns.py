@@ -9,6 +9,10 @@ from memwell.store.contract.vectors import Cooldowns
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent
 
+COOLDOWNS = (
+    f"SELECT provider, until, failures, unavailable, reason FROM cooldowns d WHERE {of_agent('d')}"
+)
+
 
 class PostgresCooldowns(Cooldowns):
     """The cooldowns of one agent's providers, inside one transaction."""
@@ -17,12 +21,8 @@ class PostgresCooldowns(Cooldowns):
         self._session = session
 
     def get(self, provider: str) -> Cooldown | None:
-        row = self._session.row(
-            "SELECT provider, until, failures, unavailable, reason FROM cooldowns d"
-            f" WHERE {of_agent('d')} AND d.provider = %(provider)s",
-            provider=provider,
-        )
-        return Cooldown(*row) if row else None
+        cooldowns = (Cooldown(*row) for row in self._session.rows(COOLDOWNS))
+        return next((one for one in cooldowns if one.provider == provider), None)
 
     def put(self, cooldown: Cooldown) -> None:
         row = asdict(cooldown)

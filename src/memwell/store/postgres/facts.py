@@ -23,7 +23,7 @@ from memwell.store.postgres.index import PostgresIndex, scope_owners
 from memwell.store.postgres.reader import PostgresReader
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.session import Session
-from memwell.store.postgres.sql import Values, delete_sql, insert_sql, update_sql
+from memwell.store.postgres.sql import REVISION, Values, delete_sql, insert_sql, update_sql
 from memwell.store.postgres.vacuum import vacuum_texts
 from memwell.store.rows import FACT_COLUMNS, fact_conditions, fact_values, group_events, to_fact
 
@@ -75,8 +75,10 @@ class PostgresFactStore(FactStore):
     def retrying(self, operation: Callable[[], T]) -> T:
         return self._server.retrying(operation)
 
-    def revision(self) -> int:
-        rows = self._server.rows("", f"SELECT last FROM revisions WHERE tenant = {_TENANT}")
+    def revision(self, reader: Reader | None = None) -> int:
+        if isinstance(reader, PostgresReader):
+            return int(reader.session.value(REVISION) or 0)
+        rows = self._server.rows("", REVISION)
         return int(rows[0][0]) if rows else 0
 
     def pending_erasures(self) -> dict[str, bytes]:

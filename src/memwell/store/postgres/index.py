@@ -12,13 +12,14 @@ from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS, Index, Notes
-from memwell.store.postgres import agent_indexes, health
+from memwell.store.postgres import agent_indexes, health, posting_lists
 from memwell.store.postgres.cache import PostgresVectorCache
 from memwell.store.postgres.cooldowns import PostgresCooldowns
 from memwell.store.postgres.leases import hold_leases
 from memwell.store.postgres.notes import PostgresNotes
-from memwell.store.postgres.postings import POSTINGS_VERSION
-from memwell.store.postgres.reader import PostgresReader
+from memwell.store.postgres.posting_rows import convert_rows
+from memwell.store.postgres.postings import HAS_LISTS, POSTINGS_VERSION, ROWS_VERSION
+from memwell.store.postgres.reader import FIRST, PostgresReader
 from memwell.store.postgres.schema import ALL_SCOPES, INDEX_TABLES
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.session import Session
@@ -72,14 +73,13 @@ class PostgresIndex(Index):
     @contextmanager
     def writing(self, wait_ms: int = WAIT_MS) -> Iterator[PostgresNotes]:
         with self._locked(wait_ms) as session:
-            notes = PostgresNotes(session)
-            self._sync_keyword_index(session, notes)
+            notes = _open_notes(session)
             yield notes
             notes.flush()
 
     @contextmanager
     def reading(self) -> Iterator[PostgresReader]:
-        with self._server.reading(self._agent, self._scopes) as session:
+        with self._server.reading(self._agent, self._scopes, FIRST) as session:
             yield PostgresReader(session)
 
     def reading_beside(self, notes: Notes) -> AbstractContextManager[PostgresReader]:
@@ -105,8 +105,8 @@ class PostgresIndex(Index):
         return PostgresVectorCache(self._server, self._agent, most_bytes)
 
     def put_vectors(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
-        with self.writing_spaces() as spaces:
-            spaces.put(space, windows)
+        with self._server.writing(self._agent) as session:
+            PostgresSpaces(session).put(space, windows)
 
     def drop_space(self, space: Space) -> None:
         with self.writing_spaces() as spaces:
@@ -125,7 +125,7 @@ class PostgresIndex(Index):
 
     def rebuild_keyword_index(self) -> None:
         with self._locked(WAIT_MS) as session:
-            PostgresNotes(session).rebuild_words()
+            _open_notes(session).rebuild_words()
 
     def check_integrity(self) -> list[str]:
         """Compare the stored number of chunks with the chunks, if the role sees all of them."""
@@ -154,8 +154,9 @@ class PostgresIndex(Index):
     def delete(self) -> None:
         with self._locked(WAIT_MS) as session:
             session.connection.execute("SET LOCAL statement_timeout = 0")
+            lacking = () if _has_lists(session) else ("posting_lists",)
             for table in INDEX_TABLES:
-                if table not in _KEPT:
+                if table not in (*_KEPT, *lacking):
                     session.run(delete_sql(table))
 
     def retrying(self, operation: Callable[[], T]) -> T:
@@ -172,19 +173,42 @@ class PostgresIndex(Index):
             session.lock_index()
             yield session
 
-    def _sync_keyword_index(self, session: Session, notes: PostgresNotes) -> None:
-        built = session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
-        if built != POSTINGS_VERSION:
+
+def _open_notes(session: Session) -> PostgresNotes:
+    """Return the notes for writing, with a keyword index of the present version.
+
+    Postings in rows become arrays as soon as the database has the table for them.
+    """
+    built = session.value(f"SELECT words_version FROM indexes i WHERE {of_agent('i')}")
+    if built == POSTINGS_VERSION:
+        return PostgresNotes(session)
+    has_lists = _has_lists(session)
+    notes = PostgresNotes(session, in_rows=not has_lists)
+    newest = POSTINGS_VERSION if has_lists else ROWS_VERSION
+    if built != newest:
+        session.connection.execute("SET LOCAL statement_timeout = 0")
+        if built == ROWS_VERSION:
+            convert_rows(session, posting_lists.BLOCK)
+        else:
             notes.rebuild_words()
-            statement = f"UPDATE indexes i SET words_version = %(new)s WHERE {of_agent('i')}"
-            session.run(statement, new=POSTINGS_VERSION)
+        statement = f"UPDATE indexes i SET words_version = %(new)s WHERE {of_agent('i')}"
+        session.run(statement, new=newest)
+    return notes
+
+
+def _has_lists(session: Session) -> bool:
+    """Whether the database stores postings as arrays: its owner has migrated it."""
+    return bool(session.value(f"SELECT {HAS_LISTS} WHERE %(tenant)s != ''"))
 
 
 def _ensure_row(session: Session) -> None:
     session.run(
-        "INSERT INTO indexes (tenant, agent, words_version)"
-        " VALUES (%(tenant)s, %(agent)s, %(version)s) ON CONFLICT (tenant, agent) DO NOTHING",
-        version=POSTINGS_VERSION,
+        f"""
+        INSERT INTO indexes (tenant, agent, words_version)
+        SELECT %(tenant)s, %(agent)s,
+               CASE WHEN {HAS_LISTS} THEN {POSTINGS_VERSION} ELSE {ROWS_VERSION} END
+        ON CONFLICT (tenant, agent) DO NOTHING
+        """
     )
 
 

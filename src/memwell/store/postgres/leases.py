@@ -63,11 +63,13 @@ class _Leases:
     def _take(self, space: Space, limit: int) -> tuple[int, list[WaitingChunk]]:
         """Return how many chunks were free, and those of them that still wait for a vector."""
         with self._server.writing(self._agent) as session:
-            free, taken = session.row(
-                _TAKE, **bound(space), limit=limit, holder=self._holder, seconds=SECONDS
+            free = [chunk for (chunk,) in session.rows(_FREE, **bound(space), limit=limit)]
+            taken = session.rows(
+                _TAKE, space=space.id, free=free, holder=self._holder, seconds=SECONDS
             )
-            # Other processes may have written vectors since that statement began.
-            return free, PostgresSpaces(session).waiting(space, limit, among=taken)
+            among = [chunk for (chunk,) in taken]
+            # Other processes may have written vectors since the first statement began.
+            return len(free), PostgresSpaces(session).waiting(space, limit, among=among)
 
     def renew_until(self, stop: threading.Event) -> None:
         """Renew the leases until `stop` is set."""
@@ -87,25 +89,23 @@ class _Leases:
 
 _DURATION = "%(seconds)s * interval '1 second'"
 # Two processes that take chunks at once skip the rows that the other has locked. If a lease was
-# written after this statement began, the INSERT finds it: only an expired one is replaced.
-_TAKE = f"""
-    WITH free AS (
-        SELECT c.id FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
-        WHERE {WAITING} AND c.id NOT IN (
-            SELECT l.chunk_id FROM leases l
-            WHERE {of_agent("l")} AND l.space_id = %(space)s AND l.until > now()
-        )
-        ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
-        FOR NO KEY UPDATE OF c SKIP LOCKED
-    ), taken AS (
-        INSERT INTO leases AS l (tenant, agent, space_id, chunk_id, holder, until)
-        SELECT %(tenant)s, %(agent)s, %(space)s, id, %(holder)s, now() + {_DURATION}
-        FROM free ORDER BY id
-        ON CONFLICT (tenant, agent, space_id, chunk_id) DO UPDATE
-            SET holder = excluded.holder, until = excluded.until WHERE l.until <= now()
-        RETURNING chunk_id
+# written after the first statement began, the INSERT finds it: only an expired one is replaced.
+_FREE = f"""
+    SELECT c.id FROM chunks c JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
+    WHERE {WAITING} AND c.id NOT IN (
+        SELECT l.chunk_id FROM leases l
+        WHERE {of_agent("l")} AND l.space_id = %(space)s AND l.until > now()
     )
-    SELECT (SELECT count(*) FROM free), ARRAY(SELECT chunk_id FROM taken)
+    ORDER BY n.mtime_ns DESC, c.id LIMIT %(limit)s
+    FOR NO KEY UPDATE OF c SKIP LOCKED
+"""
+_TAKE = f"""
+    INSERT INTO leases AS l (tenant, agent, space_id, chunk_id, holder, until)
+    SELECT %(tenant)s, %(agent)s, %(space)s, id, %(holder)s, now() + {_DURATION}
+    FROM unnest(%(free)s::bigint[]) AS id ORDER BY id
+    ON CONFLICT (tenant, agent, space_id, chunk_id) DO UPDATE
+        SET holder = excluded.holder, until = excluded.until WHERE l.until <= now()
+    RETURNING chunk_id
 """
 # It waits for rows that another process has locked: one that skipped them would leave its leases if
 # the other was only looking whether they have expired.

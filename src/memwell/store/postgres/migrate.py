@@ -12,7 +12,6 @@ from memwell.store.postgres.schema import SCHEMA
 
 Connection = psycopg.Connection[Any]
 
-STATEMENT_MS = 60_000
 LOCK_MS = 10_000
 """How long a step waits for a lock: every later statement waits behind it."""
 _MIGRATING = 0x6D656D77
@@ -31,7 +30,8 @@ def migrate(connection: Connection) -> int:
             return number
         with connection.transaction():
             # Of the transaction: behind a pooler, a lock of the session would be of anybody.
-            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}; {settings_sql()}")
+            # A step may rewrite large tables: it ends when it is done, or cannot get a lock.
+            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}; {settings_sql(0)}")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             # Another process may have taken the step while this one waited.
             if read_version(connection) == number:
@@ -96,11 +96,9 @@ def _take_step(connection: Connection, number: int) -> None:
         )
 
 
-def settings_sql() -> str:
-    """Return the SQL that sets, for a transaction, where the tables are and its time-out."""
-    return f"SET LOCAL search_path = {SCHEMA}, public; SET LOCAL statement_timeout = {STATEMENT_MS}"
+def settings_sql(statement_ms: int) -> str:
+    """Return the SQL that sets, for a transaction, where the tables are and its time-out.
 
-
-def configure(connection: Connection) -> None:
-    """Set the same for a connection that no pooler shares."""
-    connection.execute(settings_sql().replace("SET LOCAL", "SET"))
+    A time-out of 0 is none.
+    """
+    return f"SET LOCAL search_path = {SCHEMA}, public; SET LOCAL statement_timeout = {statement_ms}"

@@ -99,6 +99,9 @@ _REPEATED = (
     _rename_policies() + _rename_tables(),
     f"ALTER POLICY {POLICY} ON vocabulary USING ({_is_visible('owner')});\n",
     "",
+    _create_partitions("posting_lists")
+    + _create_policies("posting_lists")
+    + f"ALTER POLICY {_OLD_POLICY} ON posting_lists RENAME TO {POLICY};\n",
 )
 OLDEST_SCHEMA = 8
 """The oldest schema that this memwell works with, before somebody who may migrates it."""

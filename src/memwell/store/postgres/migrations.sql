@@ -444,3 +444,89 @@ REVOKE ALL ON FUNCTION delete_rows(text, tid[]), user_binding(), lock_facts(), n
 -- Marks of a tenant that fell silent: a session without a tenant may delete old ones of all.
 CREATE INDEX commits_by_time ON commits (at);
 CREATE POLICY old_marks ON commits FOR DELETE USING (at < now() - interval '1 hour');
+
+-- step: store postings as arrays, and let the service collect statistics after a load
+
+-- The chunks of an agent are divided into blocks by their ids (see posting_lists.py).
+ALTER TABLE indexes ADD COLUMN blocks bigint[] NOT NULL DEFAULT '{}';  -- the first chunk of each
+ALTER TABLE indexes ADD COLUMN last_block_chunks int NOT NULL DEFAULT 0;
+
+-- Which chunks hold each token, a row for each block; `postings` has those of agents whose index was
+-- not written since this step. The arrays are of unsigned numbers of four bytes in network order.
+CREATE TABLE posting_lists (
+    tenant text COLLATE "C",
+    agent text COLLATE "C",
+    token text COLLATE "C",
+    owner text COLLATE "C",
+    block bigint,
+    chunks bytea NOT NULL,          -- differences to the block
+    lengths bytea NOT NULL,         -- tokens of each chunk
+    places bytea NOT NULL,          -- see tokenizer.py; the last one of a chunk has the highest bit
+    PRIMARY KEY (tenant, agent, token, owner, block)
+) PARTITION BY HASH (tenant);
+
+-- Who could use the postings can use the lists, under the same restrictions.
+DO $$
+DECLARE
+    known record;
+BEGIN
+    FOR known IN SELECT a.privilege_type, a.grantee::regrole AS role
+        FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = 'postings'::regclass AND a.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE format('GRANT %s ON posting_lists TO %s', known.privilege_type, known.role);
+    END LOOP;
+    FOR known IN SELECT DISTINCT a.grantee::regrole AS role
+        FROM pg_attribute t, aclexplode(t.attacl) a
+        WHERE t.attrelid = 'indexes'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> 0
+    LOOP
+        EXECUTE format('GRANT UPDATE (blocks, last_block_chunks) ON indexes TO %s', known.role);
+        EXECUTE format('GRANT UPDATE (tenant, agent, token, owner, block, chunks, lengths, places)'
+            ' ON posting_lists TO %s', known.role);
+    END LOOP;
+    FOR known IN SELECT p.policyname, p.qual,
+            (SELECT string_agg(quote_ident(r), ', ') FROM unnest(p.roles) r) AS roles
+        FROM pg_policies p
+        WHERE p.schemaname = 'memwell' AND p.tablename = 'postings' AND p.permissive = 'RESTRICTIVE'
+    LOOP
+        EXECUTE format('CREATE POLICY %I ON posting_lists AS RESTRICTIVE TO %s USING (%s)',
+            known.policyname, known.roles, known.qual);
+    END LOOP;
+END $$;
+
+-- Collects statistics of a tenant's partitions that have none, or have doubled since: autovacuum
+-- does so only some minutes after a load, and only the owner may.
+CREATE FUNCTION analyse_grown(of_tenant text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
+DECLARE part regclass;
+BEGIN
+    FOR part IN SELECT c.oid
+        FROM pg_class p JOIN pg_inherits i ON i.inhparent = p.oid
+        JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'r'
+        CROSS JOIN LATERAL (SELECT pg_get_expr(c.relpartbound, c.oid) AS bound) b
+        WHERE p.relnamespace = 'memwell'::regnamespace AND p.relkind = 'p'
+            AND satisfies_hash_partition(p.oid, substring(b.bound FROM 'modulus (\d+)')::int,
+                substring(b.bound FROM 'remainder (\d+)')::int, of_tenant)
+            AND pg_relation_size(c.oid) > CASE WHEN c.reltuples < 0 THEN 0
+                ELSE 2 * greatest(c.relpages, 16) * current_setting('block_size')::bigint END
+    LOOP
+        BEGIN
+            EXECUTE format('ANALYZE %s', part);
+        EXCEPTION WHEN lock_not_available THEN NULL;  -- another process does it
+        END;
+    END LOOP;
+END $$;
+REVOKE ALL ON FUNCTION analyse_grown(text) FROM PUBLIC;
+DO $$
+DECLARE
+    service record;
+BEGIN
+    FOR service IN SELECT a.grantee::regrole AS role
+        FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = 'indexes'::regclass AND a.privilege_type = 'DELETE'
+            AND a.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION analyse_grown(text) TO %s', service.role);
+    END LOOP;
+END $$;

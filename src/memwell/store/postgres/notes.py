@@ -16,24 +16,37 @@ from memwell.store.contract.values import (
     IndexedFile,
     SourceFile,
 )
-from memwell.store.postgres.postings import PostingChanges
+from memwell.store.postgres.posting_changes import PostingChanges
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import reuse_old_vectors
 from memwell.store.postgres.sql import delete_sql, insert_sql, of_agent, update_sql
+from memwell.store.postgres.statistics import analyse_grown
 from memwell.store.rows import changed_words, match_chunks
 from memwell.store.words.normalise import WordRow
 
+_MOST_AHEAD = 500
+"""Ids that a transaction takes at once: unused ones are lost."""
 _AT_ONCE = 500
 """Notes that one statement deletes or indexes again: a statement has a time limit."""
+
+
+WORKSPACES = (
+    "SELECT owner, id, root, folder_id, synced_at FROM workspaces w"
+    f" WHERE {of_agent('w')} ORDER BY root"
+)
 
 
 class PostgresNotes(Notes):
     """Reads and writes notes inside one transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, in_rows: bool = False) -> None:
+        """`in_rows`: the database is not migrated yet, and has postings in rows."""
         self.session = self._session = session
-        self._words = PostingChanges(session)
+        self._in_rows = in_rows
+        self._words = PostingChanges(session, in_rows=in_rows)
         self._owners: dict[int, str] = {}
+        self._ids: list[int] = []
+        self._ids_used = 0
 
     # -- workspaces --------------------------------------------------------------------------------
 
@@ -63,10 +76,7 @@ class PostgresNotes(Notes):
 
     def _workspace_rows(self) -> list[Any]:
         """Return owner, id, root, folder id and last sync of all; a reader asks for them once."""
-        return self._session.rows(
-            "SELECT owner, id, root, folder_id, synced_at FROM workspaces w"
-            f" WHERE {of_agent('w')} ORDER BY root"
-        )
+        return self._session.rows(WORKSPACES)
 
     def move_workspace(self, workspace_id: int, root: str) -> None:
         self._session.run(update_sql("workspaces", ("root",)), root=root, id=workspace_id)
@@ -77,6 +87,7 @@ class PostgresNotes(Notes):
 
     def mark_synced(self, workspace_id: int, at: str) -> None:
         self._session.run(update_sql("workspaces", ("synced_at",)), synced_at=at, id=workspace_id)
+        analyse_grown(self._session)
 
     def facts_revision(self, root: str) -> int:
         revisions = {name: synced for owner, _, name, _, synced in self._workspace_rows() if owner}
@@ -159,9 +170,13 @@ class PostgresNotes(Notes):
 
     def rebuild_words(self) -> None:
         """Rebuild the keyword index from the chunks."""
-        for table in ("postings", "vocabulary", "chunk_texts"):
+        lists = () if self._in_rows else ("posting_lists",)
+        for table in ("postings", *lists, "vocabulary", "chunk_texts"):
             self._session.run(delete_sql(table))
-        self._session.run(f"UPDATE indexes i SET chunks = 0, tokens = 0 WHERE {of_agent('i')}")
+        no_blocks = "" if self._in_rows else ", blocks = '{}', last_block_chunks = 0"
+        self._session.run(
+            f"UPDATE indexes i SET chunks = 0, tokens = 0{no_blocks} WHERE {of_agent('i')}"
+        )
         statement = f"SELECT n.id, n.owner FROM notes n WHERE {of_agent('n')} ORDER BY n.id"
         for number, (note_id, owner) in enumerate(self._session.rows(statement), 1):
             self._words.add(self._word_rows([note_id]), owner)
@@ -234,7 +249,9 @@ class PostgresNotes(Notes):
             "owner": owner,
         }
         if old_id is None:
-            return int(self._session.value(f"{insert_sql('notes', row)} RETURNING id", **row))
+            (row["id"],) = self._new_ids(1)
+            self._session.run(insert_sql("notes", row), **row)
+            return int(row["id"])
         self._session.run(update_sql("notes", row), id=old_id, **row)
         return old_id
 
@@ -286,13 +303,16 @@ class PostgresNotes(Notes):
         return ids
 
     def _new_ids(self, count: int) -> list[int]:
-        if not count:
-            return []
-        rows = self._session.rows(
-            "SELECT nextval('ids') FROM generate_series(1, %(count)s) WHERE %(tenant)s != ''",
-            count=count,
-        )
-        return [key for (key,) in rows]
+        """Return new ids, ascending; whoever writes many notes gets some ahead."""
+        if len(self._ids) < count:
+            rows = self._session.rows(
+                "SELECT nextval('ids') FROM generate_series(1, %(count)s) WHERE %(tenant)s != ''",
+                count=count + min(self._ids_used, _MOST_AHEAD),
+            )
+            self._ids += [key for (key,) in rows]
+        self._ids_used += count
+        taken, self._ids = self._ids[:count], self._ids[count:]
+        return taken
 
 
 def owner_of(root: str) -> str:

@@ -1,248 +1,244 @@
-"""Postings: which chunks hold which tokens. Written here, and matched against conditions."""
+"""Postings: which chunks hold which tokens, as arrays.
+
+The table `posting_lists` has, for each token and owner, a row for each block of chunks (see
+posting_changes.py). Its columns are arrays of unsigned 32-bit numbers in network byte order, which
+SQL can join and NumPy reads without a loop:
+
+    chunks   the chunks that hold the token, as differences to the number of the block
+    lengths  the tokens of each of these chunks
+    places   where each chunk holds the token (tokenizer.py); the last of a chunk has `LAST` set
+
+Agents of an older schema have a row for each token and chunk, in `postings`.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from memwell.store.postgres import texts
+import numpy as np
+
+from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.session import Session
-from memwell.store.postgres.sql import Values, array, of_agent, starts_with
-from memwell.store.postgres.tokenizer import COLUMN_BITS, Posting, postings_of
-from memwell.store.words.normalise import WORDS_VERSION, WordRow
+from memwell.store.postgres.sql import Values, of_agent, starts_with
+from memwell.store.postgres.tokenizer import COLUMN_BITS
+from memwell.store.words.normalise import WORDS_VERSION
 from memwell.store.words.scoring import COLUMN_WEIGHTS
-from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
+from memwell.store.words.tree import Term
 
-_BATCH = 10_000
-"""Rows that are sent at a time."""
+if TYPE_CHECKING:
+    from memwell.store.contract.values import Array
+
+ROWS_VERSION, POSTINGS_VERSION = 100 + WORDS_VERSION, 200 + WORDS_VERSION
+"""The versions of postings in rows and in arrays. Any other is old: memwell builds them anew."""
+HAS_LISTS = f"to_regclass('{SCHEMA}.posting_lists') IS NOT NULL"
+NUMBER = np.dtype(">u4")
+LAST = 1 << 31
+_PLACE = LAST - 1
+_PLACE_BITS = 31
+_WEIGHTS = np.array([*COLUMN_WEIGHTS.values()])
 
 
-def number_terms(condition: Condition) -> dict[Term, int]:
-    """Number the terms of a condition, equal ones alike."""
-    return {term: number for number, term in enumerate(dict.fromkeys(terms_in(condition)))}
+@dataclass(frozen=True)
+class Postings:
+    """The chunks that hold a token, in any order, each once."""
+
+    chunks: Array
+    lengths: Array
+    """The tokens of each chunk."""
+    places: Array
+    """The places in all chunks."""
+    of: Array
+    """For each place, the number of its chunk in `chunks`."""
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """How often each chunk holds the token, by the weights of the columns."""
+        weights = _WEIGHTS[self.places >> COLUMN_BITS]
+        return np.bincount(self.of, weights, minlength=len(self.chunks))
 
 
-def chunks_matching(condition: Condition, values: Values) -> str:
-    """Return the statement for the chunks that meet a condition."""
-    numbers = number_terms(condition)
-    hits = " UNION ALL ".join(
-        f"SELECT {number} AS number, m.chunk_id FROM ({chunks_with_term(term, values)}) AS m"
-        for term, number in numbers.items()
+def unpack(blocks: bytes, sizes: bytes, chunks: bytes, lengths: bytes, places: bytes) -> Postings:
+    """Return the postings in rows of `posting_lists`, whose columns were joined.
+
+    `blocks` and `sizes` are the number of each row's block, and how many chunks the row has.
+    """
+    starts = np.repeat(np.frombuffer(blocks, ">i8"), np.frombuffer(sizes, ">i4"))
+    marked = np.frombuffer(places, NUMBER).astype(np.int64)
+    is_last = marked >= LAST
+    return Postings(
+        starts + np.frombuffer(chunks, NUMBER),
+        np.frombuffer(lengths, NUMBER).astype(np.float64),
+        marked & _PLACE,
+        np.cumsum(is_last) - is_last,
     )
-    holds = condition_sql(condition, numbers)
-    return f"SELECT h.chunk_id FROM ({hits}) AS h GROUP BY h.chunk_id HAVING {holds}"
 
 
-def condition_sql(condition: Condition, numbers: Mapping[Term, int]) -> str:
-    """Return whether a chunk meets a condition, as SQL over the numbers of its hits."""
-    match condition:
-        case Term():
-            return f"bool_or(h.number = {numbers[condition]})"
-        case AllOf(parts):
-            return f"({' AND '.join(condition_sql(part, numbers) for part in parts)})"
-        case AnyOf(parts):
-            return f"({' OR '.join(condition_sql(part, numbers) for part in parts)})"
-        case AndNot(wanted, unwanted):
-            excluded = condition_sql(unwanted, numbers)
-            return f"({condition_sql(wanted, numbers)} AND NOT {excluded})"
+def _from_rows(rows: Sequence[tuple[int, int, Sequence[int]]]) -> Postings:
+    """Return the postings in rows of chunk, length and places."""
+    places = [place for *_, of_chunk in rows for place in of_chunk]
+    return Postings(
+        np.array([chunk for chunk, *_ in rows], np.int64),
+        np.array([length for _, length, _ in rows], np.float64),
+        np.array(places, np.int64),
+        np.repeat(np.arange(len(rows)), [len(of_chunk) for *_, of_chunk in rows]),
+    )
 
 
-def chunks_with_term(term: Term, values: Values, only: str = "") -> str:
-    """Return the statement for the chunks that hold a term: frequency and length of each.
+def _merge(parts: Sequence[Postings]) -> Postings:
+    """Return the postings of several tokens as those of one."""
+    if len(parts) < 2:
+        return parts[0] if parts else _NONE
+    chunks, first, number = np.unique(
+        np.concatenate([part.chunks for part in parts]), return_index=True, return_inverse=True
+    )
+    starts = np.cumsum([0, *(len(part.chunks) for part in parts)])
+    of = np.concatenate(
+        [number[start + part.of] for start, part in zip(starts, parts, strict=False)]
+    )
+    lengths = np.concatenate([part.lengths for part in parts])[first]
+    return Postings(chunks, lengths, np.concatenate([part.places for part in parts]), of)
 
-    `only` is a further condition on ``p.chunk_id``.
-    """
-    if not term.tokens:
-        return "SELECT 0::bigint AS chunk_id, 0::float8 AS frequency, 0 AS length WHERE false"
-    if len(term.tokens) > 1:
-        return _chunks_with_phrase(term, values, only)
-    condition = _token_sql("p", term.tokens[0], term.prefix, values)
-    return f"""
-        SELECT p.chunk_id, sum(p.frequency::float8) AS frequency, max(p.length) AS length
-        FROM postings p WHERE {of_agent("p")} AND {condition} {only} GROUP BY p.chunk_id
-    """
 
-
-def occurrences_sql(terms: Sequence[Term], values: Values, only: str) -> str:
-    """Return the statement for how often chunks hold terms: number, chunk, frequency, length."""
-    tokens = {term: number for number, term in enumerate(terms) if _is_token(term)}
-    others = [(number, term) for number, term in enumerate(terms) if not _is_token(term)]
-    parts = [
-        f"SELECT {number} AS number, m.chunk_id, m.frequency, m.length"
-        f" FROM ({chunks_with_term(term, values, only)}) AS m"
-        for number, term in others
+_NONE = _from_rows([])
+_COLUMNS = """
+    ARRAY[
+        string_agg(int8send(p.block), ''), string_agg(int4send(length(p.chunks) / 4), ''),
+        string_agg(p.chunks, ''), string_agg(p.lengths, ''), string_agg(p.places, '')
     ]
-    if tokens:
-        names = values([term.tokens[0] for term in tokens])
-        parts.append(
-            f"""
-            SELECT t.number, p.chunk_id, p.frequency::float8, p.length
-            FROM unnest({names}::text[], {values([*tokens.values()])}::int[]) AS t (token, number)
-            CROSS JOIN LATERAL (
-                SELECT p.chunk_id, p.frequency, p.length FROM postings p
-                WHERE {of_agent("p")} AND p.token = t.token {only}
-                OFFSET 0  -- token by token, even if the server has no statistics of a new tenant
-            ) AS p
-            """
-        )
-    return " UNION ALL ".join(parts)
+"""
+"""The arguments of `unpack`. All of them are joined in the same order."""
+MANY_POSTINGS = 200_000
+"""If the words of a query have more postings, only the blocks of candidates are read."""
+_AHEAD = 3_000
+"""Postings of a token that are read together with its frequency."""
 
 
-def _is_token(term: Term) -> bool:
-    return len(term.tokens) == 1 and not term.prefix
+class PostingReader:
+    """Reads the postings of one state; those that were read stay in memory until its end."""
 
-
-def _chunks_with_phrase(term: Term, values: Values, only: str) -> str:
-    """Return the statement for the places of the first token that the other tokens follow."""
-    last = len(term.tokens) - 1
-    others = " ".join(
-        f"JOIN postings p{number} ON {of_agent(f'p{number}')} AND p{number}.chunk_id = p.chunk_id"
-        f" AND {_token_sql(f'p{number}', token, term.prefix and number == last, values)}"
-        f" AND at.place + {number} = ANY(p{number}.places)"
-        for number, token in enumerate(term.tokens)
-        if number
-    )
-    weights = ", ".join(str(weight) for weight in COLUMN_WEIGHTS.values())
-    return f"""
-        SELECT p.chunk_id, max(p.length) AS length,
-               sum((ARRAY[{weights}]::float8[])[(at.place >> {COLUMN_BITS}) + 1]) AS frequency
-        FROM postings p CROSS JOIN LATERAL unnest(p.places) AS at (place) {others}
-        WHERE {of_agent("p")} AND {_token_sql("p", term.tokens[0], False, values)} {only}
-        GROUP BY p.chunk_id
-    """
-
-
-def _token_sql(table: str, token: str, prefix: bool, values: Values) -> str:
-    if not prefix:
-        return f"{table}.token = {values(token)}"
-    return starts_with(f"{table}.token", token, values)
-
-
-POSTINGS_VERSION = 100 + WORDS_VERSION
-"""Increased whenever the postings or the vocabulary change; memwell then rebuilds them."""
-CHUNKS, TOKENS = "#chunks", "#tokens"
-"""Rows of the vocabulary that count the chunks of an owner, and their tokens together."""
-
-
-class PostingChanges:
-    """Changes to the postings of chunks, gathered and then written together."""
-
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, in_rows: bool) -> None:
+        """`in_rows`: the agent has its postings in rows still."""
         self._session = session
-        self._removed: dict[int, tuple[WordRow, str]] = {}
-        self._added: dict[int, tuple[WordRow, str]] = {}
+        self._in_rows = in_rows
+        self._tokens: dict[str, Postings] = {}
+        self._prefixes: dict[str, Postings] = {}
+        self._terms: dict[Term, Postings] = {}
 
-    def remove(self, rows: Iterable[WordRow], owner: str) -> None:
-        """Remove chunks of an owner, given as they were indexed."""
-        for row in rows:
-            if self._added.pop(row.chunk_id, None) is None:
-                self._removed[row.chunk_id] = row, owner
+    def ahead(self, token: str, frequency: str) -> str:
+        """Return the SQL for the postings of a token that is not frequent; for `know`."""
+        if self._in_rows:
+            return "NULL"
+        return f"""
+            CASE WHEN coalesce({frequency}, 0) <= {_AHEAD} THEN (
+                SELECT {_COLUMNS} FROM posting_lists p WHERE {of_agent("p")} AND p.token = {token}
+            ) END
+        """
 
-    def add(self, rows: Iterable[WordRow], owner: str) -> None:
-        """Add chunks of an owner."""
-        self._added |= {row.chunk_id: (row, owner) for row in rows}
+    def know(self, token: str, columns: Sequence[bytes]) -> None:
+        """Keep the postings of a token, which another statement has read."""
+        self._tokens[token] = _NONE if columns[0] is None else unpack(*columns)
 
-    def write(self) -> None:
-        """Write the changes that were gathered."""
-        if not (self._removed or self._added):
-            return
-        added = {chunk_id: [*postings_of(row)] for chunk_id, (row, _) in self._added.items()}
-        changes: Counter[tuple[str, str]] = Counter()
-        tokens = self._delete_postings(changes) + self._insert_postings(changes, added)
-        self._change_frequencies(changes)
-        has_texts = self._session.value(
-            f"UPDATE indexes i SET chunks = chunks + %(chunks)s, tokens = tokens + %(tokens)s"
-            f" WHERE {of_agent('i')} RETURNING has_texts",
-            chunks=len(self._added) - len(self._removed),
-            tokens=tokens,
+    def unread(self, terms: Iterable[Term]) -> set[str]:
+        """Return the tokens of terms whose postings are not read yet, without prefixes."""
+        return {token for term in terms for token in _whole_tokens(term)} - {*self._tokens}
+
+    def read(self, terms: Sequence[Term]) -> None:
+        """Read the postings that terms need, in one round trip for all tokens."""
+        if unread := sorted(self.unread(terms)):
+            found = self._fetch("p.token = ANY(%(tokens)s)", Values(tokens=unread))
+            self._tokens |= dict.fromkeys(unread, _NONE) | found
+        for start in {term.tokens[-1] for term in terms if term.prefix} - {*self._prefixes}:
+            values = Values()
+            found = self._fetch(starts_with("p.token", start, values), values)
+            self._prefixes[start] = _merge([*found.values()])
+
+    def postings(self, term: Term) -> Postings:
+        """Return the chunks that hold a term, and where."""
+        if not term.tokens:
+            return _NONE
+        if term not in self._terms:
+            self.read([term])
+            parts = [self._tokens[token] for token in _whole_tokens(term)]
+            if term.prefix:
+                parts.append(self._prefixes[term.tokens[-1]])
+            self._terms[term] = parts[0] if len(parts) == 1 else _find_phrase(parts)
+        return self._terms[term]
+
+    def near(self, chunk_ids: Sequence[int]) -> PostingReader:
+        """Return a reader of those blocks alone that have some chunks."""
+        return _NearReader(self._session, chunk_ids, in_rows=self._in_rows)
+
+    def _fetch(self, condition: str, values: Mapping[str, Any]) -> dict[str, Postings]:
+        """Return the postings of the tokens that meet a condition."""
+        if self._in_rows:
+            return self._fetch_rows(condition, values)
+        rows = self._session.rows_in_binary(
+            f"SELECT p.token, {_COLUMNS} FROM posting_lists p"
+            f" WHERE {of_agent('p')} AND {condition} GROUP BY p.token",
+            **values,
         )
-        if has_texts:
-            texts.delete(self._session, [*self._removed])
-            texts.insert(
-                self._session,
-                {
-                    chunk_id: [(posting.token, posting.frequency) for posting in postings]
-                    for chunk_id, postings in added.items()
-                },
-            )
-        self._removed, self._added = {}, {}
+        return {token: unpack(*columns) for token, columns in rows}
 
-    def _change_frequencies(self, changes: Mapping[tuple[str, str], int]) -> None:
-        changed = sorted(
-            (token, owner, change) for (token, owner), change in changes.items() if change
-        )
-        self._session.run(
+    def _fetch_rows(self, condition: str, values: Mapping[str, Any]) -> dict[str, Postings]:
+        found: dict[str, list[tuple[int, int, Sequence[int]]]] = {}
+        for token, *row in self._session.rows(
+            "SELECT p.token, p.chunk_id, p.length, p.places FROM postings p"
+            f" WHERE {of_agent('p')} AND {condition}",
+            **values,
+        ):
+            found.setdefault(token, []).append((row[0], row[1], row[2]))
+        return {token: _from_rows(rows) for token, rows in found.items()}
+
+
+class _NearReader(PostingReader):
+    """Reads only the blocks that have some chunks."""
+
+    def __init__(self, session: Session, chunk_ids: Sequence[int], *, in_rows: bool) -> None:
+        super().__init__(session, in_rows=in_rows)
+        self._chunk_ids = [*chunk_ids]
+
+    def _fetch(self, condition: str, values: Mapping[str, Any]) -> dict[str, Postings]:
+        if self._in_rows:
+            condition += " AND p.chunk_id = ANY(%(near)s)"
+        else:
+            condition += f"""
+                AND p.block = ANY(ARRAY(
+                    SELECT DISTINCT i.blocks[width_bucket(near.id, i.blocks)]
+                    FROM indexes i, unnest(%(near)s::bigint[]) AS near (id) WHERE {of_agent("i")}
+                ))
             """
-            INSERT INTO vocabulary AS w (tenant, agent, token, owner, document_frequency)
-            SELECT %(tenant)s, %(agent)s, *
-            FROM unnest(%(tokens)s::text[], %(owners)s::text[], %(changes)s::bigint[])
-            ON CONFLICT (tenant, agent, token, owner) DO UPDATE
-                SET document_frequency = w.document_frequency + excluded.document_frequency
-            """,
-            tokens=[token for token, _, _ in changed],
-            owners=[owner for _, owner, _ in changed],
-            changes=[change for *_, change in changed],
-        )
-        fewer = [token for token, _, change in changed if change < 0]
-        self._session.run(
-            f"DELETE FROM vocabulary w WHERE {of_agent('w')} AND w.token = ANY(%(fewer)s)"
-            " AND w.document_frequency <= 0",
-            fewer=fewer,
-        )
+        return super()._fetch(condition, {**values, "near": self._chunk_ids})
 
-    def _delete_postings(self, changes: Counter[tuple[str, str]]) -> int:
-        """Delete the postings of removed chunks; return the change in the number of tokens."""
-        removed = []
-        for row, owner in self._removed.values():
-            postings = [*postings_of(row)]
-            changes.subtract((posting.token, owner) for posting in postings)
-            changes[CHUNKS, owner] -= 1
-            changes[TOKENS, owner] -= postings[0].length if postings else 0
-            removed += postings
-        if removed:
-            self._session.run(
-                f"""
-                DELETE FROM postings p
-                USING unnest(%(tokens)s::text[], %(chunks)s::bigint[]) AS gone (token, chunk_id)
-                WHERE {of_agent("p")} AND p.token = gone.token AND p.chunk_id = gone.chunk_id
-                """,
-                tokens=[posting.token for posting in removed],
-                chunks=[posting.chunk_id for posting in removed],
-            )
-        return -sum({posting.chunk_id: posting.length for posting in removed}.values())
 
-    def _insert_postings(
-        self, changes: Counter[tuple[str, str]], added: Mapping[int, Sequence[Posting]]
-    ) -> int:
-        """Insert the postings of added chunks; return the change in the number of tokens."""
-        total = 0
-        rows = []
-        for chunk_id, (_, owner) in self._added.items():
-            length = 0
-            for posting in added[chunk_id]:
-                changes[posting.token, owner] += 1
-                length = posting.length
-                places = f"{{{','.join(map(str, posting.places))}}}"
-                rows.append((posting.token, chunk_id, posting.frequency, length, places, owner))
-            changes[CHUNKS, owner] += 1
-            changes[TOKENS, owner] += length
-            total += length
-        rows.sort()  # in the order of the primary key, which PostgreSQL inserts faster
-        with self._session.connection.pipeline():  # the next batch is built while one is sent
-            for start in range(0, len(rows), _BATCH):
-                self._insert(rows[start : start + _BATCH])
-        return total
+def _whole_tokens(term: Term) -> tuple[str, ...]:
+    return term.tokens[:-1] if term.prefix else term.tokens
 
-    def _insert(self, rows: Sequence[tuple[str, int, float, int, str, str]]) -> None:
-        """Insert rows. PostgreSQL refuses COPY into a table with row-level security."""
-        names = ("tokens", "chunks", "frequencies", "lengths", "places", "owners")
-        self._session.run(
-            """
-            INSERT INTO postings (tenant, agent, token, chunk_id, frequency, length, places, owner)
-            SELECT %(tenant)s, %(agent)s, token, chunk_id, frequency, length, places::int[], owner
-            FROM unnest(%(tokens)s::text[], %(chunks)s::bigint[], %(frequencies)s::real[],
-                        %(lengths)s::int[], %(places)s::text[], %(owners)s::text[])
-                AS new (token, chunk_id, frequency, length, places, owner)
-            """,
-            **dict(zip(names, map(array, zip(*rows, strict=True)), strict=True)),
-        )
+
+def _find_phrase(parts: Sequence[Postings]) -> Postings:
+    """Return the places of the first token that the other tokens follow."""
+    chunks = parts[0].chunks
+    for part in parts[1:]:
+        chunks = np.intersect1d(chunks, part.chunks)
+    places: Array | None = None
+    for number, part in enumerate(parts):
+        # One number for chunk and place: they are equal where the tokens stand in a row.
+        rank = find_ranks(chunks, part.chunks)[part.of]
+        keys = ((rank << _PLACE_BITS) + part.places - number)[rank >= 0]
+        places = keys if places is None else np.intersect1d(places, keys)
+    assert places is not None
+    used, of = np.unique(places >> _PLACE_BITS, return_inverse=True)
+    first = find_ranks(chunks, parts[0].chunks)
+    lengths = np.zeros(len(chunks))
+    lengths[first[first >= 0]] = parts[0].lengths[first >= 0]
+    return Postings(chunks[used], lengths[used], places & _PLACE, of)
+
+
+def find_ranks(ascending: Array, values: Array) -> Array:
+    """Return the place of each value in an ascending array, or -1."""
+    if not len(ascending):
+        return np.full(len(values), -1)
+    found = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[found] == values, found, -1)

@@ -8,14 +8,22 @@ from memwell.model import Context, Hit
 from memwell.store.contract.index import Chunks, Reader
 from memwell.store.contract.query import Filters, Neighbours, Place
 from memwell.store.postgres.browse import PostgresNoteListing
-from memwell.store.postgres.cooldowns import PostgresCooldowns
+from memwell.store.postgres.cooldowns import COOLDOWNS, PostgresCooldowns
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.keywords import OF_CHUNKS, PostgresKeywords, has_any
-from memwell.store.postgres.notes import PostgresNotes
+from memwell.store.postgres.keywords import (
+    KEYWORD_STATE,
+    OF_CHUNKS,
+    PostgresKeywords,
+    has_any,
+)
+from memwell.store.postgres.notes import WORKSPACES, PostgresNotes
 from memwell.store.postgres.session import Session
-from memwell.store.postgres.spaces import PostgresSpaces, PostgresVectors
-from memwell.store.postgres.sql import Values, of_agent
+from memwell.store.postgres.spaces import SPACES, PostgresSpaces, PostgresVectors
+from memwell.store.postgres.sql import REVISION, Values, of_agent
 from memwell.store.rows import HAS_POSITIONS, group_neighbours, join_chunks, to_hit
+
+FIRST = (WORKSPACES, SPACES, COOLDOWNS, KEYWORD_STATE, REVISION)
+"""The statements that most readers need."""
 
 
 class PostgresReader(Reader):
@@ -33,34 +41,47 @@ class PostgresReader(Reader):
         self.listing = PostgresNoteListing(session)
 
 
+_BESIDE = f"""
+    LEFT JOIN LATERAL (
+        SELECT o.id, o.seq, length(o.text) AS length FROM chunks o
+        WHERE {of_agent("o")} AND o.note_id = c.note_id
+            AND o.seq = ANY(ARRAY[c.seq - 1, c.seq + 1])
+        OFFSET 0  -- looked up one by one, however long the note is
+    ) AS o ON true WHERE
+"""
+"""The chunks beside a chunk ``c``."""
+
+
 class PostgresChunks(Chunks):
     """Reads chunks inside one transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._places: dict[int, Place] = {}
 
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
         rows = self._session.rows(
             f"""
-            SELECT c.id, o.id, length(c.text), length(o.text)
-            FROM chunks c CROSS JOIN LATERAL (
-                SELECT o.id, o.seq, o.text FROM chunks o
-                WHERE {of_agent("o")} AND o.note_id = c.note_id
-                    AND o.seq = ANY(ARRAY[c.seq - 1, c.seq + 1])
-                OFFSET 0  -- looked up one by one, however long the note is
-            ) AS o
-            WHERE {of_agent("c")} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
+            SELECT c.id, n.path, n.date, c.seq, length(c.text), o.id, o.length
+            FROM {OF_CHUNKS.replace("WHERE", _BESIDE)} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
             """,
             ids=[*chunk_ids],
         )
-        return group_neighbours(rows, shorter_than)
+        # Whoever asks for the neighbours of chunks asks for the places of the same chunks next.
+        self._places |= {row[0]: Place(*row[1:4]) for row in rows}
+        pairs = [(row[0], row[5], row[4], row[6]) for row in rows if row[5] is not None]
+        return group_neighbours(pairs, shorter_than)
 
     def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
-        rows = self._session.rows(
-            f"SELECT c.id, n.path, n.date, c.seq FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s)",
-            ids=[*chunk_ids],
-        )
-        return {chunk_id: Place(*place) for chunk_id, *place in rows}
+        if missing := [chunk_id for chunk_id in chunk_ids if chunk_id not in self._places]:
+            rows = self._session.rows(
+                f"SELECT c.id, n.path, n.date, c.seq FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s)",
+                ids=missing,
+            )
+            self._places |= {row[0]: Place(*row[1:]) for row in rows}
+        return {
+            chunk_id: self._places[chunk_id] for chunk_id in chunk_ids if chunk_id in self._places
+        }
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"

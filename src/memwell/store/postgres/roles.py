@@ -69,6 +69,8 @@ def role(name: str, tenant: str | None = None, scopes: Sequence[str] = ()) -> It
         kind = "SEQUENCE " if thing == "ids" else ""
         yield f"GRANT {', '.join(rights)} ON {kind}{SCHEMA}.{thing} TO {who};"
     yield from _drop_old_policies(name)
+    verb, direction = ("GRANT", "TO") if tenant is None else ("REVOKE", "FROM")
+    yield f"{verb} EXECUTE ON FUNCTION {SCHEMA}.analyse_grown(text) {direction} {who};"
     if tenant is None:
         yield f"DELETE FROM {SCHEMA}.role_bindings WHERE role = {_literal(name)};"
         for group in (BOUND, BOUND_USER):

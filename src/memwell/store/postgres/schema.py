@@ -25,6 +25,7 @@ INDEX_TABLES = (
     "chunks",
     "vocabulary",
     "postings",
+    "posting_lists",
     "spaces",
     "vectors",
     "cooldowns",
@@ -39,7 +40,10 @@ TABLES = (*INDEX_TABLES, *FACT_TABLES, "commits")
 _FACT_OWNER = "scope || ':' || target"
 OWNERS = {
     **dict.fromkeys(
-        ("workspaces", "notes", "chunks", "vocabulary", "postings", "vectors", "chunk_texts"),
+        (
+            *("workspaces", "notes", "chunks", "vocabulary", "postings", "posting_lists"),
+            *("vectors", "chunk_texts"),
+        ),
         "owner",
     ),
     **dict.fromkeys(("facts", "fact_events"), _FACT_OWNER),

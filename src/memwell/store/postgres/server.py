@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -24,14 +25,14 @@ from memwell.errors import (
     TransactionEndedError,
 )
 from memwell.store.contract.index import WAIT_MS
-from memwell.store.postgres.connections import AUTO, CONNECT_SECONDS, Connections
+from memwell.store.postgres.connections import CONNECT_SECONDS, Connections
 from memwell.store.postgres.migrate import (
     Connection,
-    configure,
     migrate,
     missing_steps,
     settings_sql,
 )
+from memwell.store.postgres.options import DEFAULTS, ServerOptions
 from memwell.store.postgres.schema import ALL_SCOPES
 from memwell.store.postgres.server_errors import translated_errors
 from memwell.store.postgres.session import Session, literal
@@ -42,22 +43,15 @@ PATIENCE_SECONDS = 60.0
 """How long to retry a server that answered before: a restart takes some seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _LONGEST_TENANT = 200
-_MARK = """
-    INSERT INTO commits (tenant) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL
-    RETURNING mark::text, pg_current_xact_id()::text
-"""
-_IS_OVER = """
-    SELECT CASE WHEN %(number)s::xid8 < pg_snapshot_xmax(pg_current_snapshot())
-        THEN pg_xact_status(%(number)s::xid8) IS DISTINCT FROM 'in progress' ELSE true END
-"""
 _CLEANUP_SHARE = 0.01
 """The share of transactions that also delete old marks."""
 _DELETE_OLD_MARKS = """
     DELETE FROM commits WHERE tenant = %(tenant)s AND mark IN (
         SELECT mark FROM commits WHERE tenant = %(tenant)s AND at < now() - interval '1 hour'
-        LIMIT 10000 FOR UPDATE SKIP LOCKED
+        LIMIT 10000
     )
 """
+_CLEANUP_LOCK_MS = 100
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,12 +63,12 @@ class Server:
         self,
         url: str,
         tenant: str,
-        prepare: str = AUTO,
-        slow_ms: int = 0,
+        options: ServerOptions = DEFAULTS,
         shared: Connections | None = None,
     ) -> None:
         """Use the connections that other tenants share, if there are some."""
-        self._connections = shared or Connections(url, prepare, slow_ms)
+        self._connections = shared or Connections(url, options)
+        self._is_sharing = shared is not None
         if not tenant or "\0" in tenant or len(tenant) > _LONGEST_TENANT:
             raise ConfigError(
                 f"store.tenant = {tenant!r} is not a valid name for a tenant",
@@ -92,12 +86,17 @@ class Server:
         return Server("", tenant, shared=self._connections)
 
     @contextmanager
-    def reading(self, agent: str = "", scopes: Sequence[str] = ALL_SCOPES) -> Iterator[Session]:
-        """Yield one unchanging state of the database, with the facts of the given scopes."""
+    def reading(
+        self, agent: str = "", scopes: Sequence[str] = ALL_SCOPES, first: Sequence[str] = ()
+    ) -> Iterator[Session]:
+        """Yield one unchanging state of the database, with the facts of the given scopes.
+
+        The `first` statements, which every reader needs, are sent with the one that begins.
+        """
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        with self._open_transaction(begin, scopes) as connection:
-            yield self._session(connection, agent, {})
-            connection.execute("ROLLBACK")
+        with self._open_session(agent, begin, scopes, {}, first) as session:
+            yield session
+            session.connection.execute("ROLLBACK")
 
     @contextmanager
     def writing(
@@ -105,11 +104,11 @@ class Server:
     ) -> Iterator[Session]:
         """Yield a transaction, which waits for a lock no longer than `wait_ms`."""
         begin = f"BEGIN; SET LOCAL lock_timeout = {wait_ms:d}"
-        with self._open_transaction(begin, scopes) as connection:
+        with self._open_session(agent, begin, scopes) as session:
             if agent and self.is_bound_to_scopes:
                 raise self._not_allowed("may not write to the index, which all users share")
-            yield self._session(connection, agent)
-            self._commit(connection)
+            yield session
+            self._commit(session.connection)
 
     @contextmanager
     def unmigrated(self) -> Iterator[Session]:
@@ -135,8 +134,7 @@ class Server:
         """
 
         def attempt() -> list[Any]:
-            with self._open_transaction() as connection:
-                session = self._session(connection, agent)
+            with self._open_session(agent) as session:
                 return session.rows_at_once(self._begin_sql("BEGIN", ()), statement, **values)
 
         return self.retrying(attempt)
@@ -148,27 +146,34 @@ class Server:
         It waits for a lock no longer than `lock_ms`; 0 is as long as it takes.
         """
         with self._translated_errors(), self._connections.direct() as connection:
-            configure(connection)
-            connection.execute(f"SET statement_timeout TO 0; SET lock_timeout TO {lock_ms:d}")
+            settings = f"{settings_sql(0)}; SET LOCAL lock_timeout = {lock_ms:d}"
+            connection.execute(settings.replace("SET LOCAL", "SET"))
             for name, value in (("tenant", self.tenant), ("scopes", "{*}")):
                 connection.execute("SELECT set_config(%s, %s, false)", (f"memwell.{name}", value))
             yield connection
 
     def close(self) -> None:
-        """Close every connection; the next use opens new ones."""
-        self._connections.close()
+        """Close every connection, unless they are another tenant's; the next use opens new ones."""
+        if not self._is_sharing:
+            self._connections.close()
 
     # -- connections and commits -------------------------------------------------------------------
 
     @contextmanager
-    def _open_transaction(
-        self, begin: str = "", scopes: Sequence[str] = ()
-    ) -> Iterator[Connection]:
-        """Yield a connection, in a transaction if `begin` starts one; retry to connect."""
+    def _open_session(
+        self,
+        agent: str,
+        begin: str = "",
+        scopes: Sequence[str] = (),
+        results: dict[str, list[Any]] | None = None,
+        first: Sequence[str] = (),
+    ) -> Iterator[Session]:
+        """Yield a session, in a transaction if `begin` starts one; retry to connect."""
         with self._translated_errors():
-            pool, connection = self.retrying(lambda: self._begin(begin, scopes))
+            pool, session = self.retrying(lambda: self._begin(agent, begin, scopes, results, first))
+            connection = session.connection
             try:
-                yield connection
+                yield session
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.rollback()
@@ -177,19 +182,25 @@ class Server:
                 _return_connection(pool, connection)
 
     def _begin(
-        self, begin: str, scopes: Sequence[str]
-    ) -> tuple[ConnectionPool[Connection], Connection]:
+        self,
+        agent: str,
+        begin: str,
+        scopes: Sequence[str],
+        results: dict[str, list[Any]] | None,
+        first: Sequence[str],
+    ) -> tuple[ConnectionPool[Connection], Session]:
         with self._translated_errors():
             pool = self._connections.open()
             self._check_binding(scopes)
             connection = pool.getconn(CONNECT_SECONDS)
+            session = self._session(connection, agent, results)
             try:
                 if begin:
-                    connection.execute(self._begin_sql(begin, scopes))
+                    session.begin(self._begin_sql(begin, scopes), first)
             except BaseException:
                 _return_connection(pool, connection)
                 raise
-            return pool, connection
+            return pool, session
 
     def _session(
         self, connection: Connection, agent: str, results: dict[str, list[Any]] | None = None
@@ -202,7 +213,7 @@ class Server:
             results,
             is_bound=to_scopes,
             deletes_by_function=is_bound and not to_scopes,
-            slow_ms=self._connections.slow_ms,
+            slow_ms=self._connections.options.slow_ms,
         )
 
     # -- the binding of the role -------------------------------------------------------------------
@@ -241,40 +252,52 @@ class Server:
         if binding := self._connections.binding:
             scopes = binding.limit_scopes(scopes)
         return (
-            f"{begin}; {settings_sql()}; SET LOCAL memwell.tenant = {literal(self.tenant)};"
+            f"{begin}; {settings_sql(self._connections.options.statement_ms)};"
+            f" SET LOCAL memwell.tenant = {literal(self.tenant)};"
             f" SET LOCAL memwell.scopes = {literal([*scopes])}"
         )
 
     def _commit(self, connection: Connection) -> None:
         """Commit; if the answer is lost, find out whether the transaction was committed."""
-        mark = self._mark(connection)
+        mark = str(uuid4())
         try:
-            connection.execute("COMMIT")
+            connection.execute(f"{self._mark_sql(mark)}; COMMIT")
         except psycopg.OperationalError as error:
-            if mark is None or not connection.broken:
+            if not connection.broken:
                 raise
-            if not self._was_committed(*mark):
+            if not self._was_committed(mark):
                 raise TransactionEndedError(f"{self.location} ended a transaction") from error
+        else:
+            if random.random() < _CLEANUP_SHARE and self._connections.binding is None:
+                self._delete_old_marks(connection)
 
-    def _mark(self, connection: Connection) -> tuple[str, str] | None:
-        """Leave a mark in a transaction that wrote; return it and the transaction's number."""
-        if random.random() < _CLEANUP_SHARE and self._connections.binding is None:
-            connection.execute(_DELETE_OLD_MARKS, {"tenant": self.tenant})
-        mark: tuple[str, str] | None = connection.execute(_MARK, (self.tenant,)).fetchone()
-        return mark
+    def _mark_sql(self, mark: str) -> str:
+        return (
+            f"INSERT INTO commits (tenant, mark) VALUES ({literal(self.tenant)}, {literal(mark)})"
+        )
 
-    def _was_committed(self, mark: str, transaction: str) -> bool:
+    def _delete_old_marks(self, connection: Connection) -> None:
+        begin = self._begin_sql(f"BEGIN; SET LOCAL lock_timeout = {_CLEANUP_LOCK_MS}", ())
+        try:
+            self._session(connection, "").rows_at_once(begin, _DELETE_OLD_MARKS)
+        except psycopg.Error:  # another process is deleting them
+            with suppress(psycopg.Error):
+                connection.rollback()
+
+    def _was_committed(self, mark: str) -> bool:
         """Whether a transaction left its mark; wait until it has ended.
 
-        Its number only tells that it has ended: if a crash undid the transaction, another one may
-        get the same number.
+        While it runs, the server lets nobody else insert its mark; afterwards, only if it failed.
+        The number of the transaction would not be enough: if a crash undid it, another one may get
+        the same number.
         """
+        begin = self._begin_sql(f"BEGIN; SET LOCAL lock_timeout = {WAIT_MS:d}", ())
         for _ in _backoff():
             with suppress(psycopg.OperationalError), self._connections.connect() as connection:
-                connection.execute(self._begin_sql("BEGIN READ ONLY", ()))
-                if connection.execute(_IS_OVER, {"number": transaction}).fetchone() == (True,):
-                    statement = "SELECT 1 FROM commits WHERE tenant = %s AND mark = %s::uuid"
-                    return bool(connection.execute(statement, (self.tenant, mark)).fetchone())
+                connection.execute(begin)
+                inserted = connection.execute(f"{self._mark_sql(mark)} ON CONFLICT DO NOTHING")
+                connection.execute("ROLLBACK")
+                return inserted.rowcount == 0
         raise IndexDatabaseError(
             f"The connection to {self.location} broke during a commit, and the server has not"
             " answered since: it may have stored the change or not",

@@ -14,9 +14,9 @@ from memwell.errors import (
     IndexDatabaseError,
     MemwellError,
     ReadOnlyError,
+    StatementTimeoutError,
     TransactionEndedError,
 )
-from memwell.store.postgres.migrate import STATEMENT_MS
 
 _KNOWN: tuple[tuple[tuple[type[psycopg.Error], ...], type[MemwellError], str, str], ...] = (
     (
@@ -27,9 +27,10 @@ _KNOWN: tuple[tuple[tuple[type[psycopg.Error], ...], type[MemwellError], str, st
     ),
     (
         (errors.QueryCanceled,),
-        IndexDatabaseError,
-        f"{{location}} took longer than {STATEMENT_MS / 1000:g} seconds",
-        "Check the load of the server, and try again",
+        StatementTimeoutError,
+        "The server took longer for a statement than tenants.statement_seconds",
+        "Search for fewer words or in one folder, or try again later. The operator can check the"
+        " load of the server, and set more seconds",
     ),
     (
         (errors.DiskFull,),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import __file__ as contextlib_file
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -40,10 +41,15 @@ class Session:
         """Run a statement and return its rows."""
         if self.results is None:
             return self._rows(statement, values)
-        key = f"{statement} {values}"
+        key = _result_key(statement, values)
         if key not in self.results:
             self.results[key] = self._rows(statement, values)
         return self.results[key]
+
+    def rows_in_binary(self, statement: str, **values: Any) -> list[Any]:
+        """Return the rows of a statement as the server has them: large arrays are half as long."""
+        with self._timed(), self.connection.cursor(binary=True) as cursor:
+            return cursor.execute(statement, self._named(statement, values)).fetchall()
 
     def row(self, statement: str, **values: Any) -> Any:
         """Return the first row of a statement, or None."""
@@ -81,16 +87,29 @@ class Session:
 
     def rows_at_once(self, begin: str, statement: str, **values: Any) -> list[Any]:
         """Run a transaction of one statement in one round trip, and return its rows."""
-        cursor = psycopg.ClientCursor(self.connection)
         if self.deletes_by_function:
             statement = delete_by_function(statement)
-        whole = f"{begin.replace('%', '%%')}; {statement}; COMMIT"
+        found = self._run_at_once(f"{_escape(begin)}; {statement}; COMMIT", values)
+        return [row for rows in found for row in rows]
+
+    def begin(self, begin: str, first: Sequence[str]) -> None:
+        """Begin a transaction, and read statements without values in the same round trip.
+
+        `rows` finds their results when it is asked for them.
+        """
+        if not first:
+            self.connection.execute(begin)
+            return
+        found = self._run_at_once("; ".join((_escape(begin), *first)), {})
+        assert self.results is not None
+        self.results.update(zip(map(_result_key, first), found, strict=True))
+
+    def _run_at_once(self, statements: str, values: dict[str, Any]) -> list[list[Any]]:
+        """Run statements in one round trip; return the rows of each that returns any."""
+        cursor = psycopg.ClientCursor(self.connection)
         with self._timed():
-            cursor.execute(whole, self._named(statement, values))
-        rows: list[Any] = []
-        for result in cursor.results():
-            rows += result.fetchall() if result.description else []
-        return rows
+            cursor.execute(statements, self._named(statements, values))
+        return [result.fetchall() for result in cursor.results() if result.description]
 
     def stream(self, statement: str, batch: int) -> Iterator[list[Any]]:
         """Yield the rows of a statement in batches; the server finishes it before the first one."""
@@ -114,6 +133,15 @@ class Session:
         return known | {name: to_storable(value) for name, value in values.items()}
 
 
+def _result_key(statement: str, values: Mapping[str, Any] = MappingProxyType({})) -> str:
+    return f"{statement} {dict(values)}"
+
+
+def _escape(statement: str) -> str:
+    """Return a statement without values as a part of one that has some."""
+    return statement.replace("%", "%%")
+
+
 def _find_step() -> str:
     """Return the module and the function outside of this module that sent a statement."""
     frame = sys._getframe(1)
@@ -128,8 +156,15 @@ def literal(value: Any) -> str:
 
 
 def to_storable(value: Any) -> Any:
-    """Return a value without NUL and invalid Unicode, which PostgreSQL refuses."""
+    """Return a value without NUL and invalid Unicode, which PostgreSQL refuses.
+
+    Numbers become the text of an array: psycopg would look at each to find the type of all.
+    """
     if isinstance(value, str):
         valid = value if value.isascii() else value.encode("utf-8", "replace").decode()
         return valid.replace("\0", "\ufffd")
-    return [to_storable(item) for item in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    if value and all(type(item) is int for item in value):
+        return f"{{{','.join(map(str, value))}}}"
+    return [to_storable(item) for item in value]

@@ -17,7 +17,8 @@ from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
 from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.session import Session
-from memwell.store.postgres.sql import Values, delete_sql, insert_sql, of_agent, update_sql
+from memwell.store.postgres.sql import Values, array, delete_sql, insert_sql, of_agent, update_sql
+from memwell.store.postgres.statistics import analyse_grown
 from memwell.store.rows import decode, encode, with_headings
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ _COLUMNS = (
     " pinned, complete_to, random_mean, random_deviation, NULL, unrelated_mean,"
     f" unrelated_deviation, {vector_index('s')}"
 )
+SPACES = f"""
+    SELECT {_COLUMNS}, EXISTS (
+        SELECT 1 FROM vectors v WHERE {of_agent("v")} AND v.space_id = s.id
+    )
+    FROM spaces s WHERE {of_agent("s")}
+    ORDER BY state = '{RETIRED}', state = '{FILLING}', retired_at DESC NULLS LAST, id DESC
+"""
+"""All spaces, each with whether it has vectors."""
 _NEW_COLUMNS = ("fingerprint", "provider", "model", "dimensions", "settings", "state", "opened_at")
 _ROWS_A_CHUNK = 4
 """Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
@@ -44,13 +53,7 @@ class PostgresSpaces(Spaces):
     # -- spaces ------------------------------------------------------------------------------------
 
     def all(self) -> list[Space]:
-        rows = self._session.rows(
-            f"""
-            SELECT {_COLUMNS} FROM spaces s WHERE {of_agent("s")}
-            ORDER BY state = '{RETIRED}', state = '{FILLING}', retired_at DESC NULLS LAST, id DESC
-            """
-        )
-        return [Space(*row) for row in rows]
+        return [Space(*row) for *row, _ in self._session.rows(SPACES)]
 
     def _lock(self) -> None:
         self._session.lock_index()
@@ -79,12 +82,9 @@ class PostgresSpaces(Spaces):
         return total - self.count_waiting(space), total
 
     def has_vectors(self, space: Space) -> bool:
-        return bool(
-            self._session.value(
-                f"SELECT EXISTS (SELECT 1 FROM vectors v WHERE {of_agent('v')}"
-                " AND v.space_id = %(space)s)",
-                space=space.id,
-            )
+        return any(
+            known_id == space.id and has_vectors
+            for known_id, *_, has_vectors in self._session.rows(SPACES)
         )
 
     def count_waiting(self, space: Space) -> int:
@@ -119,6 +119,12 @@ class PostgresSpaces(Spaces):
             for number, blob in enumerate(encode(matrix, space.dimensions))
         ]
         chunks = [chunk_id for chunk_id, _, _ in rows]
+        with self._session.connection.pipeline():  # one round trip for all statements
+            self._put(space, chunks, rows)
+
+    def _put(
+        self, space: Space, chunks: Sequence[int], rows: Sequence[tuple[int, int, str | None]]
+    ) -> None:
         self._session.run(
             f"""
             INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
@@ -133,16 +139,16 @@ class PostgresSpaces(Spaces):
             ON CONFLICT (tenant, agent, chunk_id, space_id, window_number) DO NOTHING
             """,
             space=space.id,
-            chunks=chunks,
+            chunks=[*chunks],
             windows=[number for _, number, _ in rows],
-            vectors=[vector for _, _, vector in rows],
+            vectors=array(vector for _, _, vector in rows),
         )
         of_chunks = "t.space_id = %(space)s AND t.chunk_id = ANY(%(chunks)s)"
         for table, condition in (
             ("vectors", f"{of_chunks} AND window_number < 0"),
             ("leases", of_chunks),
         ):
-            self._session.run(delete_sql(table, condition), space=space.id, chunks=chunks)
+            self._session.run(delete_sql(table, condition), space=space.id, chunks=[*chunks])
 
     def _last_embedded(self, space: Space) -> int:
         """Return the newest chunk if all chunks have their vectors, else the last one known.
@@ -156,7 +162,10 @@ class PostgresSpaces(Spaces):
             """,
             **bound(space),
         )
-        return space.complete_to if last is None else int(last)
+        if last is None:
+            return space.complete_to
+        analyse_grown(self._session)
+        return int(last)
 
 
 class PostgresVectors(Vectors):
@@ -327,7 +336,9 @@ def literal(blob: bytes) -> str | None:
 
     if not blob:
         return None
-    return f"[{','.join(map(repr, np.frombuffer(blob, dtype='<f4').tolist()))}]"
+    numbers = np.frombuffer(blob, dtype="<f4").tolist()
+    # Nine digits tell any two numbers of four bytes apart, and are written faster than all digits.
+    return f"[{('%.9g,' * len(numbers))[:-1] % (*numbers,)}]"
 
 
 def little_endian(sent: bytes) -> bytes:

@@ -8,6 +8,8 @@ from typing import Any
 
 from memwell.store.postgres.schema import FACT_TABLES
 
+REVISION = "SELECT last FROM revisions WHERE tenant = %(tenant)s"
+"""The revision of the tenant's facts."""
 LAST_CHARACTER = "\U0010ffff"
 
 
@@ -74,8 +76,14 @@ def _owned(table: str) -> str:
 
 def array(values: Iterable[object]) -> str:
     """Return an array as PostgreSQL text, which sends many values faster than parameters do."""
-    escaped = (str(value).replace("\\", r"\\").replace('"', r"\"") for value in values)
-    return "{" + ",".join(f'"{value}"' for value in escaped) + "}"
+    return "{" + ",".join("NULL" if value is None else _quote(str(value)) for value in values) + "}"
+
+
+def _quote(text: str) -> str:
+    if text.isalnum() and text.lower() != "null":
+        return text
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'
 
 
 def starts_with(column: str, start: str, values: Values) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memwell.store.contract.query import WordQuery
 from memwell.store.postgres.agent_indexes import agent_key, hash_agent
 from memwell.store.postgres.filters import filter_sql
-from memwell.store.postgres.session import Session
+from memwell.store.postgres.postings import MANY_POSTINGS
 from memwell.store.postgres.sql import Values, of_agent
 from memwell.store.postgres.texts import encode_token
 from memwell.store.words.query import Clause
@@ -28,19 +28,20 @@ _SPARE_OF_FILTERS = 2
 
 
 def find_candidates(
-    session: Session,
     vocabulary: PostgresKeywords,
     query: WordQuery,
     clauses: Sequence[Clause],
     wanted: int,
 ) -> list[int]:
     """Return chunks that include the best; [] if the postings must be searched instead."""
-    if not vocabulary.text_index or query.none_of:
+    postings = sum(clause.document_frequency for clause in clauses)
+    if not vocabulary.text_index or query.none_of or postings <= MANY_POSTINGS:
         return []
     tokens = [token for clause in clauses for token in _single_token(clause.condition)]
     if len(tokens) < len(clauses):
         return []
     most = int(_SPARE * wanted)
+    session = vocabulary.session
     values = Values(
         index=vocabulary.text_index,
         text=" ".join(map(encode_token, tokens)),

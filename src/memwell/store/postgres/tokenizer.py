@@ -9,29 +9,31 @@ neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from memwell.store.fts5_tokenizer import thread_tokenizer
 from memwell.store.words.normalise import WordRow
 from memwell.store.words.scoring import COLUMN_WEIGHTS
 
 COLUMN_BITS = 28
+_WEIGHTS = [*COLUMN_WEIGHTS.values()]
 _LONGEST_TOKEN = 200
 """Characters of a token; a longer one (a key, an image in letters) is replaced by a digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """A token in a chunk."""
+class ChunkTokens(NamedTuple):
+    """The tokens of a chunk."""
 
-    token: str
-    chunk_id: int
-    frequency: float
-    """How often it occurs, by the weights of the columns."""
     length: int
-    """Tokens of the chunk."""
-    places: list[int]
+    """How many there are."""
+    places: dict[str, list[int]]
+    """The places of each token."""
+
+    def frequencies(self) -> Iterator[tuple[str, float]]:
+        """Yield each token with how often it occurs, by the weights of the columns."""
+        for token, places in self.places.items():
+            yield token, sum(_WEIGHTS[place >> COLUMN_BITS] for place in places)
 
 
 def tokenize(text: str) -> list[tuple[str, str]]:
@@ -40,21 +42,20 @@ def tokenize(text: str) -> list[tuple[str, str]]:
     return [(_shorten(token), surface) for token, surface in tokens]
 
 
-def postings_of(row: WordRow) -> Iterator[Posting]:
-    """Yield the tokens of a chunk, each once."""
+def tokens_of(row: WordRow) -> ChunkTokens:
+    """Return the tokens of a chunk."""
     tokenizer = thread_tokenizer()
-    chunk_id, *columns = row.columns()
+    _, *columns = row.columns()
     places: dict[str, list[int]] = {}
     length = 0
     for column, text in enumerate(columns):
         tokens = tokenizer.column_tokens(str(text))
-        for number, token in enumerate(tokens):
-            places.setdefault(_shorten(token), []).append((column << COLUMN_BITS) + number)
+        for place, token in enumerate(tokens, column << COLUMN_BITS):
+            if len(token) > _LONGEST_TOKEN:
+                token = _shorten(token)
+            places.setdefault(token, []).append(place)
         length += len(tokens)
-    weights = [*COLUMN_WEIGHTS.values()]
-    for token, token_places in places.items():
-        frequency = sum(weights[place >> COLUMN_BITS] for place in token_places)
-        yield Posting(token, chunk_id, frequency, length, token_places)
+    return ChunkTokens(length, places)
 
 
 def _shorten(token: str) -> str:

@@ -19,7 +19,10 @@ from memwell.store.postgres.schema import SCHEMA
 from memwell.store.postgres.server import Server
 from memwell.store.postgres.session import Session
 
-_TABLES = ["facts", "fact_events", "notes", "chunks", "chunk_texts", "vocabulary", "postings"]
+_TABLES = [
+    *("facts", "fact_events", "notes", "chunks", "chunk_texts", "vocabulary", "postings"),
+    "posting_lists",
+]
 """The tables that contain texts or their words."""
 _MOST_BYTES = 64_000_000
 """Bytes of a table that is written anew within about a second."""
@@ -63,13 +66,16 @@ def vacuum_tables(server: Server, tables: Sequence[str]) -> str:
 
 
 def _vacuum(connection: Connection[Any], name: str, size: int, is_owner: bool) -> bool:
-    """Vacuum a table; return whether it was written anew."""
+    """Vacuum a table; return whether it was written anew.
+
+    The planner's statistics contain some of its values, so they are taken anew, too.
+    """
     if not is_owner:
         return False
     if size <= _MOST_BYTES:
         with suppress(psycopg.Error):  # another session uses the table for long
-            connection.execute(f"VACUUM (FULL) {name}")
+            connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
             return True
     with suppress(psycopg.Error):
-        connection.execute(f"VACUUM {name}")
+        connection.execute(f"VACUUM (ANALYZE) {name}")
     return False
