@@ -4,6 +4,8 @@ Each set is asked its own questions; the same with the documents that answer the
 foreign ones, of the other sets. Relevance does not depend on what else was found, so leaving the
 documents out of the answer is the same as taking them out of the notes, but for how common that
 makes their words.
+
+Small workspaces are samples of 10 to 50 documents of a set, with own and foreign questions.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ _SEED = 5
 _OWN = 150
 _FOREIGN = 40
 """Questions of each other set."""
+_SAMPLES, _SAMPLE_SIZES = 20, (10, 14, 20, 30, 50)
+_SAMPLE_OWN, _SAMPLE_FOREIGN = 8, 2
+"""Questions of a sample: its own, and of each other set."""
 _NOTHING = -1000.0
 """Less than any cosine, in deviations above chance."""
 
@@ -64,6 +69,9 @@ class _Figures:
     removed_refused: float
     own_refused: float
     good_lost: float
+    small_foreign_refused: float
+    small_own_refused: float
+    small_own_silent: float
 
 
 _SHOWN: Mapping[str, tuple[str, Target | None]] = {
@@ -75,6 +83,9 @@ _SHOWN: Mapping[str, tuple[str, Target | None]] = {
     "removed_refused": ("removed refused", None),
     "own_refused": ("own refused", None),
     "good_lost": ("good hits lost", at_most(0.02)),
+    "small_foreign_refused": ("small, foreign refused", at_least(0.60)),
+    "small_own_refused": ("small, own refused", at_most(0.03)),
+    "small_own_silent": ("small, own not recalled", None),
 }
 """How each figure is called, and what its mean over the sets should be."""
 
@@ -118,6 +129,7 @@ def _figures(dataset: Dataset, asked: Mapping[str, Sequence[Question]]) -> _Figu
             for text, group in _foreign(dataset.name, asked, notes.groups)
         ]
     removed = [answer.removed for answer in own]
+    small_own, small_foreign = _ask_samples(dataset, asked, options)
     good = [one for answer in own for one in answer.found[:k] if one.document in answer.relevant]
     return _Figures(
         foreign=_area(own, foreign, _best_relevance),
@@ -128,7 +140,51 @@ def _figures(dataset: Dataset, asked: Mapping[str, Sequence[Question]]) -> _Figu
         removed_refused=_refused(removed, least),
         own_refused=_refused(own, least),
         good_lost=fmean(one.relevance < least for one in good),
+        small_foreign_refused=_refused(small_foreign, least),
+        small_own_refused=_refused(small_own, least),
+        small_own_silent=_refused(small_own, settings.recall.min_score),
     )
+
+
+def _ask_samples(
+    dataset: Dataset, asked: Mapping[str, Sequence[Question]], options: Options
+) -> tuple[list[_Answer], list[_Answer]]:
+    """Ask samples of a set, each an index of its own, their own questions and foreign ones."""
+    chance = random.Random(_SEED)
+    own: list[_Answer] = []
+    foreign: list[_Answer] = []
+    for number in range(_SAMPLES):
+        sample = _small_sample(dataset, _SAMPLE_SIZES[number % len(_SAMPLE_SIZES)], chance)
+        others = [
+            question.text
+            for other, questions in asked.items()
+            if _subject(other) != _subject(dataset.name)
+            for question in chance.sample(questions, _SAMPLE_FOREIGN)
+        ]
+        with indexed(sample) as notes:
+            (group,) = notes.groups
+            for question in sample.questions:
+                found = _found(notes, question.text, question.group, options)
+                own.append(_Answer(found, sample.relevant[question.id]))
+            foreign += [_Answer(_found(notes, text, group, options), {}) for text in others]
+    return own, foreign
+
+
+def _small_sample(dataset: Dataset, size: int, chance: random.Random) -> Dataset:
+    """Return some questions of one group with an answer to each, and other documents."""
+    group = chance.choice(dataset.questions).group
+    documents = {one.id: one for one in dataset.documents if one.group == group}
+    answers = {
+        question: [name for name in dataset.relevant[question.id] if name in documents][:1]
+        for question in dataset.questions
+        if question.group == group
+    }
+    questions = chance.sample([one for one in answers if answers[one]], _SAMPLE_OWN)
+    needed = {name for question in questions for name in answers[question]}
+    rest = documents.keys() - {name for one in questions for name in dataset.relevant[one.id]}
+    others = chance.sample(sorted(rest), max(0, size - len(needed)))
+    chosen = tuple(documents[name] for name in (*sorted(needed), *others))
+    return Dataset(dataset.name, chosen, tuple(questions), dataset.relevant)
 
 
 def _foreign(

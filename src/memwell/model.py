@@ -104,7 +104,8 @@ class Trace:
     fused: float
     """The sum of the contributions."""
     above_chance: float | None
-    """How many deviations the cosine lies above that of a question and an unrelated passage."""
+    """How many deviations the cosine lies above that of a question and an unrelated passage; more
+    among few passages (search/calibrate.py)."""
     covered: float | None
     """The share of the query's words, by weight, that the passage contains."""
     relevance: float
@@ -173,6 +174,12 @@ class Hit:
     """For a superseded or expired fact: until when it was valid."""
     position: str = ""
     """The place in a document whose lines are not those of the file: ``page=3``, ``cell=5``."""
+
+    def cite(self, path: str) -> str:
+        """Return the citation of the passage in the note at a path; `Memory.get` reads it."""
+        if self.position:
+            return f"{path}#{self.position}"
+        return cite_lines(path, self.start_line, self.end_line)
 
 
 HYPOTHETICAL = "by a hypothetical answer"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memwell import Memory
-from memwell.facts.recall_subject import has_subject
+from memwell.facts.recall_subject import has_subject, least_relevance
 from tests.conftest import REPOSITORY
 
 HERE = Path(__file__).parent
@@ -63,6 +63,21 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 )
 def test_a_prompt_of_acknowledgements_and_orders_names_no_subject(prompt: str, named: bool) -> None:
     assert has_subject(prompt) is named
+
+
+def test_a_prompt_with_orders_recalls_only_what_fits_better() -> None:
+    least = [
+        least_relevance(prompt, 0.5)
+        for prompt in (
+            "when is Rod's birthday?",
+            "fix the parser of invoices",
+            "can you make the tests pass",
+            "把这个函数拆成两个",
+            "yes",
+        )
+    ]
+    orders = [0, 1 / 3, 2 / 3, 6 / 9, 1]
+    assert least == pytest.approx([0.5 + 0.25 * share for share in orders])
 
 
 def test_every_question_names_a_subject() -> None:

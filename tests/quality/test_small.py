@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memwell import Memory
+from memwell.config.sections import RecallSettings
 from tests.support.embedders import embedding_once
 
 HERE = Path(__file__).parent
@@ -36,6 +37,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @pytest.mark.parametrize("case", QUESTIONS, ids=lambda case: str(case["query"]))
 def test_the_answer_is_among_three_hits(small: Memory, case: dict[str, str]) -> None:
     assert case["note"] in [hit.path for hit in small.search(case["query"], k=3).hits]
+
+
+def test_the_scores_of_a_small_workspace_are_not_too_low(small: Memory) -> None:
+    best = [small.search(case["query"], k=3).hits[0] for case in QUESTIONS]
+    assert sum(hit.weak for hit in best) == 0
+    assert sum(hit.score >= RecallSettings.min_score for hit in best) >= 25
 
 
 def test_the_words_alone_answer_most_questions(small: Memory) -> None:

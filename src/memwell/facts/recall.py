@@ -14,7 +14,7 @@ from itertools import pairwise
 from memwell.embed.list_items import item_spans
 from memwell.errors import MemwellError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
-from memwell.model import Hit, cite_lines
+from memwell.model import Hit
 from memwell.search.snippet import snippet
 from memwell.token_estimate import count_tokens
 
@@ -65,8 +65,7 @@ def recall_block(hits: Iterable[Hit], budget: int) -> Recall:
 
 
 def _line(number: int, hit: Hit, most: float) -> str:
-    lines = cite_lines(hit.path, hit.start_line, hit.end_line)
-    place = hit.path if hit.kind == "fact" else lines
+    place = hit.path if hit.kind == "fact" else hit.cite(hit.path)
     date = f", {hit.date}" if hit.date else ""
     date += f", valid until {hit.valid_until[:10]}" if hit.valid_until else ""
     quoted = " ".join(_text(hit, most).split()).replace("<", "‹").replace(">", "›")

@@ -26,11 +26,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from heapq import nlargest
-from math import fsum, log, sqrt
+from math import fsum, sqrt
 
 from memwell.config.sections import SearchSettings
 from memwell.model import LegScore
 from memwell.scripts import UNSPACED
+from memwell.search.calibrate import best_of_unrelated
 from memwell.search.fuse_others import weighted_scores
 
 WORDS, MEANING = "words", "meaning"
@@ -45,7 +46,6 @@ UNSPACED_WEIGHT, UNSPACED_COVERED = 0.6, 0.2
 """For queries in Chinese, Japanese and Korean. Keyword search finds their words as pairs of
 characters, of which even the right passage holds fewer, and it is more reliable than the model."""
 _BEST_COVERED = 3
-_FEW = 3
 _NOISE = 1e-9
 
 
@@ -228,7 +228,7 @@ def _standard(
 
 def weight_of_words(coverage: float, best: float, count: int, fusion: Fusion) -> float:
     """Return w of the formula above, for v and for the best of `count` standardised scores."""
-    prominence = best / sqrt(2 * log(max(count, _FEW)))
+    prominence = best / best_of_unrelated(count)
     weight = max(fusion.least_weight, min(MOST_WEIGHT, fusion.words_weight * prominence))
     return weight * min(1.0, coverage / (fusion.covered_enough or 1.0))
 

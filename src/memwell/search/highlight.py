@@ -20,6 +20,8 @@ _MARKS = (
     "\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
 )
 _WORD = re.compile(f"(?:[^\\W_]|[{_MARKS}])+")
+_ASCII_WORD = re.compile("[A-Za-z0-9]+")
+"""The same in ASCII, where it is found five times as fast."""
 _JOINTS = ("", "_", ".", "/", "-")
 """Two highlights with one of these between them become one: ERR_NGX_502."""
 
@@ -49,24 +51,33 @@ class Highlighter:
         self._bigrams = {pair for run in runs for pair in bigrams(run)}
         self._beginnings = tuple({token[:2] for token in (*rare, *prefixes)})
         self._tokenize = tokenize
-        self._cache: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._seen: set[str] = set()
+        self._matching: dict[str, tuple[tuple[int, int], ...]] = {}
+        """The words that match, each with the spans in it."""
 
     def spans(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the spans of `text` that match, in order and without overlaps."""
         spans: list[tuple[int, int]] = []
-        for match in _WORD.finditer(text):
-            word = match.group()
-            if word not in self._cache:
-                self._cache[word] = tuple(self._spans_in_word(word))
-            for start, end in self._cache[word]:
-                first, last = match.start() + start, match.start() + end
-                if spans and text[spans[-1][1] : first] in _JOINTS:
-                    first = spans.pop()[0]
-                spans.append((first, last))
+        for first, last in sorted(self._find(text)):
+            if spans and text[spans[-1][1] : first] in _JOINTS:
+                first = spans.pop()[0]
+            spans.append((first, last))
         return tuple(spans)
 
+    def _find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the spans of `text` that match: few words do, and only those are located."""
+        pattern = _ASCII_WORD if text.isascii() else _WORD
+        words = {*pattern.findall(text)}
+        for word in words - self._seen:
+            if inside := tuple(self._spans_in_word(word)):
+                self._matching[word] = inside
+        self._seen |= words
+        for word in words & self._matching.keys():
+            for start in _find_word(word, text, pattern):
+                yield from ((start + first, start + last) for first, last in self._matching[word])
+
     def _spans_in_word(self, word: str) -> Iterator[tuple[int, int]]:
-        if word.isascii() and word[1:].islower() and not word.lower().startswith(self._beginnings):
+        if _has_one_part(word) and not word.lower().startswith(self._beginnings):
             return  # a stem begins like its word, so that most words can be skipped
         if runs_without_spaces(word):
             for start in range(len(word)):
@@ -89,6 +100,21 @@ class Highlighter:
             token in self._tokens or token.startswith(self._prefixes)
             for token, _ in self._tokenize(word)
         )
+
+
+def _has_one_part(word: str) -> bool:
+    """Whether a word is certainly not one of several parts, such as "camelCase"."""
+    return word.isascii() and (word[1:].islower() or word.isdigit() or len(word) == 1)
+
+
+def _find_word(word: str, text: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    """Yield where a text has a word, and not a longer one that contains it."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (start and pattern.match(text, start - 1)) and not pattern.match(text, end):
+            yield start
+        start = text.find(word, end)
 
 
 def _without_function_words(words: Iterable[Word]) -> Sequence[Word]:

@@ -16,18 +16,29 @@ from memwell.search.retrieve import Candidate
 FACTOR = 0.3
 """The part of its fused score that such a passage keeps."""
 _LINK = re.compile(  # `re` skips to the first letters of a link if they are named
-    r"(?=[!\[<h])(?:!?\[[^\]\n]*\]\([^)\n]*\)|\[\[[^\]\n]*\]\]|<?https?://\S+)"
+    r"(?=[!\[<h])(?:(?P<image>!)?\[(?P<text>[^\]\n]*)\]\([^)\n]*\)|\[\[(?P<note>[^\]\n]*)\]\]|<?https?://\S+)"
 )
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 _FEWEST = 3
 _SHARE = 0.5
 
 
 def is_link_list(text: str) -> bool:
-    """Whether a text has several links, and half of it or more is in links."""
+    """Whether a text has several links, and half of its letters or more are words of links.
+
+    An address is not a word: prose about pages with long addresses is prose. Nor is an image.
+    """
     if text.count("](") + text.count("[[") + text.count("://") < _FEWEST:
         return False
-    lengths = [len(match.group()) for match in _LINK.finditer(text)]
-    return len(lengths) >= _FEWEST and sum(lengths) >= _SHARE * len("".join(text.split()))
+    links = [match for match in _LINK.finditer(text) if not match["image"]]
+    if len(links) < _FEWEST:
+        return False
+    linked = _count_letters("".join(match["text"] or match["note"] or "" for match in links))
+    return linked >= _SHARE * (linked + _count_letters(_LINK.sub("", text)))
+
+
+def _count_letters(text: str) -> int:
+    return len(_NO_LETTERS.sub("", text))
 
 
 def demote_link_lists(

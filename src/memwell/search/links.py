@@ -1,7 +1,8 @@
-"""Links between notes: which note a [[link]] means, and which notes a note is linked with.
+"""Links between notes: which note a link means, and which notes a note is linked with.
 
-A link names a note by its path, its file name, its title or an alias. Among several notes of a
-name, the one in the folder of the link comes first, then the one with the shortest path.
+A [[link]] names a note by its path, its file name, its title or an alias. Among several notes of a
+name, the one in the folder of the link comes first, then the one with the shortest path. A link of
+Markdown is a path as seen from the folder of its note, or from the workspace.
 """
 
 from __future__ import annotations
@@ -59,14 +60,31 @@ class LinkGraph:
         name = name.partition("#")[0].partition("|")[0].strip().strip("/")
         folder = PurePosixPath(source.path).parent if source else None
         if folder is not None and name.startswith("."):
-            name = _normalised(folder / name)
-        known = [
+            paths = [_normalised(folder / name), _normalised(PurePosixPath(name))]
+            return next(filter(None, (self._at(path, source) for path in paths)), None)
+        known = self._known(name, source)
+        near = [note for note in known if PurePosixPath(note.path).parent == folder]
+        return next(iter(near or known), None)
+
+    def _at(self, path: str, source: LinkedNote | None) -> LinkedNote | None:
+        """Return the note at a path, whose suffix may be left out."""
+        wanted = path.casefold()
+        return next(
+            (
+                note
+                for note in self._known(path, source)
+                if wanted in (name.casefold() for name in _paths(note))
+            ),
+            None,
+        )
+
+    def _known(self, name: str, source: LinkedNote | None) -> list[LinkedNote]:
+        """Return the notes of the workspace of `source` (else of all) that have a name."""
+        return [
             note
             for note in self._by_name.get(name.casefold(), [])
             if source is None or note.workspace == source.workspace
         ]
-        near = [note for note in known if PurePosixPath(note.path).parent == folder]
-        return next(iter(near or known), None)
 
     def links(self, note: LinkedNote) -> list[LinkedNote]:
         """Return the notes that a note links to, each once, in the order of their paths."""

@@ -19,6 +19,7 @@ from memwell.search.calibrate import (
     SLOPE_WORDS,
     Calibration,
     logit,
+    small_corpus_gain,
 )
 from memwell.search.decay import UNDECAYED, Decayed
 from memwell.search.fuse import MEANING, POOL, WORDS, Evidence, Fused
@@ -71,6 +72,7 @@ class Candidate:
     fused: float = 0.0
     """The sum of the legs' contributions."""
     cosine_z: float | None = None
+    """c of calibrate.py: how many deviations its cosine lies above chance."""
     word_coverage: float | None = None
     overflow_rank: int = 0
     """Its best rank, if it is a candidate only because the caller asked for many hits; else 0."""
@@ -169,7 +171,8 @@ class Retrieval:
         query = self.embedded_query
         mean, deviation = _unrelated(query.space) if query else (0.0, 1.0)
         found = cosines.scores.items() if cosines else ()
-        cosine_z = {chunk: (cosine - mean) / deviation for chunk, cosine in found}
+        gain = small_corpus_gain(self.reader.keywords.total) if found else 0.0
+        cosine_z = {chunk: (cosine - mean) / deviation + gain for chunk, cosine in found}
         overflow = fused.overflow_ranks() if self.limit > POOL else {}
         best = max((chunk for chunk in scores if chunk not in overflow), key=scores.__getitem__)
         known = no_words is None or keywords is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memwell import Memory, config
 from memwell.errors import ConfigError, MemwellError
-from memwell.search.calibrate import logit, relevance
+from memwell.search.calibrate import logit, relevance, small_corpus_gain
 from memwell.search.fuse import (
     FUSIONS,
     MEANING,
@@ -165,6 +165,13 @@ def test_relevance_by_hand() -> None:
     assert logit(8.0, 1.0) == pytest.approx(0.42 * 8 + 2.3 - 3.15)
     assert logit(8.0, None) == pytest.approx(0.58 * 8 - 3.2)
     assert logit(None, 1.0) == pytest.approx(5.5 - 3.4)
+
+
+def test_a_cosine_counts_more_among_few_passages() -> None:
+    assert small_corpus_gain(1000) == small_corpus_gain(1_000_000) == 0.0
+    expected = math.sqrt(2 * math.log(1000)) - math.sqrt(2 * math.log(12))
+    assert small_corpus_gain(12) == pytest.approx(expected)
+    assert small_corpus_gain(1) == small_corpus_gain(3) > small_corpus_gain(12)
 
 
 def test_a_passage_with_most_words_is_not_weak_without_a_cosine() -> None:

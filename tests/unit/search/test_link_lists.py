@@ -29,6 +29,16 @@ def test_a_list_of_links_is_recognised() -> None:
     assert not is_link_list(f"See [bread](a.md), [peas](b.md) and [plums](c.md). {prose}")
 
 
+def test_prose_with_long_addresses_and_images_is_not_a_list() -> None:
+    address = (
+        "https://docs.example.com/2026/a/very/long/path/to/a/page-about-lazy-loading#section-12"
+    )
+    assert not is_link_list(
+        f"Most [browsers]({address}) load images late. I used it for [my slides]({address}), "
+        f"and it saved time.\n\n![A screenshot of the network panel]({address})\n\nSee {address}."
+    )
+
+
 @pytest.mark.parametrize("chain", ["", "memwell"])
 def test_a_list_of_links_ranks_behind_what_it_links_to(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch, chain: str

@@ -42,6 +42,15 @@ def test_of_several_notes_the_nearest_is_meant() -> None:
     assert graph.find("../z/log.md", note("x/y/a.md")) == far
 
 
+def test_a_markdown_link_is_a_path_from_its_folder_or_from_the_workspace() -> None:
+    inner, outer = note("x/y/log.md"), note("y/log.md")
+    graph = LinkGraph([inner, outer, note("z.md")])
+    assert graph.find("./y/log.md", note("x/a.md")) == inner
+    assert graph.find("./y/log.md", note("q/a.md")) == outer
+    assert graph.find("/y/log.md", note("x/a.md")) == outer
+    assert graph.find("./log.md", note("q/a.md")) is None
+
+
 def test_links_and_backlinks() -> None:
     a, b, c = note("a.md", "b", "b", "missing", "a"), note("b.md", "c"), note("c.md", "b")
     graph = LinkGraph([a, b, c])
