@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from memwell.errors import BinaryFileError, TooManySectionsError
 from memwell.ingest.chunk import chunk
@@ -20,6 +21,9 @@ from memwell.model import Chunk, Note
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
 _INLINE_TAG = re.compile(r"#(?<!\S#)(?=[\w/-]*[^\W\d])([\w/-]*\w)")
 _WIKI_LINK = re.compile(r"\[\[([^\]\[|#\n]+)(?:[|#][^\]\[\n]*)?\]\]")
+_MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\]\[\n]*\]\(<?([^()<>\s]+)>?(?:\s[^()\n]*)?\)")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
+"""The beginning of a link that leads to another site, or to a place in the same note."""
 _PATH_DATE = re.compile(r"(?<!\d)(\d{4})(?:([-_/.])(\d{2})\2(\d{2})|(\d{2})(\d{2}))(?!\d)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BINARY_SHARE = 0.1
@@ -89,7 +93,7 @@ def parse_note(path: str, text: str, chunk_settings: ChunkSettings) -> tuple[Not
         date=_parse_date(meta.get("date")) or date_in_path(path),
         tags=tags,
         aliases=aliases,
-        links=_unique(link.strip() for link in _WIKI_LINK.findall(prose)),
+        links=_unique([*_wiki_links(prose), *_markdown_links(prose)]),
         meta=meta,
         chunks=chunks,
     )
@@ -165,9 +169,27 @@ def _unique(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
+def _wiki_links(prose: str) -> list[str]:
+    return [link.strip() for link in _WIKI_LINK.findall(prose)]
+
+
+def _markdown_links(prose: str) -> list[str]:
+    """Return the paths that links such as ``[text](other.md#heading)`` name."""
+    return [as_relative(link) for link in _MARKDOWN_LINK.findall(prose) if not _ADDRESS.match(link)]
+
+
+def as_relative(link: str) -> str:
+    """Return the path of a Markdown link, so that it tells itself from the name of a note.
+
+    It begins with a dot unless it begins at the root of the workspace.
+    """
+    path = unquote(link.partition("#")[0])
+    return path if path.startswith((".", "/")) else f"./{path}"
+
+
 def _without_code(body: str) -> str:
     """Return `body` without code: in code a # is not a tag and [[ is not a link."""
-    if not (_INLINE_TAG.search(body) or _WIKI_LINK.search(body)):
+    if not any(sign.search(body) for sign in (_INLINE_TAG, _WIKI_LINK, _MARKDOWN_LINK)):
         return ""
     return _INLINE_CODE.sub("", FENCED_BLOCK.sub("", body))
 

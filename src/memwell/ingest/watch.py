@@ -21,6 +21,8 @@ READ_SECONDS = 30.0
 POLL_SECONDS = 1.0
 _FILL_AGAIN_SECONDS = 30.0
 """How often to look for passages to embed if nothing changed: a provider may work again."""
+_PAUSE_SECONDS = 0.2
+"""Between two fills: texts that are written one after another are embedded together."""
 _DEBOUNCE_MS = 200
 """Changes within this time start one sync: an editor writes, renames and deletes to save a file."""
 
@@ -162,5 +164,6 @@ def keep_embedding(
         except MemwellError as error:
             say(str(error))
         deadline = time.monotonic() + _FILL_AGAIN_SECONDS
+        stop.wait(_PAUSE_SECONDS)
         while not (stop.is_set() or something_new.is_set() or time.monotonic() > deadline):
-            stop.wait(0.2)
+            stop.wait(_PAUSE_SECONDS)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from memwell.model import Hit, cite_lines
+from memwell.model import Hit
 
 
 def hit_metadata(hit: Hit) -> dict[str, Any]:
     """Return the place, date and score of a hit; `Memory.get` reads the citation of a note."""
-    is_fact = hit.kind == "fact"
-    place = f"fact:{hit.path}" if is_fact else cite_lines(hit.path, hit.start_line, hit.end_line)
+    place = f"fact:{hit.path}" if hit.kind == "fact" else hit.cite(hit.path)
     fields = {
         "citation": place,
         "source": hit.path,

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 
 def to_jsonable(value: Any) -> Any:
     """Return a result as dicts, lists, strings and numbers, ready for JSON."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return to_jsonable(asdict(value))
+    kind = type(value)
+    if kind is str or value is None:
+        return value
     if isinstance(value, float):
         return round(value, 4)  # more digits differ from machine to machine
     if isinstance(value, dict):
         return {key: to_jsonable(inner) for key, inner in value.items()}
-    return [to_jsonable(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, (list, tuple)):
+        return [to_jsonable(inner) for inner in value]
+    names = _field_names(kind) if is_dataclass(kind) else None
+    return value if names is None else {name: to_jsonable(getattr(value, name)) for name in names}
+
+
+@cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass."""
+    return tuple(field.name for field in fields(kind))

@@ -140,9 +140,9 @@ def test_the_notes_around_the_agents_folder_are_searched(hook: Hook, workspace: 
 
 def test_only_the_users_and_the_sessions_own_facts_are_recalled(hook: Hook) -> None:
     with Memory(user="anna", session=SESSION) as memory:
-        memory.remember("Anna keeps the job queue.", scope="user")
+        memory.remember("Anna keeps the job queue that we use.", scope="user")
     with Memory(session=SESSION) as memory:
-        memory.remember("The job queue was full.", scope="session")
+        memory.remember("The job queue that we use was full.", scope="session")
     block = context(hook("prompt", "recall"))
     assert "was full" in block
     assert "Anna" not in block
@@ -315,7 +315,7 @@ def test_a_model_that_makes_no_answer_up_in_time_does_not_cost_the_recall(
             ("EMBEDDING_CHAIN", "test"),
         ):
             monkeypatch.setenv(f"MEMWELL_{name}", value)
-        done = hook("prompt", "recall", "--timeout", "6", prompt="when is the standup")
+        done = hook("prompt", "recall", "--timeout", "20", prompt="when is the standup")
     assert "14:15" in context(done)
 
 
@@ -335,7 +335,7 @@ def test_a_language_model_reads_what_was_said_if_one_is_configured(
         assert "tabs over spaces" in sent
         assert not any(word in sent for word in ("look first", "Redis", "as root", "be brief"))
         server.usually = silent
-        assert is_silent(hook("stop", "capture", "--timeout", "6", session_id="slow"))
+        assert is_silent(hook("stop", "capture", "--timeout", "20", session_id="slow"))
         assert "used the rules" in log(home).splitlines()[-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
@@ -133,6 +134,22 @@ def test_every_tool_and_argument_is_documented(annas: Memory) -> None:
     for tool in use_client(lambda client: client.list_tools(), annas).tools:
         for argument in tool.input_schema["properties"]:
             assert f"`{argument}`" in rows[tool.name]
+
+
+def test_a_hit_in_a_document_cites_the_place_in_it(notes: Path) -> None:
+    cells: list[dict[str, object]] = [
+        {"cell_type": "markdown", "metadata": {}, "source": source}
+        for source in ("The boiler is serviced in May.", "The gutter is cleaned in October.")
+    ]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (notes / "memory" / "house.ipynb").write_text(json.dumps(notebook))
+    with Memory(workspace=notes) as memory:
+        memory.index(notes)
+        best = answer_of(memory, "memory_search", query="when is the gutter cleaned")["hits"][0]
+        assert best["citation"] == "memory/house.ipynb#cell=2"
+        read = answer_of(memory, "memory_get", path=best["citation"])
+    assert "October" in read["text"]
+    assert "May" not in read["text"]
 
 
 def test_hits_are_snippets_and_their_citations_can_be_read(annas: Memory) -> None:
@@ -726,3 +743,13 @@ def test_other_machines_and_ports_in_use_are_refused_with_the_remedy(notes: Path
             assert (done.returncode, done.stdout) == (3, "")
             assert remedy in done.stderr
             assert "Traceback" not in done.stderr
+
+
+def test_a_server_prints_nothing_that_other_libraries_log(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool logs each connection that it lost: a server whose log nobody read came to a stop."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])  # as in a process without pytest
+    create_server(memory, lambda: None)
+    assert root.handlers == []

@@ -116,6 +116,18 @@ def test_inline_tags_and_links_outside_code() -> None:
     assert parsed.links == ("Note A", "b")
 
 
+def test_markdown_links_are_paths_and_addresses_are_not() -> None:
+    parsed = note(
+        '[one](two.md#part) [three](../four%20five.md "title") [six](</seven.md>) ![no](a.png)\n'
+        "[no](https://elsewhere.example/a.md) [no](mailto:a@b.example) [no](#here) `[no](b.md)`\n"
+    )
+    assert parsed.links == ("./two.md", "../four five.md", "/seven.md")
+
+
+def test_an_unfinished_markdown_link_takes_linear_time() -> None:
+    assert note("[x](" + "a" * 200_000).links == ()
+
+
 @pytest.mark.parametrize(
     ("path", "date"),
     [

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -69,7 +70,8 @@ class McpEndpoint:
         """Answer a request with the memory of its viewer."""
         request = Request({**scope})  # the protocol's application puts itself into the scope
         _request.set(request)
-        await self._apps[_may_write(request)](scope, receive, send)
+        may_write = await run_in_threadpool(_may_write, request)  # it may ask the database
+        await self._apps[may_write](scope, receive, send)
 
 
 def _may_write(request: Request) -> bool:

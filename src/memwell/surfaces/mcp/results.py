@@ -23,7 +23,7 @@ _MORE_LINES = 3
 class FoundPassage(BaseModel):
     """A passage or fact that answers a query."""
 
-    citation: str = Field(description="notes/a.md#L3-L9 or fact:ID; memory_get reads it.")
+    citation: str = Field(description="a.md#L3-L9, b.pdf#page=3 or fact:ID; memory_get reads it.")
     score: float = Field(description="0 to 1.")
     weak: bool = Field(default=False, description="It may not answer the query at all.")
     text: str
@@ -157,10 +157,11 @@ def search_result(result: SearchResult, *, full: bool) -> SearchAnswer:
 
 
 def _to_passage(hit: Hit, result: SearchResult, *, full: bool) -> FoundPassage:
-    lines = cite_lines(result.display_path(hit), hit.start_line, hit.end_line)
     text = hit.text if full else _shorten(hit)
     return FoundPassage(
-        citation=FACT_PREFIX + hit.path if hit.kind == "fact" else lines,
+        citation=FACT_PREFIX + hit.path
+        if hit.kind == "fact"
+        else hit.cite(result.display_path(hit)),
         score=round(hit.score, 2),
         weak=hit.weak,
         text=text,

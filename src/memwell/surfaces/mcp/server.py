@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -43,9 +44,14 @@ def create_server(memory: Memory, wake: Callable[[], None], *, writes: bool = Tr
 
     Without `writes`, it has only the tools that read.
     """
+    root = logging.getLogger()
+    handlers = [*root.handlers]
     server = ModelServer(
         "memwell", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
+    # The package prints what every library logs: each lost connection of a pool, for example. If
+    # nobody reads that, the process comes to a stop.
+    root.handlers[:] = handlers
     add_tools(server, Tools(memory, wake), writes=writes)
     add_resources(server, Resources(memory))
     return server

@@ -28,6 +28,8 @@ from memwell.surfaces.mcp.results import to_tool_result
 
 _FACT_CITATION = re.compile(r"^fact[: ](?=\w+$)")
 """The citation in a hit, or in a recalled block. "fact sheet.md" is a note."""
+_PLACE = re.compile(r"#\S+\Z")
+"""The lines or the page in a citation: #L3-L9, #page=3. "c# notes.md" has none."""
 _SOURCE = "mcp"
 _LINES = 100
 """How many lines of a note are read by default."""
@@ -102,7 +104,7 @@ class Tools:
         """
         if _FACT_CITATION.match(path):
             return to_tool_result(results.fact_result(self._memory.facts.get(_fact_id(path))))
-        if "#L" in path:
+        if _PLACE.search(path):
             return to_tool_result(results.read_result(self._memory.get(path)))
         # Read one line more than is returned, to know whether the note continues.
         excerpt = self._memory.get(cite_lines(path, from_line, from_line + lines))

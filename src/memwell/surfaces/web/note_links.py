@@ -6,12 +6,14 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlencode, urlsplit
 
+from memwell.ingest.parse_note import as_relative
 from memwell.memory import Memory
-from memwell.store.contract.values import ListedNote
+from memwell.search.links import LinkGraph
+from memwell.store.contract.values import LinkedNote, ListedNote
 from memwell.surfaces.web.markdown import WIKI_SCHEME
 from memwell.surfaces.web.views import note_link
 
@@ -25,38 +27,28 @@ IMAGE_TYPES = {
     ".svg": "image/svg+xml",
 }
 _IMAGE_FOLDERS = ("", "attachments", "assets", "images", "img", "media")
-_MOST_CANDIDATES = 50
 _LINE = re.compile(r"L(\d{1,7})")
-_LINK = re.compile(r"\[\[([^\[\]\n|]+)(?:\|[^\[\]\n]*)?\]\]|\]\(<?([^)\s>]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteLinks:
     """Resolves the links of one note."""
 
-    note: ListedNote
-    by_path: dict[str, ListedNote]
-    by_name: dict[str, ListedNote]
+    note: LinkedNote
+    graph: LinkGraph
 
     @classmethod
-    def of(cls, note: ListedNote, notes: Iterable[ListedNote]) -> NoteLinks:
+    def of(cls, note: ListedNote, notes: Iterable[LinkedNote]) -> NoteLinks:
         """Return the resolver of a note among the notes of its workspace."""
-        same = [other for other in notes if other.workspace == note.workspace]
-        by_name: dict[str, ListedNote] = {}
-        for other in same:
-            for name in (posixpath.splitext(posixpath.basename(other.path))[0], other.title):
-                by_name.setdefault(name.casefold(), other)
-        return cls(note, {other.path: other for other in same}, by_name)
+        source = LinkedNote(note.path, note.workspace, (note.title,), ())
+        return cls(source, LinkGraph(notes))
 
-    def find(self, target: str) -> tuple[ListedNote, int] | None:
+    def find(self, target: str) -> tuple[LinkedNote, int] | None:
         """Return the note and the line that a link of the note leads to."""
-        is_wiki = target.startswith(WIKI_SCHEME)
         path, _, fragment = unquote(target.removeprefix(WIKI_SCHEME)).partition("#")
+        name = path if target.startswith(WIKI_SCHEME) else as_relative(path)
+        found = self.graph.find(name, self.note) if path else self.note
         line = _LINE.match(fragment)
-        names = self._paths(path) if path else [self.note.path]
-        found = next((self.by_path[name] for name in names if name in self.by_path), None)
-        if found is None and is_wiki:
-            found = self.by_name.get(path.strip().casefold())
         return (found, int(line[1]) if line else 1) if found else None
 
     def note_address(self, target: str) -> str | None:
@@ -73,10 +65,6 @@ class NoteLinks:
                     values = {"path": name, "workspace": self.note.workspace}
                     return f"/note/image?{urlencode(values)}"
         return None
-
-    def _paths(self, path: str) -> list[str]:
-        """Return the paths that a link may mean, with and without the ending of a note."""
-        return [name + end for name in self._relative(path) for end in ("", ".md", ".markdown")]
 
     def _relative(self, path: str) -> list[str]:
         """Return a path as seen from the folder of the note, and from the workspace."""
@@ -98,22 +86,11 @@ def find_image(root: Path, path: str) -> Path | None:
 
 
 def find_linking_notes(memory: Memory, note: ListedNote) -> list[ListedNote]:
-    """Return the notes that link to a note: keyword search finds candidates, their links decide."""
-    stem = posixpath.splitext(posixpath.basename(note.path))[0]
-    names = {re.sub(r'["\s]+', " ", name) for name in (stem, note.title) if name.strip()}
-    query = " OR ".join(f'"{name}"' for name in sorted(names))
-    result = memory.search(query, k=_MOST_CANDIDATES, kind="note", mode="words", min_score=0)
-    of_workspace = NoteLinks.of(note, memory.contents.notes())
-    found = []
-    for hit in result.hits:
-        other = of_workspace.by_path.get(hit.path)
-        if other is None or other == note or hit.workspace != note.workspace:
-            continue
-        links = replace(of_workspace, note=other)
-        text = "\n".join(chunk.text for chunk in memory.contents.chunks(hit.path, hit.workspace))
-        targets = (
-            f"{WIKI_SCHEME}{match[1]}" if match[1] else match[2] for match in _LINK.finditer(text)
-        )
-        if any((at := links.find(target)) and at[0] == note for target in targets):
-            found.append(other)
-    return found
+    """Return the notes that link to a note, in the order of their paths."""
+    links = NoteLinks.of(note, memory.contents.linked_notes(note.workspace))
+    listed = {
+        other.path: other for other in memory.contents.notes() if other.workspace == note.workspace
+    }
+    found = links.graph.find(note.path)
+    backlinks = links.graph.backlinks(found) if found else []
+    return [listed[other.path] for other in backlinks if other.path in listed]

@@ -114,7 +114,7 @@ def note_page(
     """Show a note as Markdown, in the passages of the index."""
     note = find_note(memory, path, workspace)
     chunks = memory.contents.chunks(note.path, note.workspace)
-    links = NoteLinks.of(note, memory.contents.notes())
+    links = NoteLinks.of(note, memory.contents.linked_notes(note.workspace))
     sections = render_note(
         _read_text(memory, note, chunks),
         chunks,

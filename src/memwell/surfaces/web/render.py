@@ -21,6 +21,7 @@ from memwell.errors import (
     MemwellError,
     NotAllowedError,
     NotFoundError,
+    StatementTimeoutError,
 )
 from memwell.surfaces.http.errors import log
 from memwell.surfaces.web.languages import LANGUAGES, Translator, choose_language
@@ -94,6 +95,8 @@ class PageRoute(APIRoute):
                     f"These fields are missing or not valid: {fields}", "Go back and correct them"
                 )
                 return error_page(request, problem, 400)
+            except StatementTimeoutError as error:
+                return error_page(request, error, 504)
             except (HomeError, IndexDatabaseError) as error:
                 log.error("%s", error)  # it names files of the server: the page does not
                 return error_page(request, _UNUSABLE, 503)
