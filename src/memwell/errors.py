@@ -9,6 +9,7 @@ MemwellError                        an operation failed; the message ends with t
 │   ├── NewerIndexError             a newer memwell wrote it
 │   ├── ReadOnlyError               it can be read, but not written
 │   ├── CorruptIndexError           it is damaged (handled inside: set aside and rebuilt)
+│   ├── StatementTimeoutError       the server took longer for a statement than a tenant may
 │   └── TransactionEndedError       the server ended a transaction; it can be tried again
 ├── KeywordSearchUnavailable        this index has no keyword search; vector search still works
 ├── VectorSearchUnavailable         the vectors cannot be searched now; keyword search still works
@@ -99,6 +100,10 @@ class ReadOnlyError(IndexDatabaseError):
 
 class CorruptIndexError(IndexDatabaseError):
     """The index is damaged; `Memory` sets it aside and rebuilds it."""
+
+
+class StatementTimeoutError(IndexDatabaseError):
+    """The server took longer for a statement than a tenant may; nothing was changed."""
 
 
 class TransactionEndedError(IndexDatabaseError):

@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,22 @@ def load(
     """
     environment = dict(environment)  # os.environ decodes a variable each time it is read
     home = home or home_folder(environment)
+    paths = config_files(workspace, environment)
+    contents = tuple(_load(path, environment, home) for path in paths)
+    # What a file that is not trusted may set also depends on other files.
+    combine = _remember if all(content.trusted for content in contents) else _combine
+    return combine(contents, frozenset(environment.items()))
+
+
+def _combine(contents: tuple[_Content, ...], variables: frozenset[tuple[str, str]]) -> Settings:
+    """Make the settings of files, weakest first, and of the environment."""
+    environment = dict(variables)
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
     written: dict[str, Value] = {}
     notices: list[str] = []
-    for path in config_files(workspace, environment):
-        file = _read(path, environment, home)
+    for content in contents:
+        file, path = _interpret(content, environment), content.path
         values |= file.values
         origins |= dict.fromkeys(file.values, str(path))
         written = {name: text for name, text in written.items() if name not in file.values}
@@ -70,6 +81,10 @@ def load(
     )
     settings.check_combinations()
     return settings
+
+
+_remember = lru_cache(maxsize=32)(_combine)
+"""A server asks for the same settings at every request."""
 
 
 def config_files(workspace: Path | None, environment: Mapping[str, str]) -> list[Path]:
@@ -138,6 +153,15 @@ def find_home(named: str | Path | None = None) -> Path:
     return home
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The text of a configuration file, and whether it may set every setting."""
+
+    path: Path
+    text: bytes
+    trusted: bool
+
+
 @dataclass(slots=True)
 class _File:
     """The values of one configuration file."""
@@ -160,16 +184,25 @@ class _File:
         ]
 
 
-def _read(path: Path, environment: Mapping[str, str], home: Path) -> _File:
-    content, tables = _parse(path)
+def _load(path: Path, environment: Mapping[str, str], home: Path) -> _Content:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}", remedy_for(error).capitalize()
+        ) from error
     of_user = path.parent.resolve() == user_config_folder(environment).resolve()
-    trusted = of_user or is_trusted(home, path, content)
+    return _Content(path, text, of_user or is_trusted(home, path, text))
+
+
+def _interpret(content: _Content, environment: Mapping[str, str]) -> _File:
+    path = content.path
     file = _File(path)
-    for name, value in _flatten(tables):
+    for name, value in _flatten(_parse(path, content.text)):
         setting = SETTING_BY_NAME.get(name)
         if setting is None:
             raise ConfigError(f"{path} sets {name}, which is not a setting", suggest_name(name))
-        if not trusted and (refused := _find_danger(setting, value, path.parent)):
+        if not content.trusted and (refused := _find_danger(setting, value, path.parent)):
             file.refused.append(refused)
             continue
         plain = _expand(value, environment, path, name)
@@ -179,22 +212,17 @@ def _read(path: Path, environment: Mapping[str, str], home: Path) -> _File:
     return file
 
 
-def _parse(path: Path) -> tuple[bytes, dict[str, Any]]:
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
-        content = path.read_bytes()
-        return content, tomllib.loads(content.decode().replace("\r\n", "\n"))
+        return tomllib.loads(text.decode().replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct that line") from error
     except RecursionError:
         raise ConfigError(
             f"{path} is not valid TOML: it is nested too deeply", "Correct it"
         ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error}", remedy_for(error).capitalize()
-        ) from error
 
 
 def _find_danger(setting: Setting, value: Any, workspace: Path) -> str:

@@ -42,7 +42,20 @@ class TenantsSettings(Section):
         0, "Requests of a tenant that run at the same time. 0: any number.", limits=(0, 10**6)
     )
     stored_mb: float = setting(
-        0.0, "Megabytes of texts and vectors that a tenant may store. 0: any.", limits=(0, 10**9)
+        0.0,
+        "Megabytes of texts, vectors and uploaded files that a tenant may store. 0: any.",
+        limits=(0, 10**9),
+    )
+    statement_seconds: float = setting(
+        60.0,
+        "Seconds that the server may take for one statement of a tenant. 0: any.",
+        limits=(0, 10**6),
+    )
+    named_in_metrics: int = setting(
+        0,
+        "The busiest tenants whose figures /metrics shows by name to administrators of the server."
+        " 0: none, because the names may be private.",
+        limits=(0, 1000),
     )
     audit: bool = setting(
         False,

@@ -29,6 +29,7 @@ from memwell.evaluate.dataset import Dataset, Document, Question
 from memwell.evaluate.report import FIRST, Evaluation, Ranking, evaluate
 from memwell.evaluate.tune import Overrides
 from memwell.facts.guard import redact
+from memwell.facts.recall_subject import least_relevance
 from memwell.ingest.chunk_settings import ChunkSettings
 from memwell.ingest.parse_note import parse_note
 from memwell.llm.log import budget_of
@@ -240,8 +241,9 @@ class RecallSearch:
     def _run(self, question: Question, search: hyde.HydeSearch) -> SearchResult:
         """Return documents as hits, each with its own path and text."""
         recall = self.settings.recall
+        least = least_relevance(question.text, recall.min_score)
         options = search_options(
-            self.settings.search, k=recall.k, min_score=recall.min_score, mode=search.mode
+            self.settings.search, k=recall.k, min_score=least, mode=search.mode
         )
         ranking, legs = self.search.document_ids(question, options, search.passage)
         hits = [Hit(name, "", 1, 1, score, score, text=name) for name, score in ranking]

@@ -94,6 +94,7 @@ class Memory:
         self.notices = close_to_others(self.home, own_names=("memory.db", "agents"))
         """Sentences about what happened on the way, for the user."""
         self._overrides = settings or {}
+        self._overridden: tuple[Settings, Mapping[str, Value], Settings] | None = None
         self._clock = clock
         opened_with = self._load(find_workspace(self._folder) if self._folder else None)
         self.agent = agent or opened_with.agent
@@ -596,7 +597,11 @@ class Memory:
     def _load(self, workspace: Path | None) -> Settings:
         settings = config.load(workspace, home=self.root_home)
         self.notices += [notice for notice in settings.notices if notice not in self.notices]
-        return settings.with_overrides(self._overrides)
+        known = self._overridden  # `config.load` returns the same object for the same values
+        if known is None or known[0] is not settings or known[1] is not self._overrides:
+            known = settings, self._overrides, settings.with_overrides(self._overrides)
+            self._overridden = known
+        return known[2]
 
     def _scope(self) -> Scope:
         """Resolve what a call is about."""

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 _POOL = 1_000
 """Chunks that are leased at a time."""
-_GROWTH = 1.02
-"""The baseline of cosines is measured again when the number of chunks grew by this factor."""
+_MUCH = 0.02
+"""The mean cosine is measured again when a run has embedded this share of the chunks, or when their
+number grew by it since it was measured."""
 _SAMPLE = 2_000
-"""Vectors that the baseline is measured on."""
+"""Vectors that the mean cosine is measured on."""
 _OTHERS_SECONDS = 0.5
 """A process that waits for others checks this often whether they are done."""
 
@@ -66,8 +67,7 @@ def embed_pending(
 ) -> EmbedResult:
     """Embed until no chunk is left, the provider fails or `stop` is set; a full space goes live.
 
-    With `quick`, a person waits for something else: the run does not wait for other processes, and
-    measures the baseline again only if the number of chunks grew much.
+    With `quick`, a person waits for something else: the run does not wait for other processes.
     """
     index.move_vectors(space)
     with index.reading() as reader:
@@ -80,9 +80,9 @@ def embed_pending(
     with index.reading() as reader:
         left = reader.spaces.count_waiting(space)
     if not left:
-        before = work.total - work.done.embedded - work.done.from_cache
-        measure = not quick or _growth_step(before) != _growth_step(work.total)
-        _finish_space(index, space, measure=measure)
+        new = work.done.embedded + work.done.from_cache
+        grew = _growth_step(work.total - new) != _growth_step(work.total)
+        _finish_space(index, space, measure=grew or new > _MUCH * work.total)
     index.compact(space.fingerprint)
     return replace(work.done, left=left)
 
@@ -254,8 +254,8 @@ def _finish_space(index: Index, space: Space, *, measure: bool) -> None:
 
 
 def _growth_step(count: int) -> int:
-    """Return a number that grows by one each time `count` has grown by `_GROWTH`."""
-    return int(math.log(max(count, 1), _GROWTH))
+    """Return a number that grows by one each time `count` has grown by the share `_MUCH`."""
+    return int(math.log(max(count, 1), 1 + _MUCH))
 
 
 def random_cosines(vectors: Sequence[tuple[int, bytes]]) -> tuple[float | None, float | None]:

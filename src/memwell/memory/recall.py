@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memwell.config.settings import Settings
 from memwell.facts.recall import Recall, recall_block, stop_at_gap
 from memwell.facts.recall_history import RecallHistory
-from memwell.facts.recall_subject import has_subject
+from memwell.facts.recall_subject import has_subject, least_relevance
 from memwell.memory.searcher import FACT
 from memwell.model import SearchResult
 from memwell.search import hyde
@@ -70,7 +70,7 @@ def search(
             memory.search(
                 message,
                 k=settings.recall.k,
-                min_score=settings.recall.min_score,
+                min_score=least_relevance(message, settings.recall.min_score),
                 mode=search.mode,
                 group="passages",
                 passage=search.passage,

@@ -230,21 +230,23 @@ class Searcher:
 
         If there is nothing to do, the transaction that found this out also serves the search.
         """
-        self.index.ensure_keyword_index()
         viewer, now = self.scope.viewer, self.scope.timestamp
-        try:
-            facts, damage = read_fact_state(self.facts, viewer, now), ""
-        except HomeError as error:  # notes, and the facts that the index has, can still be found
-            facts, damage = FactState(), str(error)
         with self.index.reading() as reader:
+            try:
+                facts, damage = read_fact_state(self.facts, viewer, now, reader), ""
+            except HomeError as error:  # notes and the facts in the index can still be found
+                facts, damage = FactState(), str(error)
             refresh = self.workspace_sync.plan_refresh(self.scope.workspaces, reader)
             vectors = self.vectors() if options.mode != WORDS else None
-            unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
+            embeds = vectors is not None and bool(vectors.chain)
+            unembedded = vectors.count_unembedded(reader) if vectors and embeds else 0
+            slow = vectors.find_slow_space(reader) if vectors and embeds else None
             facts_synced = facts.is_synced(reader.notes, viewer)
             suspicious = bool(self.facts.file) and facts.is_suspicious(reader.notes)
             cheap = unembedded <= self.scope.settings.embedding.on_search
-            current = not (damage or suspicious or refresh.is_needed) and facts_synced
-            if current and not (unembedded and cheap):
+            broken = reader.keywords.problem()
+            current = not (damage or suspicious or refresh.is_needed or broken) and facts_synced
+            if current and not (unembedded and cheap) and not slow:
                 return run(reader, replace(refresh, unembedded=unembedded))
         problem = "" if facts_synced else self._try_sync_facts()
         if suspicious:
@@ -252,10 +254,10 @@ class Searcher:
             problem = "; ".join(filter(None, [damage, mismatch, problem]))
         refresh = self.workspace_sync.refresh(refresh, progress)
         self.index.ensure_keyword_index()
-        if vectors and vectors.chain:
+        if vectors and embeds:
             vectors.catch_up(self.scope.settings.embedding.on_search)
         with self.index.reading() as reader:
-            unembedded = vectors.count_unembedded(reader) if vectors and vectors.chain else 0
+            unembedded = vectors.count_unembedded(reader) if vectors and embeds else 0
             return run(reader, replace(refresh, unembedded=unembedded, problem=problem))
 
     def _try_sync_facts(self) -> str:

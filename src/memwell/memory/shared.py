@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ class Shared:
         self.changes = Changes()
         self.erasures_checked = False
         self._waits = waits
-        self._slots = threading.BoundedSemaphore(_SEARCHES_AT_ONCE)
+        self._slots = Slots(_SEARCHES_AT_ONCE)
 
     def search_slot(self, settings: Settings) -> AbstractContextManager[object]:
         """Let few searches run at once if they only compute: Python runs one thread at a time.
@@ -41,3 +42,48 @@ class Shared:
         local = LOCAL_EMBEDDERS.issuperset(settings.embedding.chain)
         waits = self._waits or settings.remote.base_url
         return self._slots if local and not waits else nullcontext()
+
+
+class Slots:
+    """A number of slots, each of which one thread has while its `with` block runs.
+
+    Threads get them in the order in which they came. A semaphore lets a thread that has just come
+    overtake one that was woken, and some requests then wait many times as long as others.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()
+        self._free = count
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        try:
+            turn.acquire()
+        except BaseException:  # a signal that ends the program
+            self._give_up(turn)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._pass_on()
+
+    def _give_up(self, turn: threading.Lock) -> None:
+        with self._lock:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Hand a slot to the thread that has waited longest."""
+        if self._waiting:
+            self._waiting.popleft().release()
+        else:
+            self._free += 1

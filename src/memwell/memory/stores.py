@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memwell.store.factory import Stores, open_postgres, open_sqlite
+from memwell.store.postgres.options import ServerOptions
 from memwell.store.sqlite.auto_backup import AutoBackups
 from memwell.store.vectors.backend import BackendSetting
 
@@ -25,7 +26,8 @@ def open_stores(
     """Return the stores of an agent; only facts in files are backed up automatically."""
     if settings.store.url:
         store = settings.store
-        return open_postgres(store.url, store.tenant, home, agent, store.prepare, store.slow_ms)
+        options = ServerOptions(store.prepare, store.slow_ms, settings.tenants.statement_seconds)
+        return open_postgres(store.url, store.tenant, home, agent, options)
     backend = BackendSetting(settings.vectors.backend, settings.vectors.lance_uri)
     backups = AutoBackups(home / "memory.db", settings.backup, clock, notify)
     return open_sqlite(home, agent, backend, backups)

@@ -16,13 +16,23 @@ def as_tenant(memory: Memory, tenant: str) -> Memory:
     """Return the memory of another tenant on the same server; it covers all its workspaces."""
     other = copy(memory)
     other.home = home_of(memory.root_home, tenant)
-    stores = open_other_tenant(memory._index, tenant, other.home, memory.agent)
-    other._index, other._fact_store = stores.index, stores.facts
-    other._workspaces = Workspaces(stores.registry, stores.index)
+    _share_connections(other, memory, tenant)
     other._overrides = {**memory._overrides, "store.tenant": tenant}
     other._folder, other._workspace_required = None, False
     other._shared, other.notices = Shared(waits=True), []
     return other
+
+
+def share_connections(memory: Memory, other: Memory, tenant: str) -> None:
+    """Let a memory that has not been used yet share the connections of another one to a server."""
+    if other._index.shared:
+        _share_connections(memory, other, tenant)
+
+
+def _share_connections(memory: Memory, other: Memory, tenant: str) -> None:
+    stores = open_other_tenant(other._index, tenant, memory.home, memory.agent)
+    memory._index, memory._fact_store = stores.index, stores.facts
+    memory._workspaces = Workspaces(stores.registry, stores.index)
 
 
 def home_of(home: Path, tenant: str) -> Path:
@@ -31,5 +41,5 @@ def home_of(home: Path, tenant: str) -> Path:
 
 
 def stored_bytes(memory: Memory) -> int:
-    """Return the approximate size of all texts and vectors of an agent, whoever sees them."""
-    return memory._index.bytes
+    """Return the approximate size of the texts and vectors of all agents, whoever sees them."""
+    return sum(index.bytes for index in memory._fact_store.indexes())

@@ -146,11 +146,22 @@ class VectorIndex:
                 tuple(notes),
             )
 
+    @staticmethod
+    def find_slow_space(reader: Reader) -> Space | None:
+        """Return the live space if searches cannot use the file that they scan."""
+        live = reader.spaces.live()
+        return live if live and reader.vectors.has_unusable_copy(live) else None
+
     def catch_up(self, most: int) -> None:
         """Embed new chunks if they are few and the model runs on this machine.
 
-        A search must not wait long for them.
+        A search must not wait long for them. It waits for a new file to scan, once.
         """
+        with self._index.reading() as reader:
+            slow = self.find_slow_space(reader)
+        if slow:
+            with suppress(MemwellError):
+                self._index.compact(slow.fingerprint)
         if 0 < self._count_unembedded() <= most:
             with suppress(MemwellError), self._index.leasing() as take:
                 if take is not None:

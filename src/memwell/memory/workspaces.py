@@ -24,9 +24,10 @@ _SAME_SHARE = 0.8
 def find_around(folder: Path, registered: Iterable[Workspace]) -> Workspace | None:
     """Return the workspace around a folder: a registered one, else one that looks like it."""
     known = find_innermost(registered, folder)
+    if known and known.takes_all:  # also what looks like a workspace inside
+        return known
     found = find_workspace(folder)
-    # A registered folder that takes all its notes also takes what looks like a workspace inside.
-    if found is None or (known and (known.takes_all or not known.contains(found))):
+    if found is None or (known and not known.contains(found)):
         return known
     return known if known and known.path == found else Workspace(str(found), conventional=True)
 

@@ -18,13 +18,16 @@ from memwell.platform.files import lock_byte, unlock_byte
 
 _LEADER, _INDEXER = 0, 1
 """Bytes of the locked file."""
+MOST_WORKERS = 64
 
 
 class Group:
     """The workers of a server; this one has a single process, which leads."""
 
     folder: Path | None = None
-    """Where each of several workers writes its counters."""
+    """Where several workers keep their counters."""
+    place: int = 0
+    """The number of this worker; one that dies is replaced by another of the same number."""
 
     def try_to_lead(self) -> bool:
         """Become the leader if there is none; return whether this worker leads."""
@@ -46,8 +49,9 @@ class Group:
 class WorkerGroup(Group):
     """The workers of a server that has several."""
 
-    def __init__(self, folder: Path, lock: int, bell: int, clapper: int) -> None:
+    def __init__(self, folder: Path, place: int, lock: int, bell: int, clapper: int) -> None:
         self.folder: Path = folder
+        self.place = place
         self.descriptors = lock, bell, clapper
         """The descriptors that workers inherit."""
 
@@ -59,7 +63,11 @@ class WorkerGroup(Group):
         os.set_blocking(clapper, False)
         with tempfile.TemporaryFile() as file:
             lock = os.dup(file.fileno())
-        return cls(Path(tempfile.mkdtemp(prefix="memwell-workers-")), lock, bell, clapper)
+        return cls(Path(tempfile.mkdtemp(prefix="memwell-workers-")), 0, lock, bell, clapper)
+
+    def at(self, place: int) -> WorkerGroup:
+        """Return the same group for the worker at a place."""
+        return WorkerGroup(self.folder, place, *self.descriptors)
 
     def close(self) -> None:
         """Remove all of it; the parent calls this when no worker is left."""

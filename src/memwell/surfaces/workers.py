@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memwell.errors import MemwellError
 from memwell.platform import CURRENT, WINDOWS
@@ -30,6 +31,22 @@ _END_SECONDS = 40.0
 """Seconds that workers have to finish their requests."""
 
 
+class OneAtATime(socket.socket):
+    """A listening socket from which a worker takes one connection and then looks at its requests.
+
+    asyncio would take all that wait, so that one of the workers gets those that arrive together.
+    """
+
+    _taken = False
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return a connection; every second time say that none waits."""
+        self._taken = not self._taken
+        if not self._taken:
+            raise BlockingIOError
+        return super().accept()
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerArguments:
     """The values that the parent hands to a worker."""
@@ -41,20 +58,20 @@ class WorkerArguments:
     group: WorkerGroup
 
     def __str__(self) -> str:
-        numbers = (self.listening, self.ready, self.parent, *self.group.descriptors)
-        return ",".join(map(str, numbers)) + f",{self.group.folder}"
+        group = self.group
+        numbers = (self.listening, self.ready, self.parent, group.place, *group.descriptors)
+        return ",".join(map(str, numbers)) + f",{group.folder}"
 
     @classmethod
     def parse(cls, text: str) -> WorkerArguments:
         """Read what `str` has written."""
-        listening, ready, parent, *group = text.split(",", 6)
-        *descriptors, folder = group
-        group_of_worker = WorkerGroup(Path(folder), *map(int, descriptors))
-        return cls(int(listening), int(ready), int(parent), group_of_worker)
+        *numbers, folder = text.split(",", 7)
+        listening, ready, parent, *group = map(int, numbers)
+        return cls(listening, ready, parent, WorkerGroup(Path(folder), *group))
 
     def open_socket(self) -> socket.socket:
         """Return the socket to serve at."""
-        return socket.socket(fileno=self.listening)
+        return OneAtATime(fileno=self.listening)
 
     def report_ready(self) -> None:
         """Tell the parent that this worker serves."""
@@ -88,17 +105,17 @@ def run_workers(
     group = WorkerGroup.create()
     is_ready, ready = os.pipe()
     parent, alive = os.pipe()
-    arguments = WorkerArguments(listening.fileno(), ready, parent, group)
     inherited = (listening.fileno(), ready, parent, *group.descriptors)
     os.set_blocking(is_ready, False)
 
-    def start() -> tuple[subprocess.Popen[bytes], float]:
+    def start(place: int) -> tuple[subprocess.Popen[bytes], float]:
+        arguments = WorkerArguments(listening.fileno(), ready, parent, group.at(place))
         worker = subprocess.Popen(
             [*command, "--worker", str(arguments)], env=environment, pass_fds=inherited
         )
         return worker, time.monotonic()
 
-    workers = [start() for _ in range(count)]
+    workers = [start(place) for place in range(count)]
     early, announced = 0, False
     try:
         while not stop.wait(_POLL_SECONDS):
@@ -117,7 +134,7 @@ def run_workers(
                 report(
                     f"A worker ended with status {worker.returncode}; another one takes its place"
                 )
-                workers[place] = start()
+                workers[place] = start(place)
     finally:
         _end([worker for worker, _ in workers])
         group.close()

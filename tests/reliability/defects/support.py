@@ -13,7 +13,6 @@ import json
 import os
 import re
 import resource
-import runpy
 import signal
 import subprocess
 import sys
@@ -37,7 +36,7 @@ _PATIENCE = 60.0
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> Done:
-    """Run `python -m memwell` in this process, which is fast, and return what a process would."""
+    """Run a command in this process, which is fast, and return what a process would."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     source = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
     status: Any = 0
@@ -49,7 +48,9 @@ def run(*arguments: str, cwd: Path, stdin: str = "") -> Done:
         contextlib.redirect_stderr(err),
     ):
         try:
-            runpy.run_module("memwell", run_name="__main__")
+            from memwell.surfaces.cli import main
+
+            main()
         except SystemExit as end:
             status = end.code
         except Exception:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -243,7 +244,7 @@ def test_postgres_d07_a_tenant_is_deleted_by_a_command(
     assert done.returncode == 0, done.stderr
     assert "WAL" in done.stdout + done.stderr
     tenants = "SELECT DISTINCT tenant FROM memwell.{} WHERE tenant != 'default'"
-    for table in ("facts", "chunks", "postings", "vectors", "commits"):
+    for table in ("facts", "chunks", "vocabulary", "vectors", "commits"):
         assert server.execute(tenants.format(table), database) == [("beta",)], table
 
 
@@ -286,22 +287,35 @@ def test_postgres_d09_dead_vectors_leave_the_files_of_lancedb(
     assert len(numbers) == 40
     monkeypatch.setenv("MEMWELL_VECTORS_BACKEND", "lancedb")
     run("index", str(workspace), cwd=workspace)
-    assert [one for one in numbers if one in index.read_bytes()] == []  # not in free pages, either
+    content = index.read_bytes()
+    assert [one for one, _ in numbers if one in content] == []  # not in free pages, either
     for number in range(4):  # a tenth
         (workspace / f"note{number}.md").unlink()
     run("index", str(workspace), cwd=workspace)
     files = [file.read_bytes() for file in (index.parent / "lance").rglob("*") if file.is_file()]
-    kept = [one for one in numbers if any(one in content for content in files)]
+    kept = [one for _, one in numbers if any(one in content for content in files)]
     assert len(kept) == 36
 
 
-def read_vectors(index: Path) -> list[bytes]:
-    """The numbers of each vector, without the zeros around them."""
+def as_float32(vector: bytes) -> bytes:
+    """A vector of an index as LanceDB keeps it: the Hartley transform of its numbers."""
+    numbers = np.frombuffer(vector, np.int8).astype(np.float32)
+    waves = np.fft.fft(numbers / np.sqrt(np.vecdot(numbers, numbers)), norm="ortho")
+    return np.asarray(waves.real - waves.imag, dtype=np.float32).tobytes()
+
+
+def read_vectors(index: Path) -> list[tuple[bytes, bytes]]:
+    """Each vector as the index keeps it, and as LanceDB does; earlier both had the same bytes."""
     import sqlite3
 
     with sqlite3.connect(index) as connection:
-        rows = connection.execute("SELECT vector FROM vectors").fetchall()
-    return [vector for (vector,) in rows]
+        rows = connection.execute(
+            "SELECT v.vector, s.dimensions FROM vectors v JOIN spaces s ON s.id = v.space_id"
+        ).fetchall()
+    return [
+        (vector, as_float32(vector) if len(vector) == dimensions else vector)
+        for vector, dimensions in rows
+    ]
 
 
 # -- D10: messages ---------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from http.client import HTTPException
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from memwell.surfaces.listen import listen
+from memwell.surfaces.workers import OneAtATime
 from tests.support.http_servers import Server, served
 from tests.support.waiting import wait_until
 
@@ -119,3 +122,16 @@ def test_the_workers_end_with_the_server(server: Server) -> None:
     assert server.process is not None
     server.process.kill()
     wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+def test_a_worker_takes_one_connection_at_a_time() -> None:
+    with listen("127.0.0.1", 0) as given:
+        address, waiting = given.getsockname(), OneAtATime(fileno=os.dup(given.fileno()))
+        waiting.setblocking(False)
+        clients = [socket.create_connection(address) for _ in range(3)]
+        for _ in clients:
+            waiting.accept()[0].close()
+            with pytest.raises(BlockingIOError):  # the next one may be another worker's
+                waiting.accept()
+        for one in (waiting, *clients):
+            one.close()

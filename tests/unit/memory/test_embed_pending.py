@@ -20,6 +20,7 @@ from memwell import Memory
 from memwell.embed.base import Limits, split_batches
 from memwell.errors import BatchRefused
 from memwell.memory.embed_pending import random_cosines, run_parallel
+from memwell.store.contract.quantisation import round_vectors
 from memwell.store.contract.values import WaitingChunk
 from memwell.store.sqlite.cache import SqliteVectorCache
 from memwell.token_estimate import count_tokens
@@ -170,11 +171,11 @@ def test_only_what_was_edited_is_embedded(
 def vector(number: int) -> Matrix:
     row = np.zeros((1, 64), dtype=np.float32)
     row[0, number % 64] = 1
-    return row
+    return round_vectors(row)
 
 
 def test_the_cache_is_bounded_and_forgets_what_was_not_used_for_longest(tmp_path: Path) -> None:
-    size = 64 * 4
+    size = 64 + 1  # a byte for each dimension, and one before them
     cache = SqliteVectorCache(tmp_path / "cache.db", most_bytes=100 * size)
     cache.put("f", ((f"text {number}", vector(number)) for number in range(99)))
     cache.trim()

@@ -15,6 +15,7 @@ from memwell.embed.batch import embed_batch
 from memwell.embed.gemini import Gemini
 from memwell.embed.openai import OpenAI
 from memwell.net.retry import RetryPolicy
+from memwell.store.contract.quantisation import quantise
 from memwell.store.sqlite.index import SqliteIndex
 from tests.conftest import Write
 from tests.support.embedders import Faulty
@@ -96,7 +97,7 @@ def right_vectors(memory: Memory) -> int:
     for text, blob in rows:
         length = len(str(text).strip())
         expected = np.array([0.0, length, 0.0, -1.0]) / np.hypot(length, 1)
-        np.testing.assert_allclose(np.frombuffer(bytes(blob), "<f4"), expected, atol=1e-6)  # type: ignore[arg-type]
+        assert bytes(blob) == quantise(expected[None])[0].tobytes()  # type: ignore[arg-type]
     return len(rows)
 
 

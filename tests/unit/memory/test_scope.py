@@ -36,13 +36,24 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_a_search_loads_the_configuration_once_and_finds_the_workspace_once(
     workspace: Path, write: Write, calls: Counter[str], mode: str
 ) -> None:
-    write("cat.md", "The cat is named Miso.\n")
+    write("MEMORY.md", "The cat is named Miso.\n")
     with Memory(workspace=workspace) as memory:
-        memory.index(workspace)
+        memory.index()
         memory.remember("The dog is named Rex.")
         calls.clear()
         assert memory.search("cat", mode=mode).hits
         assert calls == {"load": 1, "find": 1}
+
+
+def test_a_search_in_a_workspace_that_takes_all_looks_for_no_other(
+    workspace: Path, write: Write, calls: Counter[str]
+) -> None:
+    write("cat.md", "The cat is named Miso.\n")
+    with Memory(workspace=workspace) as memory:
+        memory.index(workspace)
+        calls.clear()
+        assert memory.search("cat").hits
+        assert calls == {"load": 1}
 
 
 def test_a_search_of_all_workspaces_reads_each_configuration_once(

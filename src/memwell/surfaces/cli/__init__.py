@@ -119,11 +119,7 @@ def cli(ctx: click.Context, store: str | None) -> None:
 
 def main() -> None:
     """Run the command line; the exit status says how it ended."""
-    status = run(sys.argv[1:])
-    if status == INTERRUPTED:
-        sys.stdout.flush()
-        os._exit(status)  # without waiting for a model that is still embedding: it would abort
-    sys.exit(status)
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from memwell.errors import MemwellError
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import Answer, new_memory, overrides, prints_answer
 from memwell.surfaces.cli.serve_install import install_command
+from memwell.surfaces.worker_group import MOST_WORKERS
 
 if TYPE_CHECKING:
     import socket
@@ -50,7 +51,7 @@ def _count_cores() -> int:
 )
 @click.option(
     "--workers",
-    type=click.IntRange(1, 64),
+    type=click.IntRange(1, MOST_WORKERS),
     default=_count_cores,
     show_default="the number of cores",
     help="The processes that answer.",

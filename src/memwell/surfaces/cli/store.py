@@ -113,6 +113,7 @@ def _open_server(command: str) -> Server:
     from memwell import config
     from memwell.errors import ConfigError
     from memwell.store.factory import get_server
+    from memwell.store.postgres.options import ServerOptions
 
     store = config.load(None).with_overrides(overrides()).store
     if not store.url:
@@ -120,7 +121,7 @@ def _open_server(command: str) -> Server:
             "store.url is not set, and this is for a memory on a server",
             f"Name the server: memwell --store postgresql://OWNER@HOST/DATABASE {command}",
         )
-    return get_server(store.url, store.tenant, store.prepare)
+    return get_server(store.url, store.tenant, ServerOptions(store.prepare))
 
 
 def _print_built(built: BuiltIndex) -> None:

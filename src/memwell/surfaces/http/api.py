@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from memwell.facts.erase import EraseReport, prune
@@ -42,6 +42,15 @@ class RequestBody(BaseModel):
     """A body in which a field that does not exist, such as a misspelt one, is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def respond(result: Any) -> JSONResponse:
+    """Return the response with a result.
+
+    FastAPI would check a value against the `response_model` once more, after another change of the
+    thread; here the model only describes the interface.
+    """
+    return JSONResponse(to_jsonable(result))
 
 
 # -- finding ---------------------------------------------------------------------------------------
@@ -83,27 +92,29 @@ class RecallRequest(RequestBody):
 
 
 @router.post("/search", response_model=SearchResult)
-def search(body: SearchRequest, memory: ViewerMemory) -> Any:
+def search(body: SearchRequest, memory: ViewerMemory) -> JSONResponse:
     """Find the passages that answer a query, best first."""
-    return to_jsonable(memory.search(**dict(body)))
+    return respond(memory.search(**dict(body)))
 
 
 @router.post("/why", response_model=Why)
-def why(body: WhyRequest, memory: ViewerMemory) -> Any:
+def why(body: WhyRequest, memory: ViewerMemory) -> JSONResponse:
     """Return the rank of a note among the hits of a query, or why it is not among them."""
-    return to_jsonable(memory.why(**dict(body)))
+    return respond(memory.why(**dict(body)))
 
 
 @router.post("/recall", response_model=Recall)
-def recall(body: RecallRequest, memory: ViewerMemory) -> Any:
+def recall(body: RecallRequest, memory: ViewerMemory) -> JSONResponse:
     """Return the facts and passages for a message, as a block for an agent's prompt."""
-    return to_jsonable(memory.recall(**dict(body)))
+    return respond(memory.recall(**dict(body)))
 
 
 @router.get("/get", response_model=Excerpt)
-def get_note(reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory) -> Any:
+def get_note(
+    reference: Annotated[str, Query(max_length=4096)], memory: ViewerMemory
+) -> JSONResponse:
     """Read a note, or some of its lines (PATH#L3-L9)."""
-    return to_jsonable(memory.get(reference))
+    return respond(memory.get(reference))
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -140,33 +151,33 @@ class ForgetRequest(RequestBody):
 
 
 @router.post("/note", response_model=Excerpt)
-def append_note(body: NoteRequest, memory: ViewerMemory, request: Request) -> Any:
+def append_note(body: NoteRequest, memory: ViewerMemory, request: Request) -> JSONResponse:
     """Append a text to today's log of the workspace."""
     return _wake_background(request, memory.note(body.text))
 
 
 @router.post("/remember", response_model=RememberResult)
-def remember(body: RememberRequest, memory: ViewerMemory, request: Request) -> Any:
+def remember(body: RememberRequest, memory: ViewerMemory, request: Request) -> JSONResponse:
     """Remember a fact, or reinforce the one with the same text."""
     return _wake_background(request, memory.remember(**asdict(body)))
 
 
 @router.post("/supersede", response_model=RememberResult)
-def supersede(body: SupersedeRequest, memory: ViewerMemory, request: Request) -> Any:
+def supersede(body: SupersedeRequest, memory: ViewerMemory, request: Request) -> JSONResponse:
     """Remember a fact that supersedes another one."""
     return _wake_background(request, memory.supersede(**asdict(body)))
 
 
 @router.post("/forget", response_model=EraseReport)
-def forget(body: ForgetRequest, memory: ViewerMemory) -> Any:
+def forget(body: ForgetRequest, memory: ViewerMemory) -> JSONResponse:
     """Delete facts from the memory and every index."""
-    return to_jsonable(memory.forget(*body.ids, predecessors=body.predecessors))
+    return respond(memory.forget(*body.ids, predecessors=body.predecessors))
 
 
-def _wake_background(request: Request, result: Any) -> Any:
-    """Start embedding the new texts in the background; return the result as JSON values."""
+def _wake_background(request: Request, result: Any) -> JSONResponse:
+    """Start embedding the new texts in the background; return the response with the result."""
     wake_background(request)
-    return to_jsonable(result)
+    return respond(result)
 
 
 # -- facts -----------------------------------------------------------------------------------------
@@ -219,28 +230,30 @@ class PruneResponse(BaseModel):
 
 
 @router.get("/facts", response_model=FactsResponse)
-def list_facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> Any:
+def list_facts(memory: ViewerMemory, request: Annotated[FactsRequest, Query()]) -> JSONResponse:
     """List facts, the newest first."""
     wanted = dict(request)
     limit, superseded = wanted.pop("limit"), wanted.pop("include_superseded")
     filter = FactFilter(superseded=superseded, **wanted)
-    return {"facts": to_jsonable(memory.facts.find(filter, limit))}
+    return respond({"facts": memory.facts.find(filter, limit)})
 
 
 @router.get("/facts/{fact_id}", response_model=Fact)
-def get_fact(fact_id: FactId, memory: ViewerMemory) -> Any:
+def get_fact(fact_id: FactId, memory: ViewerMemory) -> JSONResponse:
     """Return a fact."""
-    return to_jsonable(memory.facts.get(fact_id))
+    return respond(memory.facts.get(fact_id))
 
 
 @router.get("/facts/{fact_id}/history", response_model=HistoryResponse)
-def get_fact_history(fact_id: FactId, memory: ViewerMemory) -> Any:
+def get_fact_history(fact_id: FactId, memory: ViewerMemory) -> JSONResponse:
     """Return the events of a fact, and of the facts that it superseded."""
-    return {"events": to_jsonable(memory.facts.history(fact_id))}
+    return respond({"events": memory.facts.history(fact_id)})
 
 
 @router.patch("/facts/{fact_id}", response_model=Fact)
-def edit_fact(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request) -> Any:
+def edit_fact(
+    fact_id: FactId, body: EditRequest, memory: ViewerMemory, request: Request
+) -> JSONResponse:
     """Change fields of a fact."""
     changes = {name: value for name, value in body if value is not None}
     if "tags" in changes:
@@ -249,15 +262,15 @@ def edit_fact(fact_id: FactId, body: EditRequest, memory: ViewerMemory, request:
 
 
 @router.post("/facts/{fact_id}/promote", response_model=Fact)
-def promote_fact(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> Any:
+def promote_fact(fact_id: FactId, body: PromoteRequest, memory: ViewerMemory) -> JSONResponse:
     """Give a fact a wider scope."""
-    return to_jsonable(memory.facts.promote(fact_id, body.scope))
+    return respond(memory.facts.promote(fact_id, body.scope))
 
 
 @router.post("/facts/prune", response_model=PruneResponse)
-def prune_expired_facts(memory: ViewerMemory) -> Any:
+def prune_expired_facts(memory: ViewerMemory) -> JSONResponse:
     """Delete expired facts."""
-    return {"pruned": prune(memory.facts)}
+    return respond({"pruned": prune(memory.facts)})
 
 
 @router.get("/export", responses={200: {"content": {"text/plain": {}}}})
@@ -297,49 +310,49 @@ class VerifyResponse(BaseModel):
 
 
 @router.get("/status", response_model=Status)
-def get_status(memory: ViewerMemory, deep: bool = False) -> Any:
+def get_status(memory: ViewerMemory, deep: bool = False) -> JSONResponse:
     """Return what the index contains; `deep` also checks every page of it."""
-    return to_jsonable(memory.status(deep=deep))
+    return respond(memory.status(deep=deep))
 
 
 @router.get("/doctor", response_model=DoctorResponse)
-def run_doctor(memory: ViewerMemory) -> Any:
+def run_doctor(memory: ViewerMemory) -> JSONResponse:
     """Return checks of the installation; each problem has a remedy."""
-    return {"checks": to_jsonable(memory.doctor())}
+    return respond({"checks": memory.doctor()})
 
 
 @router.get("/spaces", response_model=SpacesResponse)
-def list_spaces(memory: ViewerMemory) -> Any:
+def list_spaces(memory: ViewerMemory) -> JSONResponse:
     """List the vector spaces."""
-    return {"spaces": to_jsonable(memory.spaces())}
+    return respond({"spaces": memory.spaces()})
 
 
 @router.post("/spaces/{number}/switch", response_model=SpacesResponse)
-def switch_space(number: SpaceId, memory: ViewerMemory) -> Any:
+def switch_space(number: SpaceId, memory: ViewerMemory) -> JSONResponse:
     """Use another space for searches."""
     memory.switch_space(number)
     return list_spaces(memory)
 
 
 @router.delete("/spaces/{number}", response_model=SpacesResponse)
-def drop_space(number: SpaceId, memory: ViewerMemory) -> Any:
+def drop_space(number: SpaceId, memory: ViewerMemory) -> JSONResponse:
     """Delete a space that is not live."""
     memory.drop_space(number)
     return list_spaces(memory)
 
 
 @router.post("/index", response_model=IndexResponse)
-def sync_notes(memory: ViewerMemory, request: Request) -> Any:
+def sync_notes(memory: ViewerMemory, request: Request) -> JSONResponse:
     """Sync the workspaces now; a background thread embeds."""
     reports: list[IndexReport] = []
     for folder in memory.folders():
         with Memory(memory.home, workspace=folder, agent=memory.agent) as workspace:
             reports += workspace.index(embed=False)
-    return {"reports": _wake_background(request, reports)}
+    return _wake_background(request, {"reports": reports})
 
 
 @router.get("/verify", response_model=VerifyResponse)
-def verify_facts(memory: ViewerMemory) -> Any:
+def verify_facts(memory: ViewerMemory) -> JSONResponse:
     """Check every fact; the findings stay on the server, as they name facts of all users."""
     findings = memory.verify()
-    return {"sound": not findings, "findings": len(findings)}
+    return respond({"sound": not findings, "findings": len(findings)})

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.routing import Route
 
 from memwell import __version__
@@ -23,8 +22,10 @@ from memwell.surfaces.http.errors import add_error_handlers, log
 from memwell.surfaces.http.limits import LIMITS, LimitsMiddleware, RequestLimits, RunningRequests
 from memwell.surfaces.http.metrics import MetricsMiddleware, ViewerMetrics
 from memwell.surfaces.http.security import GuardMiddleware, host_names
+from memwell.surfaces.http.tenant_requests import TenantRequests
 from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import Tokens
+from memwell.surfaces.http.viewer import require_space
 from memwell.surfaces.mcp.endpoint import PATH as MCP_PATH
 from memwell.surfaces.mcp.endpoint import McpEndpoint
 from memwell.surfaces.openai import embeddings, store_files, vector_stores
@@ -61,12 +62,13 @@ def create_app(
     """
     background = Background(memory, lambda event: log.info("%s", event), group)
     endpoint = McpEndpoint()
-    counters = ViewerMetrics(group.folder if group else None)
+    folder = group.folder if group else None
+    counters = ViewerMetrics(folder, memory.settings.tenants.named_in_metrics)
     running = RunningRequests()
-    tenants = TenantMemories(memory, memory.settings.tenants)
     files = files_routes.Files(memory.home, RecordDatabase(memory.home))
+    tenants = TenantMemories(memory, memory.settings.tenants, files.stored_bytes)
     stores = VectorStores(memory.home, files)
-    indexer = Indexer(stores, embedders, memory.settings.store.url, group)
+    indexer = Indexer(stores, memory, embedders, group)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -91,19 +93,20 @@ def create_app(
     app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
     add_error_handlers(app)
     add_not_found_page(app)
-    openai_routes = (files_routes, vector_stores, store_files, embeddings)
+    for module in (files_routes, vector_stores, store_files):
+        app.include_router(module.router, dependencies=[Depends(require_space)])
     web = (pages, note_pages, fact_pages, map_pages, system_pages)
-    for module in (api, *openai_routes, metrics, login, *web):
+    for module in (api, embeddings, metrics, login, *web):
         app.include_router(module.router)
-    limits = replace(limits, tenant_at_once=memory.settings.tenants.requests_at_once)
+    requests = TenantRequests(memory.settings.tenants, group)
     app.router.routes.append(Route(MCP_PATH, endpoint, include_in_schema=False))
-    app.add_middleware(LimitsMiddleware, limits=limits, running=running)
+    app.add_middleware(LimitsMiddleware, limits=limits, running=running, tenants=requests)
     app.add_middleware(
         GuardMiddleware,
         tokens=app.state.tokens,
         names=names,
         reachable=reachable,
-        tenants=tenants,
+        tenants=requests,
         proxy_secret=memory.settings.tenants.proxy_secret,
     )
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)

@@ -21,6 +21,7 @@ from memwell.errors import (
     MemwellError,
     NotAllowedError,
     NotFoundError,
+    StatementTimeoutError,
 )
 
 log = logging.getLogger("memwell")
@@ -107,6 +108,8 @@ def _memwell_error_response(_: Request, error: Exception) -> JSONResponse:
         return error_response(404, str(error), code="not_found")
     if isinstance(error, NotAllowedError):
         return error_response(403, str(error), code="rights")
+    if isinstance(error, StatementTimeoutError):
+        return error_response(504, str(error), code="statement_timeout")
     if isinstance(error, HomeError | IndexDatabaseError):  # they name files of the server
         log.error("%s", error)
         return error_response(503, "The memory cannot be used now. The server's log has the reason")

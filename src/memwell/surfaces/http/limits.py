@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, field
 
 from starlette.exceptions import HTTPException
@@ -12,8 +11,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memwell.surfaces.http.errors import error_response, log
+from memwell.surfaces.http.tenant_requests import TenantRequests
 
 HEALTH = "/health"
+_AGAIN = {"retry-after": "1"}
 _OVERREAD_FACTOR = 5
 """How many times the limit is read of a body that is too large, before the connection closes."""
 
@@ -28,8 +29,6 @@ class RequestLimits:
     seconds: float = 30.0
     at_once: int = 128
     """Requests that run, and as many whose body has not arrived yet."""
-    tenant_at_once: int = 0
-    """Requests of one tenant that run; 0 is any number."""
 
 
 LIMITS = RequestLimits()
@@ -42,14 +41,6 @@ class RunningRequests:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     receiving: set[asyncio.Task[None]] = field(default_factory=set)
     """Those whose body has not arrived: slow clients do not keep out the others."""
-    tenants: Counter[str] = field(default_factory=Counter)
-    """How many requests of each tenant run."""
-
-    def leave(self, tenant: str) -> None:
-        """Count one request of a tenant less."""
-        self.tenants[tenant] -= 1
-        if not self.tenants[tenant]:
-            del self.tenants[tenant]
 
     async def wait_until_done(self) -> None:
         """Wait until all of them have ended."""
@@ -64,6 +55,7 @@ class LimitsMiddleware:
     app: ASGIApp
     limits: RequestLimits
     running: RunningRequests
+    tenants: TenantRequests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say which limit it exceeds."""
@@ -72,16 +64,16 @@ class LimitsMiddleware:
             return
         has_body = _has_body(scope)
         tenant = viewer.tenant if (viewer := scope.get("viewer")) else ""
-        if busy := self._busy_response(scope, tenant, has_body=has_body):
-            await busy(scope, receive, send)
+        refusal = self._busy_response(scope, has_body=has_body) or self._tenant_response(tenant)
+        if refusal:
+            await refusal(scope, receive, send)
             return
         sender = _ResponseSender(send)
         task = asyncio.create_task(self._answer(scope, self._limit_body(scope, receive), sender))
         self.running.tasks.add(task)
         task.add_done_callback(self.running.tasks.discard)
         if tenant:
-            self.running.tenants[tenant] += 1
-            task.add_done_callback(lambda _: self.running.leave(tenant))
+            task.add_done_callback(lambda _: self.tenants.end(tenant))
         if has_body:
             self.running.receiving.add(task)
             task.add_done_callback(self.running.receiving.discard)
@@ -97,16 +89,18 @@ class LimitsMiddleware:
             )
             await error_response(503, message)(scope, receive, send)
 
-    def _busy_response(self, scope: Scope, tenant: str, *, has_body: bool) -> Response | None:
+    def _busy_response(self, scope: Scope, *, has_body: bool) -> Response | None:
         """Return the response to a request that comes while too many others run."""
-        again = {"retry-after": "1"}
-        most = self.limits.tenant_at_once
-        if tenant and most and self.running.tenants[tenant] >= most:
-            message = "Too many requests of the tenant are running. Try again"
-            return error_response(429, message, code="rate_limit_exceeded", headers=again)
         if scope.get("path") != HEALTH and self._is_busy(has_body=has_body):
-            return error_response(503, "Too many requests are running. Try again", headers=again)
+            return error_response(503, "Too many requests are running. Try again", headers=_AGAIN)
         return None
+
+    def _tenant_response(self, tenant: str) -> Response | None:
+        """Count a request that begins; return the response if too many of its tenant run."""
+        if not tenant or self.tenants.try_to_begin(tenant):
+            return None
+        message = "Too many requests of the tenant are running. Try again"
+        return error_response(429, message, code="rate_limit_exceeded", headers=_AGAIN)
 
     def _is_busy(self, *, has_body: bool) -> bool:
         """Whether too many requests run, or too many bodies have not arrived yet."""

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memwell.model import Viewer
+from memwell.surfaces.http.tenant_metrics import TenantMetrics
 from memwell.surfaces.http.viewer import ViewerMemory, viewer_of
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -25,6 +27,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"
 
 _WRITE_SECONDS = 2.0
 """How often a worker writes its counters."""
+_TENANTS = "tenants"
 
 router = APIRouter(tags=["server"])
 
@@ -101,8 +104,10 @@ class ViewerMetrics:
     when it is asked. The figures of a worker that died stay.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, named_tenants: int = 0) -> None:
         self._all = Metrics()
+        self._tenants = TenantMetrics()
+        self._named_tenants = named_tenants
         self._by_viewer: dict[Viewer, Metrics] = {}
         self._folder = folder
         self._stop = threading.Event()
@@ -115,9 +120,14 @@ class ViewerMetrics:
     def __exit__(self, *error: object) -> None:
         self._stop.set()
 
-    def count(self, viewer: Viewer | None, *request: Any) -> None:
-        """Count a request; it has no viewer if it was rejected, or if no token is needed."""
+    def count(
+        self, viewer: Viewer | None, method: str, route: str, status: int, seconds: float
+    ) -> None:
+        """Count a request; it has no viewer if its token was refused, or if none is needed."""
+        request = method, route, status, seconds
         self._all.count(*request)
+        if viewer and viewer.tenant and self._named_tenants:
+            self._tenants.count(viewer.tenant, status, seconds)
         if viewer:
             if viewer not in self._by_viewer and len(self._by_viewer) >= _MOST_VIEWERS:
                 self._by_viewer.pop(next(iter(self._by_viewer)))
@@ -128,28 +138,48 @@ class ViewerMetrics:
 
         Nobody sees those of other tenants but an administrator of the server.
         """
-        sees_all = viewer.is_admin and not viewer.tenant
+        sees_all = _sees_all(viewer)
         own = self._all if sees_all else self._by_viewer.get(viewer, Metrics())
         name = "" if sees_all else repr(viewer)
         total = Metrics()
         total.add(own.to_json())
+        for counters in self._counters_of_others():
+            if name in counters:
+                total.add(counters[name])
+        return total
+
+    def tenant_lines(self, viewer: Viewer) -> list[str]:
+        """Return the figures of the busiest tenants, for an administrator of the server."""
+        if not self._named_tenants or not _sees_all(viewer):
+            return []
+        total = TenantMetrics()
+        total.add(self._tenants.to_json())
+        for counters in self._counters_of_others():
+            total.add(counters[_TENANTS])
+        return total.lines(self._named_tenants)
+
+    def _counters_of_others(self) -> Iterator[dict[str, Any]]:
+        """Yield the counters of each other worker."""
         for file in [*self._folder.glob("*.json")] if self._folder else []:
             if file.stem != str(os.getpid()):
-                counters = json.loads(file.read_text(encoding="utf-8"))
-                if name in counters:
-                    total.add(counters[name])
-        return total
+                yield json.loads(file.read_text(encoding="utf-8"))
 
     def _keep_writing(self) -> None:
         written = ""
         while not self._stop.wait(_WRITE_SECONDS):
             viewers = {repr(viewer): own.to_json() for viewer, own in [*self._by_viewer.items()]}
-            text = json.dumps({"": self._all.to_json(), **viewers})
+            tenants = self._tenants.to_json()
+            text = json.dumps({"": self._all.to_json(), _TENANTS: tenants, **viewers})
             if text != written and self._folder:
                 part = self._folder / f"{os.getpid()}.part"
                 part.write_text(text, encoding="utf-8")
                 part.replace(part.with_suffix(".json"))
                 written = text
+
+
+def _sees_all(viewer: Viewer) -> bool:
+    """Whether a viewer administers the server, not only a tenant."""
+    return viewer.is_admin and not viewer.tenant
 
 
 @dataclass(slots=True)
@@ -185,7 +215,8 @@ def get_metrics(request: Request, memory: ViewerMemory) -> PlainTextResponse:
         "memwell_notes": sum(row.notes for row in status.workspaces),
         "memwell_chunks": sum(row.chunks for row in status.workspaces),
     }
-    lines = metrics.visible_to(viewer_of(request)).lines()
+    viewer = viewer_of(request)
+    lines = metrics.visible_to(viewer).lines() + metrics.tenant_lines(viewer)
     for name, value in gauges.items():
         lines += [f"# TYPE {name} gauge", f"{name} {value}"]
     return PlainTextResponse("\n".join(lines) + "\n")

@@ -25,12 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memwell.errors import MemwellError
 from memwell.model import Viewer
 from memwell.surfaces.http.errors import error_response
-from memwell.surfaces.http.tenants import (
-    TENANT_HEADER,
-    USER_HEADER,
-    TenantMemories,
-    is_signed,
-)
+from memwell.surfaces.http.tenant_requests import TenantRequests
+from memwell.surfaces.http.tenants import TENANT_HEADER, USER_HEADER, is_signed
 from memwell.surfaces.http.tokens import ADMIN, READ, WRITE, Tokens
 
 COOKIE = "memwell_token"
@@ -65,7 +61,7 @@ class GuardMiddleware:
         names: the names and addresses that the server answers to, without a port.
         reachable: whether other machines can reach the server: then a token is required even
             after the last one was removed.
-        tenants: count the requests of each tenant.
+        tenants: counts the requests of each tenant.
         proxy_secret: the key by which a trusted proxy signs the tenant of a request.
 
     """
@@ -74,7 +70,7 @@ class GuardMiddleware:
     tokens: Tokens
     names: frozenset[str]
     reachable: bool
-    tenants: TenantMemories | None = None
+    tenants: TenantRequests | None = None
     proxy_secret: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,12 +109,12 @@ class GuardMiddleware:
 
     def _admit(self, request: Request, viewer: Viewer) -> Response | None:
         """Set the viewer of a request, unless the tenant has sent too many."""
+        request.scope["viewer"] = viewer
         wait = self.tenants.seconds_to_wait(viewer.tenant) if self.tenants and viewer.tenant else 0
         if wait:
             message = f"The tenant has sent too many requests. Try again in {math.ceil(wait)} s"
             headers = {"retry-after": str(math.ceil(wait))}
             return error_response(429, message, code="rate_limit_exceeded", headers=headers)
-        request.scope["viewer"] = viewer
         return None
 
     def _proxy_rejection(self, request: Request) -> Response | None:

@@ -11,6 +11,7 @@ import hmac
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TypeVar
 
@@ -30,7 +31,6 @@ _LONGEST_DELAY = 60.0
 """Seconds for which a signature is valid."""
 TURN_SECONDS = 10.0
 """How long texts of one tenant are embedded before it is the turn of another."""
-_MINUTE = 60.0
 _BYTES_SECONDS = 60.0
 """How long the stored bytes of a tenant are taken for unchanged."""
 
@@ -38,12 +38,18 @@ _BYTES_SECONDS = 60.0
 class TenantMemories:
     """The memories of tenants, and a thread that embeds their new texts while its block runs."""
 
-    def __init__(self, memory: Memory, limits: TenantsSettings) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        limits: TenantsSettings,
+        uploaded_bytes: Callable[[str], int] = lambda _: 0,
+    ) -> None:
+        """Count the bytes of each tenant's uploaded files, which are not in its memory, too."""
         self._memory = memory
+        self._uploaded_bytes = uploaded_bytes
         self._limits = limits
         self._opened: OrderedDict[str, Memory] = OrderedDict()
         self._bytes: OrderedDict[str, tuple[float, int]] = OrderedDict()
-        self._requests: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
         self._new_texts: OrderedDict[str, None] = OrderedDict()
         self._has_new_texts = threading.Condition(self._lock)
@@ -69,25 +75,8 @@ class TenantMemories:
 
     # -- limits ------------------------------------------------------------------------------------
 
-    def seconds_to_wait(self, tenant: str) -> float:
-        """Count a request; return 0, or how long a tenant with too many requests has to wait.
-
-        Each request takes one of the tenant's tokens, which come back evenly over a minute.
-        """
-        most = self._limits.requests_per_minute
-        if not most:
-            return 0.0
-        now = time.monotonic()
-        with self._lock:
-            left, at = self._requests.get(tenant, (float(most), now))
-            left = min(float(most), left + (now - at) * most / _MINUTE)
-            is_allowed = left >= 1
-            self._requests[tenant] = (left - is_allowed, now)
-            _use(self._requests, tenant)
-        return 0.0 if is_allowed else (1 - left) * _MINUTE / most
-
     def require_space(self, tenant: str) -> None:
-        """Refuse to write for a tenant that stores too much."""
+        """Refuse to store more for a tenant that stores too much."""
         most = self._limits.stored_mb
         if most and self._stored_bytes(tenant) > most * 1e6:
             raise NotAllowedError(
@@ -99,7 +88,7 @@ class TenantMemories:
         with self._lock:
             at, count = self._bytes.get(tenant, (-_BYTES_SECONDS, 0))
         if time.monotonic() - at >= _BYTES_SECONDS:
-            count = stored_bytes(self.get(tenant))
+            count = stored_bytes(self.get(tenant)) + self._uploaded_bytes(tenant)
             with self._lock:
                 self._bytes[tenant] = (time.monotonic(), count)
                 _use(self._bytes, tenant)

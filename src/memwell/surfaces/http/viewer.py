@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 
 from memwell.memory import Memory
 from memwell.model import Viewer
 from memwell.surfaces.http.security import needed_right
 from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import READ
+
+_FREES = re.compile(r"DELETE .*|POST (/api/forget|/api/facts/prune|.*/forget|.*/cancel)")
+"""Requests that write and store nothing more."""
 
 
 def viewer_of(request: Request) -> Viewer:
@@ -24,11 +29,25 @@ def memory_of(request: Request) -> Memory:
     memory: Memory = request.app.state.memory
     viewer = viewer_of(request)
     if viewer.tenant:
+        require_space(request)
         tenants: TenantMemories = request.app.state.tenants
-        if needed_right(request.method, request.scope["path"]) != READ:
-            tenants.require_space(viewer.tenant)
         memory = tenants.get(viewer.tenant)
     return memory.as_viewer(viewer.user, viewer.session, is_admin=viewer.is_admin)
+
+
+async def _depend_on_memory(request: Request) -> Memory:
+    """Return the memory of a request; only that of a tenant may have to wait in a thread."""
+    if viewer_of(request).tenant:
+        return await run_in_threadpool(memory_of, request)
+    return memory_of(request)
+
+
+def require_space(request: Request) -> None:
+    """Refuse a request that stores more for a tenant that stores too much."""
+    method, path = request.method, request.scope["path"]
+    is_storing = needed_right(method, path) != READ and not _FREES.fullmatch(f"{method} {path}")
+    if is_storing and (tenant := viewer_of(request).tenant):
+        request.app.state.tenants.require_space(tenant)
 
 
 def wake_background(request: Request) -> None:
@@ -39,4 +58,4 @@ def wake_background(request: Request) -> None:
         request.app.state.background.wake()
 
 
-ViewerMemory = Annotated[Memory, Depends(memory_of)]
+ViewerMemory = Annotated[Memory, Depends(_depend_on_memory)]

@@ -64,6 +64,15 @@ class Files:
         """Return the files of an owner that have not expired."""
         return [file for file in self.records.files.select(owner=owner) if not _has_expired(file)]
 
+    def stored_bytes(self, tenant: str) -> int:
+        """Return the size of the files that the users of a tenant uploaded."""
+        rows = self.records.read(
+            "SELECT coalesce(sum(json_extract(record, '$.bytes')), 0) FROM files"
+            " WHERE substr(owner, 1, length(:start)) = :start",
+            {"start": f"{tenant}{TENANT_MARK}"},
+        )
+        return int(rows[0][0]) if rows else 0
+
     def path(self, record: UploadRecord) -> Path:
         """Return the path of a file's content."""
         return self.folder / record.id / record.filename

@@ -18,6 +18,7 @@ from memwell.files import make_private_folder, private_file
 from memwell.ingest.readers.convert import Converter
 from memwell.ingest.readers.formats import EXTRA, find_format
 from memwell.memory import Memory
+from memwell.memory.tenants import share_connections
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.errors import log
 from memwell.surfaces.openai.files import TENANT_MARK
@@ -48,13 +49,14 @@ class Indexer:
     def __init__(
         self,
         stores: VectorStores,
+        memory: Memory,
         embedders: Mapping[str, Factory] | None = None,
-        store_url: str | None = None,
         group: Group | None = None,
     ) -> None:
+        """Keep the indexes where the memory is; on a server, all share its connections."""
         self._stores = stores
+        self._memory = memory
         self._group = group or Group()
-        self._settings = _SETTINGS if store_url is None else {**_SETTINGS, "store.url": store_url}
         self._embedders = embedders
         self._memories: dict[str, Memory] = {}
         self._opening = threading.Lock()
@@ -82,15 +84,18 @@ class Indexer:
                     self._memories.pop(next(iter(self._memories))).close()
                 texts = self._stores.texts(store_id)
                 make_private_folder(texts)
+                server = self._memory.settings.store
                 store = self._stores.records.stores.find(store_id)
-                tenant = store.owner.rpartition(TENANT_MARK)[0] if store else ""
-                self._memories[store_id] = Memory(
+                tenant = (store and store.owner.rpartition(TENANT_MARK)[0]) or server.tenant
+                memory = Memory(
                     self._stores.home,
                     workspace=texts,
                     agent=store_id,
                     embedders=self._embedders,
-                    settings={**self._settings, **({"store.tenant": tenant} if tenant else {})},
+                    settings={**_SETTINGS, "store.url": server.url, "store.tenant": tenant},
                 )
+                share_connections(memory, self._memory, tenant)
+                self._memories[store_id] = memory
             return self._memories[store_id]
 
     def _run(self) -> None:
