@@ -20,6 +20,7 @@ from bench import (
     load,
     mcp_search,
     memory,
+    million,
     own_indexes,
     page,
     quality,
@@ -55,7 +56,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Row]]] = {
     "mcp": mcp_search.run,
 }
 ON_DEMAND: Mapping[str, Callable[[], list[Row]]] = {
-    "million": vectors.run_million,
+    "million": million.run,
     "peers": compare.run,
     "search": search.run,
     "search-million": search.run_million,

@@ -62,13 +62,13 @@ def _build(file: Path) -> None:
     try:
         written = 0
         for name in WORKSPACES:
-            written += _write(index, name, data.notes(data.workspace(name), ChunkSettings()))
-        _write(index, "generated", _generated(CHUNKS - written))
+            written += write_notes(index, name, data.notes(data.workspace(name), ChunkSettings()))
+        write_notes(index, "generated", generated(CHUNKS - written))
     finally:
         index.close()
 
 
-def _write(index: SqliteIndex, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
+def write_notes(index: SqliteIndex, workspace: str, notes: Iterable[tuple[str, Note]]) -> int:
     """Write notes in batches and end as a sync does; return how many chunks they have."""
     with index.writing() as tables:
         workspace_id = tables.workspace(workspace)
@@ -83,7 +83,7 @@ def _write(index: SqliteIndex, workspace: str, notes: Iterable[tuple[str, Note]]
     return written
 
 
-def _generated(chunks: int) -> Iterator[tuple[str, Note]]:
+def generated(chunks: int) -> Iterator[tuple[str, Note]]:
     """Yield notes of generated chunks; the chunks of a note are of the same collection."""
     chance = random.Random(_SEED)
     collections = [*_collections()]

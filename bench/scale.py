@@ -35,7 +35,7 @@ _FIRST, _STEPS = 10, (10, 100, 1_000)
 _EACH = 10
 """Questions to each of the first tenants."""
 _SEED = 10
-_SHOWN = ("postings", "vectors", "vector_cache", "chunks", "vocabulary")
+_SHOWN = ("posting_lists", "vectors", "vector_cache", "chunks", "vocabulary")
 _SIZES = """
     SELECT regexp_replace(c.relname, '_[0-9]+$', ''), sum(pg_table_size(c.oid))::bigint,
            sum(pg_indexes_size(c.oid))::bigint
