@@ -382,13 +382,29 @@ def test_all_can_be_done_with_the_keyboard(open_page: Open) -> None:
     expect(hits.nth(1)).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(hits.nth(0)).to_be_focused()
-    outline = hits.nth(0).evaluate("(link) => getComputedStyle(link).outlineStyle")
-    assert outline == "solid"
+    expect(hits.nth(0)).to_have_css("outline-style", "solid")
     page.keyboard.press("Escape")
     expect(field).to_be_focused()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/(note|facts)"))
+
+
+def test_hits_that_arrive_late_do_not_take_the_focus_away(open_page: Open) -> None:
+    page = open_page("/")
+    field, hits = page.get_by_role("searchbox"), page.locator("a.hit")
+    field.press_sequentially("cat")
+    expect(hits.first).to_be_visible()
+    late: list[Route] = []
+    page.route("**/hits?*", late.append)
+    with page.expect_request("**/hits?*"):
+        field.press_sequentially(" /")
+    page.keyboard.press("ArrowDown")
+    expect(hits.first).to_be_focused()
+    with page.expect_response("**/hits?*"):
+        late[0].continue_()
+    expect(page).to_have_url(re.compile(r"q=cat\+%2F"))
+    expect(hits.first).to_be_focused()
 
 
 def test_light_and_dark_follow_the_system_until_one_chooses(open_page: Open) -> None:

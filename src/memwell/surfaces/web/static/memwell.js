@@ -11,8 +11,19 @@ async function fetchOk(path, signal) {
 /** Replaces the content of an element with a part of a view; the server escapes all texts. */
 async function replace(element, path, signal) {
   const text = await (await fetchOk(path, signal)).text();
-  if (text !== element.shown) element.innerHTML = text;
+  if (text !== element.shown) keepFocus(element, () => (element.innerHTML = text));
   element.shown = text;
+}
+
+/** Changes an element. If one of its links has the focus, the same link or the one in its place has it afterwards. */
+function keepFocus(element, change) {
+  const at = document.activeElement;
+  const links = () => [...element.querySelectorAll("a")];
+  const place = links().indexOf(at);
+  change();
+  if (place < 0) return;
+  const now = links();
+  (now.find((link) => link.href === at.href) ?? now[Math.min(place, now.length - 1)])?.focus();
 }
 
 function say(text) {
