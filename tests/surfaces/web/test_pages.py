@@ -396,7 +396,7 @@ def test_hits_that_arrive_late_do_not_take_the_focus_away(open_page: Open) -> No
     field.press_sequentially("cat")
     expect(hits.first).to_be_visible()
     late: list[Route] = []
-    page.route("**/hits?*", late.append)
+    page.route("**/hits?*", lambda route: late.append(route))
     with page.expect_request("**/hits?*"):
         field.press_sequentially(" /")
     page.keyboard.press("ArrowDown")
