@@ -250,7 +250,8 @@ def _apply_decay(
     places: Mapping[int, Place],
 ) -> None:
     """Step 5: set the decay of each candidate."""
-    if timed.period is None and (decay.method == OFF or decay.today is None):
+    ages = decay.method != OFF and decay.today and any(place.date for place in places.values())
+    if timed.period is None and not ages:
         return
     dated = []
     for candidate in candidates:

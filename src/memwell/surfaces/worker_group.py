@@ -12,6 +12,7 @@ import select
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from mmap import mmap
 from pathlib import Path
 
 from memwell.platform.files import lock_byte, unlock_byte
@@ -46,6 +47,26 @@ class Group:
         yield
 
 
+class ConnectionCounts:
+    """How many connections each worker of a server has, in memory that all of them map."""
+
+    SIZE = 4 * MOST_WORKERS
+
+    def __init__(self, descriptor: int, place: int) -> None:
+        # One more than the connections; 0 where there is no worker.
+        self._numbers = memoryview(mmap(descriptor, self.SIZE)).cast("i")
+        self._place = place
+        self._numbers[place] = 1
+
+    def add(self, change: int) -> None:
+        """Count connections of this worker that were opened or closed."""
+        self._numbers[self._place] += change
+
+    def has_fewest(self) -> bool:
+        """Whether no other worker has fewer connections."""
+        return self._numbers[self._place] == min(filter(None, self._numbers))
+
+
 class WorkerGroup(Group):
     """The workers of a server that has several."""
 
@@ -62,6 +83,7 @@ class WorkerGroup(Group):
         os.set_blocking(bell, False)
         os.set_blocking(clapper, False)
         with tempfile.TemporaryFile() as file:
+            file.truncate(ConnectionCounts.SIZE)
             lock = os.dup(file.fileno())
         return cls(Path(tempfile.mkdtemp(prefix="memwell-workers-")), 0, lock, bell, clapper)
 
@@ -76,6 +98,11 @@ class WorkerGroup(Group):
         for descriptor in self.descriptors:
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def connection_counts(self) -> ConnectionCounts:
+        """Return the counts, in which this worker begins with none."""
+        lock, _, _ = self.descriptors
+        return ConnectionCounts(lock, self.place)
 
     def try_to_lead(self) -> bool:
         lock, _, _ = self.descriptors

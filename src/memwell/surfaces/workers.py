@@ -20,31 +20,69 @@ from typing import Any
 from memwell.errors import MemwellError
 from memwell.platform import CURRENT, WINDOWS
 from memwell.platform.stop import call_on_stop
-from memwell.surfaces.worker_group import WorkerGroup
+from memwell.surfaces.worker_group import ConnectionCounts, WorkerGroup
 
 SUPPORTED = CURRENT != WINDOWS
 """Whether a process can hand its socket to others."""
 _POLL_SECONDS = 0.1
+_REFUSED_SECONDS, _PAUSE_SECONDS = 0.02, 0.2
+"""For so long a worker refuses a connection; a refusal after such a pause is that of another."""
 _EARLY_SECONDS, _MOST_EARLY = 3.0, 5
 """If so many workers in a row live no longer than this, starting more would not help."""
 _END_SECONDS = 40.0
 """Seconds that workers have to finish their requests."""
 
 
-class OneAtATime(socket.socket):
-    """A listening socket from which a worker takes one connection and then looks at its requests.
+class BalancedSocket(socket.socket):
+    """A listening socket that leaves connections to the worker that has fewest of them.
 
-    asyncio would take all that wait, so that one of the workers gets those that arrive together.
+    All workers wait at one socket, and whichever looks first would take all that arrive together.
     """
 
-    _taken = False
+    _counts: ConnectionCounts
+    _refused_first = _refused_last = 0.0
+
+    @classmethod
+    def open(cls, descriptor: int, counts: ConnectionCounts) -> BalancedSocket:
+        """Return the socket with a descriptor."""
+        listening = cls(fileno=descriptor)
+        listening._counts = counts
+        return listening
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return a connection; every second time say that none waits."""
-        self._taken = not self._taken
-        if not self._taken:
+        """Return a connection; say that none waits if another worker should take it."""
+        if not self._counts.has_fewest() and not self._refused_long():
             raise BlockingIOError
-        return super().accept()
+        accepted, address = super().accept()
+        self._counts.add(1)
+        self._refused_last = 0.0
+        connection = _CountedSocket(fileno=accepted.detach())
+        connection.counts = self._counts
+        return connection, address
+
+    def _refused_long(self) -> bool:
+        """Whether a connection waits although another worker should have taken it long ago.
+
+        It may be busy, or have died. A refusal follows the one before at once while a connection
+        waits, as the event loop is told of it again.
+        """
+        now = time.monotonic()
+        if now - self._refused_last > _PAUSE_SECONDS:
+            self._refused_first = now
+        self._refused_last = now
+        return now - self._refused_first > _REFUSED_SECONDS
+
+
+class _CountedSocket(socket.socket):
+    """A connection that no longer counts when it is closed."""
+
+    counts: ConnectionCounts | None = None
+
+    def close(self) -> None:
+        if self.counts:
+            self.counts.add(-1)
+            self.counts = None
+        super().close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +109,7 @@ class WorkerArguments:
 
     def open_socket(self) -> socket.socket:
         """Return the socket to serve at."""
-        return OneAtATime(fileno=self.listening)
+        return BalancedSocket.open(self.listening, self.group.connection_counts())
 
     def report_ready(self) -> None:
         """Tell the parent that this worker serves."""

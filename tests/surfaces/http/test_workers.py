@@ -7,13 +7,15 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
 from memwell.surfaces.listen import listen
-from memwell.surfaces.workers import OneAtATime
+from memwell.surfaces.worker_group import WorkerGroup
+from memwell.surfaces.workers import BalancedSocket
 from tests.support.http_servers import Server, served
 from tests.support.waiting import wait_until
 
@@ -124,14 +126,46 @@ def test_the_workers_end_with_the_server(server: Server) -> None:
     wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
-def test_a_worker_takes_one_connection_at_a_time() -> None:
-    with listen("127.0.0.1", 0) as given:
-        address, waiting = given.getsockname(), OneAtATime(fileno=os.dup(given.fileno()))
-        waiting.setblocking(False)
-        clients = [socket.create_connection(address) for _ in range(3)]
-        for _ in clients:
-            waiting.accept()[0].close()
-            with pytest.raises(BlockingIOError):  # the next one may be another worker's
-                waiting.accept()
-        for one in (waiting, *clients):
-            one.close()
+@contextmanager
+def two_workers(clients: int) -> Iterator[tuple[BalancedSocket, BalancedSocket]]:
+    """The socket as two workers see it, where so many connections wait."""
+    with (
+        listen("127.0.0.1", 0) as given,
+        closing(WorkerGroup.create()) as group,
+        ExitStack() as ends,
+    ):
+        waiting = []
+        for place in range(2):
+            counts = group.at(place).connection_counts()
+            waiting.append(BalancedSocket.open(os.dup(given.fileno()), counts))
+            ends.enter_context(waiting[-1]).setblocking(False)
+        for _ in range(clients):
+            ends.enter_context(socket.create_connection(given.getsockname()))
+        yield waiting[0], waiting[1]
+
+
+def test_the_worker_with_fewest_connections_takes_the_next() -> None:
+    with two_workers(clients=4) as (one, other):
+        first = one.accept()[0]
+        with pytest.raises(BlockingIOError):
+            one.accept()
+        with closing(other.accept()[0]), closing(one.accept()[0]):
+            with pytest.raises(BlockingIOError):
+                one.accept()
+            first.close()
+            first.close()  # counts once
+            one.accept()[0].close()
+
+
+def test_a_connection_that_another_worker_does_not_take_is_taken() -> None:
+    with two_workers(clients=2) as (one, _), closing(one.accept()[0]):
+        taken: list[socket.socket] = []
+
+        def take() -> bool:
+            with suppress(BlockingIOError):
+                taken.append(one.accept()[0])
+            return bool(taken)
+
+        assert not take()
+        wait_until(take)
+        taken[0].close()

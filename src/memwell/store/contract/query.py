@@ -87,8 +87,7 @@ class WordQuery:
         return bool(self.any_of or self.all_of)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A chunk that keyword or vector search found; a higher `score` is better."""
 
     chunk_id: int
