@@ -23,8 +23,9 @@ CLIENTS = 50
 ROUNDS = 12
 """The clients pause after each round, so that what an idle server holds can be compared."""
 WARM_UP = 6
-"""Rounds until caches and pools of connections are full. In the first ones all clients do the same
-at once, since a pool has as many connections as were in use at one moment."""
+"""Rounds until caches and pools of connections are full. A pool has as many connections as were in
+use at one moment. So that this moment comes first, twice as many clients work in these rounds, and in
+the first ones all do the same."""
 ACTS = ("remember", "search", "recall", "read")
 GROWTH = 1.05
 MOST_FACTS = 4
@@ -99,11 +100,12 @@ def test_fifty_clients_leak_nothing(home: Path, workspace: Path, size: int) -> N
     with served(home, workspace, MEMWELL_EMBEDDING_CHAIN="test") as server:
         server.token = token
         assert server.process
-        clients = [Client(server, number) for number in range(clients_at_once)]
+        clients = [Client(server, number) for number in range(2 * clients_at_once)]
         measured = []
         rounds = [ACTS] if is_sample else [*([act] for act in ACTS), *[ACTS] * (ROUNDS - len(ACTS))]
-        for acts in rounds:
-            run_round(clients, acts, size / len(rounds))
+        for number, acts in enumerate(rounds):
+            working = clients if number < WARM_UP else clients[:clients_at_once]
+            run_round(working, acts, size / len(rounds))
             measured.append(held(server.process.pid))
         memory_bytes, descriptors = zip(*measured, strict=True)
     assert [failure for client in clients for failure in client.failures] == []
@@ -114,7 +116,7 @@ def test_fifty_clients_leak_nothing(home: Path, workspace: Path, size: int) -> N
     counts = sum((client.counts for client in clients), Counter[str]())
     print_figures(
         "clients",
-        clients=len(clients),
+        clients=clients_at_once,
         seconds=size,
         **counts,
         lost=0,
