@@ -311,6 +311,7 @@ def test_nothing_that_a_new_viewer_observes_depends_on_others(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_nothing_that_a_viewer_observes_depends_on_others_for_200_words(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

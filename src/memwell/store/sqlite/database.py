@@ -32,6 +32,10 @@ BUSY_TIMEOUT_MS = WAIT_MS
 _LOG_TIMEOUT_MS = 1_000
 """How long emptying the log waits for its readers; it can be done later."""
 
+_READERS, _READER_SECONDS = 8, 1.0
+"""So many threads read at once. Another one waits for its turn, but no longer than this, as the
+readers may wait for it. Each connection keeps its memory and descriptors for the next reader, so
+that without a limit the busiest moment decides what a server holds."""
 _IN_MEMORY = 500_000_000
 """Bytes of a file that is copied in memory while it is written anew."""
 _CHECKSUM_BYTES = 8
@@ -58,13 +62,15 @@ class Database:
         self._idle: list[apsw.Connection] = []
         self._generation = 0
         self._pool = threading.Lock()
+        self._turns = threading.Semaphore(_READERS)
+        self._this_thread = threading.local()
         self._inode: int | None = None
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Yield a connection that sees one unchanging state of the file."""
         self._reopen_if_replaced()
-        with translated_errors(self.path):
+        with self._turn(), translated_errors(self.path):
             generation = self._generation
             connection = self._acquire()
             try:
@@ -133,6 +139,21 @@ class Database:
             )
             rename_with_log(self.path, renamed)
             return renamed
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Let few threads read at once; one that reads already does not wait."""
+        if getattr(self._this_thread, "reads", False):
+            yield
+            return
+        has_turn = self._turns.acquire(timeout=_READER_SECONDS)
+        self._this_thread.reads = True
+        try:
+            yield
+        finally:
+            self._this_thread.reads = False
+            if has_turn:
+                self._turns.release()
 
     def _reopen_if_replaced(self) -> None:
         """Close a file that was deleted or replaced since it was opened."""
