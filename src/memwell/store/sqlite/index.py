@@ -12,7 +12,6 @@ import apsw
 
 from memwell.errors import KeywordSearchUnavailable, MemwellError
 from memwell.files import hold_lock
-from memwell.reports import Check
 from memwell.store.contract.index import WAIT_MS, Index
 from memwell.store.fact_notes import scope_workspace
 from memwell.store.sqlite import fts
@@ -30,6 +29,7 @@ from memwell.store.vectors.backends import VectorBackends
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Viewer
+    from memwell.reports import Check
     from memwell.store.contract.values import Space, WaitingChunk
     from memwell.store.contract.vectors import Take
     from memwell.store.sqlite.cache import SqliteVectorCache
@@ -204,6 +204,8 @@ class SqliteIndex(Index):
         return problems
 
     def run_checks(self) -> Iterator[Check]:
+        from memwell.reports import Check
+
         yield Check("SQLite", True, f"{apsw.sqlite_lib_version()} (APSW {apsw.apsw_version()})")
         if checksum_vfs() is None:
             lacks = "This build of APSW has no page checksums: a damaged page may go unnoticed"
