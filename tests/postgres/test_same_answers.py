@@ -113,7 +113,7 @@ def test_the_same_hits_with_the_same_scores(both: tuple[Memory, Memory], part: i
         if [place for *place, _ in files] == [place for *place, _ in server]:
             same += 1
             assert [score for *_, score in server] == pytest.approx(
-                [score for *_, score in files], abs=1e-5
+                [score for *_, score in files], abs=1e-9
             )
     assert same >= SAME * len(asked), f"{same} of {len(asked)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -94,6 +95,19 @@ class Match(NamedTuple):
     score: float
     covered: float = 0.0
     """Keyword search: the share of the query's words, by weight, that the chunk holds."""
+
+
+def best_scores(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """Return the best score of each chunk: that of its best window."""
+    best: dict[int, float] = {}
+    for chunk_id, score in rows:
+        best[chunk_id] = max(score, best.get(chunk_id, -1.0))
+    return best
+
+
+def match_order(match: Match) -> tuple[float, int]:
+    """Return the sort key of a match: best first, among equals the older chunk."""
+    return -match.score, match.chunk_id
 
 
 class Place(NamedTuple):

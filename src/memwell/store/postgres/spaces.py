@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memwell.store.contract.index import Vectors
-from memwell.store.contract.query import Match, WordQuery
+from memwell.store.contract.query import Match, WordQuery, best_scores, match_order
 from memwell.store.contract.values import FILLING, RETIRED, Space, WaitingChunk
 from memwell.store.contract.vectors import Spaces
 from memwell.store.postgres.agent_indexes import as_half_precision, vector_index
@@ -40,6 +40,8 @@ SPACES = f"""
 """
 """All spaces, each with whether it has vectors."""
 _NEW_COLUMNS = ("fingerprint", "provider", "model", "dimensions", "settings", "state", "opened_at")
+_HEADER = 4
+"""Bytes before the numbers of a vector that pgvector sends."""
 _ROWS_A_CHUNK = 4
 """Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
 
@@ -212,15 +214,15 @@ class PostgresVectors(Vectors):
         return decode(sent, space.dimensions)
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        query = literal(vector.astype("<f4").tobytes())
-        rest = "v.vector IS NOT NULL GROUP BY 1"
-        return dict(self._rows(space, chunk_ids, f"v.chunk_id, max({COSINE})", rest, query=query))
+        what = "v.chunk_id, array_agg(vector_send(v.vector))"
+        rows = self._rows(space, chunk_ids, what, "v.vector IS NOT NULL GROUP BY 1")
+        return exact_cosines(rows, vector)
 
     def _rows(
         self, space: Space, chunk_ids: Sequence[int], what: str, rest: str, **values: Any
     ) -> list[Any]:
         """Select columns of the vectors of chunks; `rest` follows the condition on them."""
-        return self._session.rows(
+        return self._session.rows_in_binary(
             f"""
             SELECT {what} FROM vectors v WHERE {of_agent("v")} AND v.space_id = %(space)s
                 AND v.chunk_id = ANY(%(chunks)s) AND {rest}
@@ -233,7 +235,11 @@ class PostgresVectors(Vectors):
     def nearest(
         self, space: Space, vector: Array, query: WordQuery, limit: int, *, words: bool = True
     ) -> list[Match]:
-        """Compare all vectors, unless the space has a vector index of its own."""
+        """Compare all vectors, unless the space has a vector index of its own.
+
+        The server chooses the chunks; their cosines are computed here, as for SQLite, so that both
+        stores give the same scores.
+        """
         values = Values()
         condition = filter_sql(query.filters, values)
         if words:
@@ -255,9 +261,10 @@ class PostgresVectors(Vectors):
             "most": most,
         }
         rows = self._nearest_by_index(space, allowed, asked) if space.location else []
-        if not (rows and len(rows) == limit and rows[0][-1] == most):
+        if not (rows and len(rows) == limit and rows[0][1] == most):
             rows = self._nearest_by_scan(allowed, asked)
-        return [Match(chunk_id, cosine) for chunk_id, cosine, _ in rows]
+        cosines = exact_cosines(((chunk_id, windows) for chunk_id, *_, windows in rows), vector)
+        return sorted((Match(*found) for found in cosines.items()), key=match_order)
 
     def _nearest_by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
         """Search the index of a space, which goes on until enough rows meet the condition."""
@@ -272,24 +279,52 @@ class PostgresVectors(Vectors):
     def _nearest_by_scan(self, allowed: str, asked: dict[str, Any]) -> list[Any]:
         """Compare all vectors; read more rows if some chunks have very many windows."""
         while True:
-            rows = self._session.rows(_best(allowed, "cosine DESC, v.chunk_id"), **asked)
-            if len(rows) == asked["limit"] or not rows or rows[0][-1] < asked["most"]:
+            statement = _best(allowed, "cosine DESC, v.chunk_id")
+            rows = self._session.rows_in_binary(statement, **asked)
+            if len(rows) == asked["limit"] or not rows or rows[0][1] < asked["most"]:
                 return rows
             asked = {**asked, "most": asked["most"] * _ROWS_A_CHUNK}
 
 
 def _best(allowed: str, order: str) -> str:
-    """Return the statement for the best chunks among the first rows of an order, and how many.
+    """Return the statement for the best chunks among the first rows of an order.
 
-    More rows are taken than chunks are wanted, as a chunk can have several.
+    More rows are taken than chunks are wanted, as a chunk can have several. The columns are the
+    chunk, how many rows there were, and the vectors of the chunk.
     """
     return f"""
-        WITH v AS MATERIALIZED (
+        WITH near AS MATERIALIZED (
             SELECT v.chunk_id, {COSINE} AS cosine {allowed} ORDER BY {order} LIMIT %(most)s
+        ), best AS MATERIALIZED (
+            SELECT near.chunk_id, max(near.cosine) AS cosine FROM near
+            GROUP BY near.chunk_id ORDER BY cosine DESC, near.chunk_id LIMIT %(limit)s
         )
-        SELECT v.chunk_id, max(v.cosine) AS cosine, (SELECT count(*) FROM v) FROM v
-        GROUP BY v.chunk_id ORDER BY cosine DESC, v.chunk_id LIMIT %(limit)s
+        SELECT best.chunk_id, (SELECT count(*) FROM near), (
+            SELECT array_agg(vector_send(v.vector)) FROM vectors v
+            WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = best.chunk_id
+                AND v.vector IS NOT NULL
+        )
+        FROM best
     """
+
+
+def exact_cosines(rows: Iterable[tuple[int, Sequence[bytes]]], vector: Array) -> dict[int, float]:
+    """Return the cosine of a query and each chunk, by the chunk's vectors as pgvector sends them.
+
+    pgvector adds up numbers of four bytes, which is exact to seven digits only. The stored vectors
+    are rounded, so their whole numbers can be had again, and SQLite computes with these.
+    """
+    import numpy as np
+
+    from memwell.store.contract import quantisation
+
+    windows = [(chunk_id, sent) for chunk_id, vectors in rows for sent in vectors]
+    if not windows:
+        return {}
+    floats = np.frombuffer(b"".join(sent[_HEADER:] for _, sent in windows), dtype=">f4")
+    numbers = quantisation.quantise(floats.astype("<f4").reshape(len(windows), -1))
+    cosines = quantisation.cosines(numbers, quantisation.spread(vector)).tolist()
+    return best_scores(zip((chunk_id for chunk_id, _ in windows), cosines, strict=True))
 
 
 COSINE = "-(v.vector <#> %(query)s::vector)"
@@ -345,7 +380,7 @@ def little_endian(sent: bytes) -> bytes:
     """Convert a vector from pgvector's format (a header, then big-endian) to little-endian."""
     import numpy as np
 
-    return np.frombuffer(sent, dtype=">f4", offset=4).astype("<f4").tobytes()
+    return np.frombuffer(sent, dtype=">f4", offset=_HEADER).astype("<f4").tobytes()
 
 
 def _title(meta: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -106,16 +106,3 @@ def is_stale(changed: int, total: int) -> bool:
 def is_worn(dead: int, total: int) -> bool:
     """Whether so many rows are dead that a table is written anew without them."""
     return dead > _STALE_SHARE * total
-
-
-def best_scores(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """Return the best score of each chunk: that of its best window."""
-    best: dict[int, float] = {}
-    for chunk_id, score in rows:
-        best[chunk_id] = max(score, best.get(chunk_id, -1.0))
-    return best
-
-
-def match_order(match: Match) -> tuple[float, int]:
-    """Return the sort key of a match: best first, among equals the older chunk."""
-    return -match.score, match.chunk_id

@@ -24,7 +24,7 @@ import numpy as np
 from memwell.errors import VectorSearchUnavailable
 from memwell.files import hold_lock, make_private_folder
 from memwell.store.contract.quantisation import quantise, restore, to_numbers
-from memwell.store.contract.query import Filters, Match
+from memwell.store.contract.query import Filters, Match, best_scores, match_order
 from memwell.store.contract.values import Space
 from memwell.store.rows import encode
 from memwell.store.sqlite.database import Database
@@ -107,7 +107,7 @@ class LanceBackend(VectorBackend):
             if len(rows) < asked:
                 break
         found = [Match(chunk, score) for chunk, score in best.items()]
-        return sorted(found, key=backend.match_order)[:limit]
+        return sorted(found, key=match_order)[:limit]
 
     def read(self, space: Space, rows: Sequence[tuple[int, Stored]]) -> list[tuple[int, bytes]]:
         keys = [key for _, key in rows if isinstance(key, int)]
@@ -120,7 +120,7 @@ class LanceBackend(VectorBackend):
         found = self.read(space, rows)
         vectors = np.frombuffer(b"".join(vector for _, vector in found), dtype="<f4")
         scores = np.vecdot(vectors.reshape(-1, space.dimensions), query).tolist()
-        return backend.best_scores(zip((of for of, _ in found), scores, strict=True))
+        return best_scores(zip((of for of, _ in found), scores, strict=True))
 
     def _query(self, space: Space, ask: Callable[[str], T]) -> T:
         """Query the table of a space, or the new one if a compaction dropped it meanwhile."""
@@ -328,7 +328,7 @@ def _best(
         """,
         (json.dumps([*scores]), space.id, *values),
     )
-    return backend.best_scores((chunk, scores[key]) for key, chunk in named)
+    return best_scores((chunk, scores[key]) for key, chunk in named)
 
 
 def _pushed_down(connection: apsw.Connection, space: Space, among: Allowed) -> str | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from memwell.store.contract import quantisation
 from memwell.store.contract.quantisation import restore, spread, to_numbers
-from memwell.store.contract.query import Match
+from memwell.store.contract.query import Match, best_scores, match_order
 from memwell.store.contract.values import Space
 from memwell.store.sqlite.database import Database
 from memwell.store.sqlite.filters import filter_sql
@@ -112,7 +112,7 @@ class TableVectors(VectorBackend):
     ) -> dict[int, float]:
         keys, numbers = _split(rows, space)
         scores = quantisation.cosines(numbers, spread(query))
-        return backend.best_scores(zip(keys, scores.tolist(), strict=True))
+        return best_scores(zip(keys, scores.tolist(), strict=True))
 
 
 def _split(rows: Sequence[tuple[int, Stored]], space: Space) -> tuple[list[int], Array]:
@@ -143,7 +143,7 @@ class ScanBackend(TableVectors):
             found += _nearest_in_segment(segment, query, keep, limit)
         if has_changed:
             found += _nearest_since(connection, space, after, query, allowed, limit)
-        return sorted(found, key=backend.match_order)[:limit]
+        return sorted(found, key=match_order)[:limit]
 
     def has_unusable_copy(self, space: Space) -> bool:
         return bool(space.segments) and not self.snapshots.get(space)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import apsw
 
 from memwell.store.contract.quantisation import quantise
-from memwell.store.contract.query import Match
+from memwell.store.contract.query import Match, match_order
 from memwell.store.contract.values import Space
 from memwell.store.sqlite.spaces import SqliteSpaces
-from memwell.store.vectors.backend import Allowed, match_order
+from memwell.store.vectors.backend import Allowed
 from memwell.store.vectors.scan import TableVectors
 
 if TYPE_CHECKING:
