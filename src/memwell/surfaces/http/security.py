@@ -95,7 +95,10 @@ class GuardMiddleware:
             # A proxy in front may see two requests where this server sees one, or the reverse.
             message = "Content-Length and Transfer-Encoding exclude each other. Send one of them"
             return error_response(400, message, headers={"connection": "close"})
-        host = request.headers.get("host", "").lower()
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1:
+            return error_response(400, f"A request has one Host header, and this has {len(hosts)}")
+        host = hosts[0].lower()
         if _host_name(host) not in self.names:
             return error_response(
                 403, "This server does not answer to this name (Host)", code="host"
