@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+import threading
+from queue import SimpleQueue
 
 from memwell.platform import CURRENT, WINDOWS
 
@@ -14,7 +15,20 @@ def stop_signals(*, on: str = CURRENT) -> list[int]:
     return [getattr(signal, name) for name in names if hasattr(signal, name)]
 
 
-def call_on_stop(act: Callable[[], object], *, on: str = CURRENT) -> None:
-    """Call a function when a signal asks this process to end, instead of ending it."""
+def event_on_stop(*, on: str = CURRENT) -> threading.Event:
+    """Return an event that is set when a signal asks this process to end, instead of ending it.
+
+    A signal handler runs in the main thread. If that thread is just waiting for the event, it may
+    hold the event's lock, and a handler that sets the event would wait for the lock for ever. So
+    the handler only tells another thread, by a queue whose `put` can be interrupted by itself.
+    """
+    stop, signals = threading.Event(), SimpleQueue[int]()
+
+    def set_event() -> None:
+        signals.get()
+        stop.set()
+
+    threading.Thread(target=set_event, name="memwell stop", daemon=True).start()
     for number in stop_signals(on=on):
-        signal.signal(number, lambda *_: act())
+        signal.signal(number, lambda received, _: signals.put(received))
+    return stop

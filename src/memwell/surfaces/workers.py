@@ -19,7 +19,7 @@ from typing import Any
 
 from memwell.errors import MemwellError
 from memwell.platform import CURRENT, WINDOWS
-from memwell.platform.stop import call_on_stop
+from memwell.platform.stop import event_on_stop
 from memwell.surfaces.worker_group import ConnectionCounts, WorkerGroup
 
 SUPPORTED = CURRENT != WINDOWS
@@ -138,8 +138,7 @@ def run_workers(
     A worker is the command with an option ``--worker`` and its `WorkerArguments`. If one ends,
     `report` says so.
     """
-    stop = threading.Event()
-    call_on_stop(stop.set)
+    stop = event_on_stop()
     group = WorkerGroup.create()
     is_ready, ready = os.pipe()
     parent, alive = os.pipe()

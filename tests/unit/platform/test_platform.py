@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from memwell.platform import CURRENT, LINUX, MACOS, WINDOWS, files, mounts
 from memwell.platform.folders import service_file, user_config_folder, user_data_folder
 from memwell.platform.memory import limit_memory
 from memwell.platform.sockets import connect_local, has_local_sockets, listen_local
-from memwell.platform.stop import call_on_stop, stop_signals
+from memwell.platform.stop import event_on_stop, stop_signals
 from memwell.platform.watching import choose_watched
 
 SOURCE = Path(memwell.__file__).parent
@@ -245,20 +246,34 @@ def test_local_sockets_are_private_and_only_on_unix(tmp_path: Path) -> None:
         connect_local(path, 1.0)
 
 
+@pytest.fixture
+def own_handlers() -> Iterator[None]:
+    """Handlers of signals that a test may replace."""
+    before = {number: signal.getsignal(number) for number in [*stop_signals(), signal.SIGUSR1]}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @on_unix
+@pytest.mark.usefixtures("own_handlers")
 def test_windows_also_stops_on_ctrl_break(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop_signals(on=LINUX) == [signal.SIGINT, signal.SIGTERM]
     monkeypatch.setattr(signal, "SIGBREAK", signal.SIGUSR1, raising=False)
     assert stop_signals(on=WINDOWS)[2:] == [signal.SIGUSR1]
-    before = {number: signal.getsignal(number) for number in stop_signals(on=WINDOWS)}
-    stopped: list[bool] = []
-    try:
-        call_on_stop(lambda: stopped.append(True), on=WINDOWS)
-        signal.raise_signal(signal.SIGUSR1)
-        assert stopped == [True]
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    stop = event_on_stop(on=WINDOWS)
+    signal.raise_signal(signal.SIGUSR1)
+    assert stop.wait(60)
+
+
+@on_unix
+@pytest.mark.usefixtures("own_handlers")
+def test_a_signal_may_arrive_while_the_event_is_locked() -> None:
+    stop = event_on_stop()
+    with vars(stop)["_cond"]:  # as the main thread holds it at the beginning and the end of each wait
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.wait(60)
 
 
 def test_linux_watches_folders_and_the_others_the_tree(tmp_path: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memwell.platform.stop import call_on_stop
+from memwell.platform.stop import event_on_stop
 from memwell.surfaces.cli import options
 from memwell.surfaces.cli.common import open_memory
 from memwell.surfaces.cli.terminal import visible
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 @options.as_json
 def watch_command(as_json: bool, **target: Any) -> None:
     """Sync the index whenever a file changes, until Ctrl-C."""
-    stop = threading.Event()
-    call_on_stop(stop.set)
+    stop = event_on_stop()
     with open_memory(**target) as memory:
         click.echo("Watching; stop with Ctrl-C.", err=True)
         memory.watch(lambda event: _print(event, as_json), stop)

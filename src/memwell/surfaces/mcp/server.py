@@ -17,7 +17,7 @@ from memwell import __version__
 from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
-from memwell.platform.stop import call_on_stop
+from memwell.platform.stop import event_on_stop
 from memwell.surfaces.background import Background
 from memwell.surfaces.hook_socket import HookServer
 from memwell.surfaces.listen import http_address, listen
@@ -131,8 +131,7 @@ def _serve_http(
 
 def _run_until_signal(run: Callable[[], None]) -> threading.Thread:
     """Run a function in a thread until it returns or a signal arrives; return the thread."""
-    stop = threading.Event()
-    call_on_stop(stop.set)
+    stop = event_on_stop()
 
     def run_and_stop() -> None:
         try:
