@@ -270,7 +270,7 @@ def test_windows_also_stops_on_ctrl_break(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("own_handlers")
 def test_a_signal_may_arrive_while_the_event_is_locked() -> None:
     stop = event_on_stop()
-    with vars(stop)["_cond"]:  # as the main thread holds it at the beginning and the end of each wait
+    with vars(stop)["_cond"]:  # The main thread holds it when a wait begins and ends.
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
     assert stop.wait(60)
