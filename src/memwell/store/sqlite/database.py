@@ -453,7 +453,8 @@ def translated_errors(path: Path) -> Iterator[None]:
     except (apsw.ReadOnlyError, apsw.CantOpenError, PermissionError) as error:
         raise HomeError(
             f"{path} cannot be opened for writing ({error})",
-            "Check the permissions of the folder, or set MEMWELL_HOME to one you can write to",
+            "Check the permissions of the folder and the room on its disk (`df -i`), or set"
+            " MEMWELL_HOME to a folder that you can write to",
         ) from error
     except apsw.BusyError as error:
         raise _is_busy(path) from error
