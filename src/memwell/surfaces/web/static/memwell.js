@@ -149,6 +149,15 @@ function copyOnClick(element) {
   });
 }
 
+/* -- the views, which are one row that scrolls on a phone ---------------------------------------- */
+
+/** Scrolls the row only. After `scrollIntoView` the Tab key would begin at the link instead of at the page's first one. */
+function centreInRow(link) {
+  const row = link.parentElement;
+  const inRow = link.getBoundingClientRect().left - row.getBoundingClientRect().left;
+  row.scrollLeft += inRow - (row.clientWidth - link.offsetWidth) / 2;
+}
+
 /* -- the passage and the form that an address names --------------------------------------------- */
 
 function openTarget() {
@@ -183,7 +192,7 @@ function filterTree(field, tree) {
 
 themeButton();
 keys();
-$("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone
+if ($("header [aria-current]")) centreInRow($("header [aria-current]"));
 if ($("#search")) searchForm();
 document.querySelectorAll("[data-poll]").forEach(poll);
 document.querySelectorAll("[data-load]").forEach(loadLater);
