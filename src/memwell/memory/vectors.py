@@ -64,6 +64,8 @@ class VectorIndex:
         self._settings = settings
         self._cache_file = cache
         self.chain = ProviderChain(settings, home, embedders)
+        self._loaded = set[str]()
+        """The local models in memory: to embed a query takes them as long as to start a thread."""
 
     @cached_property
     def cache(self) -> VectorCache:
@@ -264,7 +266,8 @@ class VectorIndex:
             return no_vectors(text, reader)
         spaces = [space for space in reader.spaces.all() if reader.spaces.has_vectors(space)]
         begun = None
-        if spaces and not cooldown(spaces[0].fingerprint, reader.cooldowns):
+        waits = spaces and spaces[0].fingerprint not in self._loaded
+        if waits and not cooldown(spaces[0].fingerprint, reader.cooldowns):
             begun = call_in_thread(lambda: self.chain.embedder_for(spaces[0]).embed_query(text))
         return lambda: self._first_answer(text, spaces, begun, reader)
 
@@ -312,13 +315,16 @@ class VectorIndex:
     ) -> EmbeddedQuery | None:
         if pause := cooldown(space.fingerprint, reader.cooldowns):
             raise ProviderFailing(f"in its cooldown: {pause.reason}")
+        embedder = self.chain.embedder_for(space)
         try:
-            vector = begun.result() if begun else self.chain.embedder_for(space).embed_query(text)
+            vector = begun.result() if begun else embedder.embed_query(text)
         except EmbeddingError as error:
-            self._record_failure(self.chain.embedder_for(space), error, _SEARCH_WAIT_MS)
+            self._record_failure(embedder, error, _SEARCH_WAIT_MS)
             raise
         if reader.cooldowns.get(space.fingerprint):
-            self._record_success(self.chain.embedder_for(space))
+            self._record_success(embedder)
+        if not embedder.remote:
+            self._loaded.add(space.fingerprint)
         return EmbeddedQuery(space, vector[0]) if len(vector) else None
 
     def _record_failure(self, embedder: Embedder, error: EmbeddingError, wait_ms: int) -> None:

@@ -68,7 +68,7 @@ class Highlighter:
         """Yield the spans of `text` that match: few words do, and only those are located."""
         pattern = _ASCII_WORD if text.isascii() else _WORD
         words = {*pattern.findall(text)}
-        for word in words - self._seen:
+        for word in filter(self._may_match, words - self._seen):
             if inside := tuple(self._spans_in_word(word)):
                 self._matching[word] = inside
         self._seen |= words
@@ -76,9 +76,11 @@ class Highlighter:
             for start in _find_word(word, text, pattern):
                 yield from ((start + first, start + last) for first, last in self._matching[word])
 
+    def _may_match(self, word: str) -> bool:
+        """Whether a word must be looked at: a stem begins like its word, so most need not."""
+        return word.lower().startswith(self._beginnings) or not _has_one_part(word)
+
     def _spans_in_word(self, word: str) -> Iterator[tuple[int, int]]:
-        if _has_one_part(word) and not word.lower().startswith(self._beginnings):
-            return  # a stem begins like its word, so that most words can be skipped
         if runs_without_spaces(word):
             for start in range(len(word)):
                 if word[start : start + 2] in self._bigrams:

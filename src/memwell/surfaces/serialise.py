@@ -6,11 +6,13 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+
 
 def to_jsonable(value: Any) -> Any:
     """Return a result as dicts, lists, strings and numbers, ready for JSON."""
     kind = type(value)
-    if kind is str or value is None:
+    if kind in _PLAIN:
         return value
     if isinstance(value, float):
         return round(value, 4)  # more digits differ from machine to machine

@@ -274,7 +274,7 @@ class SqliteChunks(Chunks):
             """,
             (json.dumps([*chunk_ids]),),
         )
-        return {chunk_id: Place._make(place) for chunk_id, *place in rows}
+        return {chunk_id: Place(path, date, seq) for chunk_id, path, date, seq in rows}
 
     def context(self, chunk_id: int, whole_section: bool) -> Context:
         reach = "o.heading = c.heading" if whole_section else "abs(o.seq - c.seq) <= 1"
