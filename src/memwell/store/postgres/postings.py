@@ -49,7 +49,7 @@ class Postings:
     lengths: Array
     """The tokens of each chunk."""
     places: Array
-    """The places in all chunks."""
+    """The places in all chunks, each once: a place has one token."""
     of: Array
     """For each place, the number of its chunk in `chunks`."""
 
@@ -221,19 +221,29 @@ def _find_phrase(parts: Sequence[Postings]) -> Postings:
     """Return the places of the first token that the other tokens follow."""
     chunks = parts[0].chunks
     for part in parts[1:]:
-        chunks = np.intersect1d(chunks, part.chunks)
+        chunks = np.intersect1d(chunks, part.chunks, assume_unique=True)
     places: Array | None = None
     for number, part in enumerate(parts):
         # One number for chunk and place: they are equal where the tokens stand in a row.
         rank = find_ranks(chunks, part.chunks)[part.of]
         keys = ((rank << _PLACE_BITS) + part.places - number)[rank >= 0]
-        places = keys if places is None else np.intersect1d(places, keys)
+        if places is not None:
+            keys = np.intersect1d(places, keys, assume_unique=True)
+        places = keys
     assert places is not None
-    used, of = np.unique(places >> _PLACE_BITS, return_inverse=True)
+    ranks = places >> _PLACE_BITS
+    is_first = is_new(ranks)
+    used, of = ranks[is_first], np.cumsum(is_first) - 1
     first = find_ranks(chunks, parts[0].chunks)
     lengths = np.zeros(len(chunks))
     lengths[first[first >= 0]] = parts[0].lengths[first >= 0]
     return Postings(chunks[used], lengths[used], places & _PLACE, of)
+
+
+def is_new(ascending: Array) -> Array:
+    """Return for each value of an ascending array whether it differs from the one before."""
+    new: Array = np.diff(ascending, prepend=-1) != 0
+    return new
 
 
 def find_ranks(ascending: Array, values: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memwell.store.postgres.postings import PostingReader, find_ranks
+from memwell.store.postgres.postings import PostingReader, find_ranks, is_new
 from memwell.store.words.scoring import Occurrences
 from memwell.store.words.tree import AllOf, AndNot, AnyOf, Condition, Term, terms_in
 
@@ -31,7 +31,9 @@ class TermHits:
         reader.read(terms)
         postings = {term: reader.postings(term) for term in terms}
         if chunks is None:
-            chunks = np.unique(np.concatenate([one.chunks for one in postings.values()]))
+            # np.unique takes twenty times as long for so few values
+            chunks = np.sort(np.concatenate([one.chunks for one in postings.values()]))
+            chunks = chunks[is_new(chunks)]
         self.chunks = chunks
         self.lengths = np.zeros(len(chunks))
         """The tokens of each chunk that holds any of the terms, else 0."""
