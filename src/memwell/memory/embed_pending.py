@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,8 @@ _MUCH = 0.02
 number grew by it since it was measured."""
 _SAMPLE = 2_000
 """Vectors that the mean cosine is measured on."""
+_LAST_BATCH_SECONDS = 5.0
+"""A run that is stopped waits so long for a model on this machine; a batch takes about one."""
 _OTHERS_SECONDS = 0.5
 """A process that waits for others checks this often whether they are done."""
 
@@ -146,7 +149,8 @@ class EmbedRun:
         rest = [item for item in pool if item.text not in known]
         self._report()
         batches = [*split_batches(rest, self.embedder.limits, lambda item: item.text)]
-        for batch, answer in run_parallel(self._embed, batches, self.embedder.limits.parallel):
+        most, may_hang = self.embedder.limits.parallel, self.embedder.remote
+        for batch, answer in run_parallel(self._embed, batches, most, may_hang=may_hang):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
                 return
@@ -205,28 +209,33 @@ def run_parallel(
     work: Callable[[Sequence[WaitingChunk]], Sequence[Matrix | RefusedText]],
     batches: Sequence[Sequence[WaitingChunk]],
     most: int,
+    *,
+    may_hang: bool = False,
 ) -> Iterator[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | EmbeddingError]]:
-    """Yield each batch with its result as it finishes; leaving early abandons the rest.
+    """Yield each batch with its result as it finishes; leaving early drops the others.
 
     The threads are daemons: a request may hang for a minute, and the process must be able to end.
+    A model on this machine may finish its batch: one that embeds aborts an interpreter that ends.
     """
     todo: SimpleQueue[Sequence[WaitingChunk] | None] = SimpleQueue()
     done: SimpleQueue[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | Exception]] = (
         SimpleQueue()
     )
 
+    over = threading.Event()
+
     def run() -> None:
-        while (batch := todo.get()) is not None:
+        while (batch := todo.get()) is not None and not over.is_set():
             try:
                 done.put((batch, work(batch)))
             except Exception as error:
                 done.put((batch, error))
 
     remaining = iter(batches)
-    workers = min(most, len(batches))
-    for _ in range(workers):
+    threads = [threading.Thread(target=run, daemon=True) for _ in batches[:most]]
+    for thread in threads:
         todo.put(next(remaining))
-        threading.Thread(target=run, daemon=True).start()
+        thread.start()
     try:
         for _ in batches:
             batch, answer = done.get()
@@ -235,8 +244,12 @@ def run_parallel(
                 raise answer
             yield batch, answer
     finally:
-        for _ in range(workers):
+        over.set()
+        for _ in threads:
             todo.put(None)
+        until = time.monotonic() + (0 if may_hang else _LAST_BATCH_SECONDS)
+        for thread in threads:
+            thread.join(max(0, until - time.monotonic()))
 
 
 def _finish_space(index: Index, space: Space, *, measure: bool) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -248,6 +249,26 @@ def test_so_many_batches_at_once_and_no_more() -> None:
     done = [batch for batch, _ in run_parallel(work, batches, 4)]
     assert sorted(batch[0].chunk_id for batch in done) == [*range(12)]
     assert most == 4
+
+
+def test_who_leaves_early_waits_for_the_model_that_embeds() -> None:
+    begun, finished = threading.Event(), list[int]()
+
+    def work(batch: Sequence[WaitingChunk]) -> Sequence[Matrix]:
+        number = batch[0].chunk_id
+        if number:
+            begun.set()
+            time.sleep(0.05)  # the time that the model takes
+        else:
+            assert begun.wait(60)
+        finished.append(number)
+        return []
+
+    batches = [[WaitingChunk(number, "x")] for number in range(12)]
+    for _ in run_parallel(work, batches, 2):
+        break
+    assert 2 <= len(finished) < 12
+    assert not [one for one in threading.enumerate() if one.name.endswith("(run)") and one.daemon]
 
 
 def test_the_newest_notes_come_first(
