@@ -54,7 +54,6 @@ def run() -> list[Row]:
         start._fill(folder, _MOST)
         os.environ["MEMWELL_EMBEDDING_CHAIN"] = "memwell"
         with Memory(workspace=root, settings=SERVER_SETTINGS) as memory:
-            memory.search("warm the model")
             chunks = sum(note.chunks for note in memory.contents.notes())
             with serving(memory) as address, browsing() as browser:
                 page = browser.new_page(base_url=address, bypass_csp=True)  # to wait for values

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from memwell.config.fields import Value
+from memwell.config.providers import LOCAL_EMBEDDERS
 from memwell.errors import MemwellError
 from memwell.memory import Memory
 from memwell.model import IndexReport
 from memwell.platform.events import has_immediate_events
+from memwell.search.fuse import WORDS
+from memwell.search.retrieve import HYBRID
 from memwell.surfaces.worker_group import Group
 
 SERVER_SETTINGS: dict[str, Value] = {
@@ -65,6 +69,8 @@ class Background:
         self._group.ring()
 
     def _run(self) -> None:
+        with suppress(MemwellError):  # the first client is told
+            self._warm_up()
         while not self._group.try_to_lead():
             if self._stop.wait(_LEAD_SECONDS):
                 return
@@ -76,6 +82,15 @@ class Background:
             except MemwellError as error:
                 self._report(str(error))
                 self._stop.wait(_POLL_SECONDS)
+
+    def _warm_up(self) -> None:
+        """Search twice: the first client would wait for imports, the model and arrays of words.
+
+        The second search of a process is the first one that keeps anything for the next.
+        """
+        is_local = LOCAL_EMBEDDERS.issuperset(self._memory.settings.embedding.chain)
+        for _ in range(2):
+            self._memory.search("memory", k=1, mode=HYBRID if is_local else WORDS)
 
     def _listen(self) -> None:
         """Embed when another worker has new texts."""

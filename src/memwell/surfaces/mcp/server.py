@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from mcp.server.mcpserver import MCPServer
@@ -73,7 +72,6 @@ def serve(
     """
     with Background(memory, report) as background, HookServer(memory):
         background.wake()  # facts of earlier sessions may not be embedded yet
-        threading.Thread(target=_warm_up, args=(memory,), daemon=True).start()
         server = create_server(memory, background.wake)
         if listening:
             tokens = None if no_token else _local_tokens(memory)
@@ -84,12 +82,6 @@ def serve(
             report(notice)
         sys.stderr.flush()
         os._exit(0)
-
-
-def _warm_up(memory: Memory) -> None:
-    """Load the model before the first search."""
-    with suppress(MemwellError):  # the first search reports it
-        memory.search("memory", k=1)
 
 
 def listen_locally(host: str, port: int) -> socket.socket:
