@@ -18,6 +18,7 @@ from memwell.sources.transcripts.turns import (
     join_texts,
     new_turn,
     parse_time,
+    to_object,
 )
 
 _MESSAGES = """
@@ -49,7 +50,7 @@ def read(file: Path, state: FileState) -> Iterator[Turn]:
         raise OSError(f"the database cannot be read ({error})") from error
     newest = max((row[1] for row in rows), default=0)
     for key, created, data, session, folder, parts in rows:
-        message = _parse(data)
+        message = to_object(data)
         if key in state.seen:
             continue
         is_open = message.get("role") == ASSISTANT and not _is_complete(message)
@@ -68,14 +69,6 @@ def read(file: Path, state: FileState) -> Iterator[Turn]:
 def _is_complete(message: dict[str, Any]) -> bool:
     time = message.get("time")
     return bool(message.get("error")) or (isinstance(time, dict) and bool(time.get("completed")))
-
-
-def _parse(data: Any) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _parse_list(data: Any) -> list[dict[str, Any]]:

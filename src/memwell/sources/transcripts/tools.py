@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memwell.sources.transcripts import opencode
+from memwell.sources.transcripts import openclaw, opencode
 from memwell.sources.transcripts.turns import (
     ASSISTANT,
     USER,
@@ -97,25 +97,6 @@ def _parse_codex(line: dict[str, Any], state: FileState) -> Iterator[Turn]:
             yield from new_turn(payload["role"], text, line.get("timestamp"), state)
 
 
-# -- OpenClaw --------------------------------------------------------------------------------------
-
-
-def _find_openclaw() -> Iterable[Path]:
-    return sorted(_folder("OPENCLAW_STATE_DIR", ".openclaw").glob("agents/*/sessions/*.jsonl"))
-
-
-def _parse_openclaw(line: dict[str, Any], state: FileState) -> Iterator[Turn]:
-    if line.get("type") == "session":
-        state.session = state.session or text_of(line.get("id"))
-        state.project = state.project or text_of(line.get("cwd"))
-    message = line.get("message")
-    if line.get("type") != "message" or not isinstance(message, dict):
-        return
-    if message.get("role") in (USER, ASSISTANT):
-        at = line.get("timestamp") or message.get("timestamp")
-        yield from new_turn(message["role"], join_texts(message.get("content")), at, state)
-
-
 # -- Gemini CLI ------------------------------------------------------------------------------------
 
 
@@ -174,7 +155,7 @@ TOOLS = {
     for tool in (
         Tool("claude-code", _find_claude_code, partial(read_new_lines, parse=_parse_claude_code)),
         Tool("codex", _find_codex, partial(read_new_lines, parse=_parse_codex)),
-        Tool("openclaw", _find_openclaw, partial(read_new_lines, parse=_parse_openclaw)),
+        Tool("openclaw", openclaw.find, openclaw.read),
         Tool("gemini-cli", _find_gemini_cli, _read_gemini_cli),
         Tool("opencode", opencode.find, opencode.read),
     )

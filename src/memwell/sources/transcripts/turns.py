@@ -109,6 +109,15 @@ def parse_time(value: Any) -> dt.datetime | None:
     return None
 
 
+def to_object(data: Any) -> dict[str, Any]:
+    """Return the object that a JSON text is; an empty one if it is something else."""
+    try:
+        value = json.loads(data)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def text_of(value: Any) -> str:
     """Return a value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
