@@ -275,6 +275,9 @@ def compare_worlds(
         settings: dict[str, Any] = {"embedding.chain": ("test",)}
         if store == "postgres":
             settings |= {"store.url": app_url(), "store.tenant": f"{tenant}{number}"}
+        if store == "lancedb":
+            pytest.importorskip("lancedb")
+            settings["vectors.backend"] = "lancedb"
         world = World(folder / "world", make_words(count), settings, has_anna, ben_is_new)
         world.build()
         observed.append([*world.observe()])
@@ -296,14 +299,14 @@ def _first_difference(before: str, after: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "lancedb"])
 def test_nothing_that_a_viewer_observes_depends_on_others(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compare_worlds(store, tmp_path, 20, monkeypatch)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "lancedb"])
 def test_nothing_that_a_new_viewer_observes_depends_on_others(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +315,7 @@ def test_nothing_that_a_new_viewer_observes_depends_on_others(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "lancedb"])
 def test_nothing_that_a_viewer_observes_depends_on_others_for_200_words(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def lance_operations() -> Iterator[Operations]:
         yield running
 
 
-@sizes_of(LANCE_ATTACKS, ["forget"], sample=1, whole=200)
+@sizes_of(LANCE_ATTACKS, ["forget"], sample=1, whole=1000)
 def test_kill_9_with_vectors_in_lancedb(
     tmp_path: Path, lance_operations: Operations, operation: str, size: int
 ) -> None:
@@ -126,7 +126,7 @@ def server_operations() -> Iterator[Operations]:
 
 
 @pytest.mark.server
-@sizes_of(SERVER_ATTACKS, ["remember", "forget"], sample=1, whole=500)
+@sizes_of(SERVER_ATTACKS, ["remember", "forget"], sample=1, whole=1000)
 def test_kill_9_on_postgresql(
     tmp_path: Path, server_operations: Operations, operation: str, size: int
 ) -> None:
