@@ -23,11 +23,19 @@ from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.store import postgres
 from memwell.store.postgres import connections, leases, server
+from memwell.store.postgres.schema import TABLES
 from memwell.store.words.tree import AllOf, Term
 from tests.conftest import REPOSITORY, Write
 from tests.support.cli import run
 from tests.support.cluster import cluster
-from tests.support.postgres import app_url, new_role, new_tenant, shared
+from tests.support.postgres import (
+    app_url,
+    build_agent_indexes,
+    new_database,
+    new_role,
+    new_tenant,
+    shared,
+)
 from tests.support.router import router, server_of
 from tests.support.waiting import wait_until
 
@@ -204,6 +212,31 @@ def test_everything_can_be_used_and_copied(tmp_path: Path, workspace: Path, writ
     tenant = new_tenant()
     use_everything(app_url(), tenant, tmp_path, workspace)
     copy_both_ways(app_url(), tenant, tmp_path)
+
+
+def test_a_database_may_have_one_partition(tmp_path: Path, workspace: Path, write: Write) -> None:
+    """A cluster divides the tables itself."""
+    url = new_database()
+    asked = ("--store", url, "store", "migrate")
+    done = run(*asked, "--partitions", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("cat", "dog", "bird"):
+        write(f"{name}.md", f"# The {name}\n\nThe {name} is named Miso. #x\n")
+    use_everything(url, "acme", tmp_path, workspace)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_textsearch SCHEMA public")
+        found = connection.execute(
+            "SELECT inhparent::regclass::text, count(*) FROM pg_inherits JOIN pg_class c"
+            " ON c.oid = inhparent WHERE c.relkind = 'p' GROUP BY 1"
+        ).fetchall()
+    assert {name.rpartition(".")[2] for name, _ in found} >= {*TABLES} - {"migrations"}
+    assert {count for _, count in found} == {1}
+    build_agent_indexes("acme", url)
+    copy_both_ways(url, "acme", tmp_path)
+    assert run(*asked, cwd=tmp_path).returncode == 0
+    other = run(*asked, "--partitions", "4", cwd=tmp_path)
+    assert other.returncode == 3
+    assert "has 1 of 4 partitions. Their number cannot change" in other.stderr
 
 
 # -- the router ------------------------------------------------------------------------------------

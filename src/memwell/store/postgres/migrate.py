@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 
 from memwell.errors import IndexDatabaseError, NewerIndexError
-from memwell.store.postgres.migrations import MIGRATIONS, NEEDS, OLDEST_SCHEMA
-from memwell.store.postgres.schema import SCHEMA
+from memwell.store.postgres.migrations import MIGRATIONS, NEEDS, OLDEST_SCHEMA, steps
+from memwell.store.postgres.schema import PARTITIONS, SCHEMA
 
 Connection = psycopg.Connection[Any]
 
@@ -18,11 +18,12 @@ _MIGRATING = 0x6D656D77
 """The key of the lock under which migrations run."""
 
 
-def migrate(connection: Connection) -> int:
+def migrate(connection: Connection, partitions: int | None = None) -> int:
     """Take the steps that a database lacks, and return how many it has.
 
     Each step is a transaction, and other processes wait. A role that does not own the tables uses a
-    database that lacks steps as it is, if this memwell still knows how to.
+    database that lacks steps as it is, if this memwell still knows how to. `partitions`: of each
+    table, if the database is empty.
     """
     while (number := read_version(connection)) < len(MIGRATIONS):
         if number and not _is_owner(connection):
@@ -35,7 +36,7 @@ def migrate(connection: Connection) -> int:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             # Another process may have taken the step while this one waited.
             if read_version(connection) == number:
-                _take_step(connection, number)
+                _take_step(connection, number, partitions or PARTITIONS)
     return number
 
 
@@ -82,8 +83,17 @@ def _require_known(version: int) -> None:
         )
 
 
-def _take_step(connection: Connection, number: int) -> None:
-    name, statements = MIGRATIONS[number]
+def count_partitions(connection: Connection) -> int:
+    """Return how many partitions each table of a database has; 0 if there is none yet."""
+    row = connection.execute(
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass(%s)", (f"{SCHEMA}.indexes",)
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _take_step(connection: Connection, number: int, partitions: int) -> None:
+    count = count_partitions(connection) or partitions
+    name, statements = (MIGRATIONS if count == PARTITIONS else steps(count))[number]
     if number == 0:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")

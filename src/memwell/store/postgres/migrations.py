@@ -38,30 +38,30 @@ _OLD_POLICY = "seen"
 _SCOPES = "current_setting('memwell.scopes', true)"
 
 
-def _create_partitions(*tables: str) -> str:
+def _create_partitions(count: int, *tables: str) -> str:
     """Return the SQL that divides tables by tenant."""
     return "".join(
         f"CREATE TABLE {partition} PARTITION OF {table}"
-        f" FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {number});\n"
+        f" FOR VALUES WITH (MODULUS {count}, REMAINDER {number});\n"
         for table in tables
-        for number, partition in enumerate(partitions(table))
+        for number, partition in enumerate(partitions(table, count))
     )
 
 
-def _create_policies(*tables: str) -> str:
+def _create_policies(count: int, *tables: str) -> str:
     """Return the SQL that lets a session see the rows of its tenant and scopes only.
 
     Citus allows no query in a policy.
     """
-    return "".join(map(_create_policy, tables))
+    return "".join(_create_policy(table, count) for table in tables)
 
 
-def _create_policy(table: str) -> str:
+def _create_policy(table: str, count: int) -> str:
     # The words got their owner in a later step.
     owner = None if table == "words" else OWNERS.get(_RENAMED_TABLES.get(table, table))
     return f"CREATE POLICY {_OLD_POLICY} ON {table} USING ({_is_visible(owner)});\n" + "".join(
         f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;\n"
-        for name in (table, *partitions(table))
+        for name in (table, *partitions(table, count))
     )
 
 
@@ -80,36 +80,50 @@ def _rename_policies() -> str:
     )
 
 
-def _rename_tables() -> str:
+def _rename_tables(count: int) -> str:
     """Return the SQL that renames tables, their partitions and the indexes of their keys."""
     return "".join(
         f"ALTER TABLE {old} RENAME TO {new};\nALTER INDEX {old}_pkey RENAME TO {new}_pkey;\n"
         for old_table, new_table in _RENAMED_TABLES.items()
         for old, new in zip(
-            (old_table, *partitions(old_table)), (new_table, *partitions(new_table)), strict=True
+            (old_table, *partitions(old_table, count)),
+            (new_table, *partitions(new_table, count)),
+            strict=True,
         )
     )
 
 
-_REPEATED = (
-    _create_partitions(*_FIRST_INDEX_TABLES),
-    _create_partitions(*_FIRST_FACT_TABLES),
-    _create_policies(*_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES),
-    *(_create_partitions(table) + _create_policies(table) for table in _LATER_TABLES),
-    _rename_policies() + _rename_tables(),
-    f"ALTER POLICY {POLICY} ON vocabulary USING ({_is_visible('owner')});\n",
-    "",
-    _create_partitions("posting_lists")
-    + _create_policies("posting_lists")
-    + f"ALTER POLICY {_OLD_POLICY} ON posting_lists RENAME TO {POLICY};\n",
-)
+def _repeated(count: int) -> tuple[str, ...]:
+    """Return the SQL that each step adds to its statements."""
+    return (
+        _create_partitions(count, *_FIRST_INDEX_TABLES),
+        _create_partitions(count, *_FIRST_FACT_TABLES),
+        _create_policies(count, *_FIRST_INDEX_TABLES, *_FIRST_FACT_TABLES),
+        *(
+            _create_partitions(count, table) + _create_policies(count, table)
+            for table in _LATER_TABLES
+        ),
+        _rename_policies() + _rename_tables(count),
+        f"ALTER POLICY {POLICY} ON vocabulary USING ({_is_visible('owner')});\n",
+        "",
+        _create_partitions(count, "posting_lists")
+        + _create_policies(count, "posting_lists")
+        + f"ALTER POLICY {_OLD_POLICY} ON posting_lists RENAME TO {POLICY};\n",
+    )
+
+
+def steps(count: int) -> tuple[tuple[str, str], ...]:
+    """Return the name and the SQL of each step, for tables with a number of partitions."""
+    return tuple(
+        (name, statements + repeated)
+        for (name, statements), repeated in zip(
+            read_migrations(Path(__file__).with_suffix(".sql")), _repeated(count), strict=True
+        )
+    )
+
+
 OLDEST_SCHEMA = 8
 """The oldest schema that this memwell works with, before somebody who may migrates it."""
 NEEDS = {9: 8}
 """How many steps a memwell must know to work with the schema after a step; default all of them."""
-MIGRATIONS: tuple[tuple[str, str], ...] = tuple(
-    (name, statements + repeated)
-    for (name, statements), repeated in zip(
-        read_migrations(Path(__file__).with_suffix(".sql")), _REPEATED, strict=True
-    )
-)
+MIGRATIONS = steps(PARTITIONS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 SCHEMA = "memwell"
 PARTITIONS = 8
+"""The partitions of each table of a new database, unless `store migrate` is told otherwise."""
 POLICY = "tenant_and_scopes"
 ALL_SCOPES: tuple[str, ...] = ("*",)
 """All scopes of a tenant: a process that keeps an index up to date must see them."""
@@ -51,6 +52,6 @@ OWNERS = {
 """The tables that show facts, each with the SQL for the owner of a row."""
 
 
-def partitions(table: str) -> list[str]:
-    """Return the names of the partitions of a table."""
-    return [f"{table}_{number}" for number in range(PARTITIONS)]
+def partitions(table: str, count: int) -> list[str]:
+    """Return the names of the partitions of a table that has so many."""
+    return [f"{table}_{number}" for number in range(count)]

@@ -28,6 +28,7 @@ from memwell.store.contract.index import WAIT_MS
 from memwell.store.postgres.connections import CONNECT_SECONDS, Connections
 from memwell.store.postgres.migrate import (
     Connection,
+    count_partitions,
     migrate,
     missing_steps,
     settings_sql,
@@ -308,18 +309,26 @@ class Server:
         return translated_errors(self.location, self._connections.address)
 
 
-def migrate_online(server: Server, attempts: int, *, dry_run: bool = False) -> list[str]:
+def migrate_online(
+    server: Server, attempts: int, *, dry_run: bool = False, partitions: int | None = None
+) -> list[str]:
     """Take the steps that a database lacks; return their names.
 
     A step that waits too long for a lock is tried again, after others had their turn.
+    `partitions`: of each table, if the database is empty.
     """
     with server.unmigrated() as session:
+        if partitions and (present := count_partitions(session.connection)) not in (0, partitions):
+            raise IndexDatabaseError(
+                f"Each table of {server.location} has {present} of {partitions} partitions",
+                "Their number cannot change: copy the tenants to a new database with `store copy`",
+            )
         steps = missing_steps(session.connection)
         for is_last in (n == attempts for n in range(1, attempts + 1)):
             if dry_run or not missing_steps(session.connection):
                 break
             try:
-                migrate(session.connection)
+                migrate(session.connection, partitions)
             except psycopg.errors.LockNotAvailable:
                 if is_last:
                     raise

@@ -138,8 +138,13 @@ def _print_built(built: BuiltIndex) -> None:
     show_default=True,
     help="How often to try a step that waits too long for a lock.",
 )
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 1000),
+    help="The partitions of each table, if the database is empty.  [default: 8]",
+)
 @prints_answer
-def migrate_command(dry_run: bool, attempts: int) -> Answer:
+def migrate_command(dry_run: bool, attempts: int, partitions: int | None) -> Answer:
     """Take the steps that the tables on a server lack, while other processes go on.
 
     Only for the owner of the tables. A step that cannot lock its tables within ten seconds gives
@@ -149,7 +154,7 @@ def migrate_command(dry_run: bool, attempts: int) -> Answer:
     from memwell.store.postgres.server import migrate_online
 
     with closing(server):
-        steps = migrate_online(server, attempts, dry_run=dry_run)
+        steps = migrate_online(server, attempts, dry_run=dry_run, partitions=partitions)
     word = "Missing" if dry_run else "Taken"
     text = "\n".join(f"{word}: {step}" for step in steps) or "The schema is up to date."
     return Answer({"steps": steps, "dry_run": dry_run}, text)
