@@ -56,6 +56,8 @@ _OF_SEPARATE_INDEXES = (
     "test_edited_and_deleted_words_are_visible_immediately",
 )
 """Those of test_large.py; the others look into the server."""
+_OF_ITS_OWN = "one_partition"
+"""A test that makes a database of its own."""
 MAINTENANCE = ("build_indexes.py", "tenants.py")
 """`store index` and `store drop-tenant` need the server's own address, so no router."""
 _OLDER_SCHEMA = "posting_rows.py"
@@ -263,7 +265,8 @@ def test_no_statement_of_the_suite_needs_both_servers(tmp_path: Path) -> None:
     """Each place in the code that sends a statement has sent one through the router."""
     report = tmp_path / "report.json"
     separate = " or ".join(_OF_SEPARATE_INDEXES)
-    words = f"not sqlite and not needs_both_servers and (not test_large or {separate})"
+    words = f"not sqlite and not needs_both_servers and not {_OF_ITS_OWN}"
+    words += f" and (not test_large or {separate})"
     plugins = ("-p", "no:xdist", "-p", "tests.support.routed")
     done = subprocess.run(
         [
