@@ -238,7 +238,7 @@ def test_a_database_may_have_one_partition(tmp_path: Path, workspace: Path, writ
     assert run(*asked, cwd=tmp_path).returncode == 0
     other = run(*asked, "--partitions", "4", cwd=tmp_path)
     assert other.returncode == 3
-    assert "has 1 of 4 partitions. Their number cannot change" in other.stderr
+    assert "has 1 partitions for each table, not 4. The number cannot change" in other.stderr
 
 
 # -- the router ------------------------------------------------------------------------------------

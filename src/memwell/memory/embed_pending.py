@@ -39,7 +39,7 @@ number grew by it since it was measured."""
 _SAMPLE = 2_000
 """Vectors that the mean cosine is measured on."""
 _LAST_BATCH_SECONDS = 5.0
-"""A run that is stopped waits so long for a model on this machine; a batch takes about one."""
+"""The most that a stopped run waits for a model on this machine; a batch takes about one second."""
 _OTHERS_SECONDS = 0.5
 """A process that waits for others checks this often whether they are done."""
 

@@ -35,10 +35,7 @@ class Shared:
         self._slots = Slots(_SEARCHES_AT_ONCE)
 
     def search_slot(self, settings: Settings) -> AbstractContextManager[object]:
-        """Let few searches run at once if they only compute: Python runs one thread at a time.
-
-        More threads would only take turns, which cost a fifth of the processor time.
-        """
+        """Let one search run at a time if it only computes: Python runs one thread at a time."""
         local = LOCAL_EMBEDDERS.issuperset(settings.embedding.chain)
         waits = self._waits or settings.remote.base_url
         return self._slots if local and not waits else nullcontext()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
-
-import apsw
 
 from memwell.sources.transcripts.turns import (
     ASSISTANT,
@@ -17,14 +13,16 @@ from memwell.sources.transcripts.turns import (
     Turn,
     join_texts,
     new_turn,
+    open_database,
     read_new_lines,
     text_of,
     to_object,
+    tool_folder,
 )
 
 _LAST_EVENTS = "SELECT session_id, max(seq) FROM transcript_events GROUP BY session_id"
 _EVENTS = """
-    SELECT event_json FROM transcript_events e
+    SELECT event_json FROM transcript_events
     WHERE session_id = ?1 AND (seq > ?2 OR seq = (
         SELECT min(seq) FROM transcript_events WHERE session_id = ?1
     )) ORDER BY seq
@@ -34,8 +32,7 @@ _EVENTS = """
 
 def find() -> Iterable[Path]:
     """Return the databases of all agents, and the files of older versions."""
-    named = os.environ.get("OPENCLAW_STATE_DIR", "")
-    folder = Path(named).expanduser() if named else Path.home() / ".openclaw"
+    folder = tool_folder("OPENCLAW_STATE_DIR", ".openclaw")
     files = sorted(folder.glob("agents/*/sessions/*.jsonl"))
     return [*files, *sorted(folder.glob("agents/*/agent/openclaw-agent.sqlite"))]
 
@@ -53,17 +50,14 @@ def _read_database(file: Path, state: FileState) -> Iterator[Turn]:
     pairs = (one.partition(" ") for one in state.seen)
     known = {session: int(number) for number, _, session in pairs if number.isdigit()}
     new: dict[str, list[str]] = {}
-    try:
-        with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
-            rows: list[Any] = database.execute(_LAST_EVENTS).fetchall()
-            last: dict[str, int] = dict(rows)
-            for session, number in sorted(last.items()):
-                after = known.get(session, -1)
-                if number > after:
-                    events: list[Any] = database.execute(_EVENTS, (session, after)).fetchall()
-                    new[session] = [event for (event,) in events]
-    except apsw.Error as error:
-        raise OSError(f"the database cannot be read ({error})") from error
+    with open_database(file) as database:
+        rows: list[Any] = database.execute(_LAST_EVENTS).fetchall()
+        last: dict[str, int] = dict(rows)
+        for session, number in sorted(last.items()):
+            after = known.get(session, -1)
+            if number > after:
+                events: list[Any] = database.execute(_EVENTS, (session, after)).fetchall()
+                new[session] = [event for (event,) in events]
     for session, added in new.items():
         imported = file.parent.parent / "sessions" / f"{session}.jsonl"
         is_old = session not in known and imported.is_file()

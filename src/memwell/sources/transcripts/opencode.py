@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-
-import apsw
 
 from memwell.sources.transcripts.turns import (
     ASSISTANT,
@@ -17,8 +14,10 @@ from memwell.sources.transcripts.turns import (
     Turn,
     join_texts,
     new_turn,
+    open_database,
     parse_time,
     to_object,
+    tool_folder,
 )
 
 _MESSAGES = """
@@ -35,19 +34,14 @@ _PATIENCE_MS = 3_600_000
 
 def find() -> Iterable[Path]:
     """Return the database, if there is one."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(data) if data else Path.home() / ".local" / "share"
+    folder = tool_folder("XDG_DATA_HOME", ".local", "share")
     return sorted((folder / "opencode").glob("opencode*.db"))
 
 
 def read(file: Path, state: FileState) -> Iterator[Turn]:
     """Yield the messages that are new; `offset` is the time of the last one, in milliseconds."""
-    try:
-        database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    with open_database(file) as database:
         rows: list[Any] = database.execute(_MESSAGES, (state.offset,)).fetchall()
-        database.close()
-    except apsw.Error as error:
-        raise OSError(f"the database cannot be read ({error})") from error
     newest = max((row[1] for row in rows), default=0)
     for key, created, data, session, folder, parts in rows:
         message = to_object(data)

@@ -6,7 +6,6 @@ docs/importing.md names the versions whose formats these are.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,7 @@ from memwell.sources.transcripts.turns import (
     new_turn,
     read_new_lines,
     text_of,
+    tool_folder,
 )
 
 _INSERTED_BY_CLAUDE = ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult")
@@ -41,17 +41,11 @@ class Tool:
     """Yields the turns that are new in a file, and updates the state."""
 
 
-def _folder(variable: str, *parts: str) -> Path:
-    """Return the folder of a tool: an environment variable names it, else it is in the home."""
-    named = os.environ.get(variable, "")
-    return Path(named).expanduser() if named else Path.home().joinpath(*parts)
-
-
 # -- Claude Code -----------------------------------------------------------------------------------
 
 
 def _find_claude_code() -> Iterable[Path]:
-    return sorted((_folder("CLAUDE_CONFIG_DIR", ".claude") / "projects").glob("*/*.jsonl"))
+    return sorted((tool_folder("CLAUDE_CONFIG_DIR", ".claude") / "projects").glob("*/*.jsonl"))
 
 
 def _parse_claude_code(line: dict[str, Any], state: FileState) -> Iterator[Turn]:
@@ -75,7 +69,7 @@ def _parse_claude_code(line: dict[str, Any], state: FileState) -> Iterator[Turn]
 
 
 def _find_codex() -> Iterable[Path]:
-    home = _folder("CODEX_HOME", ".codex")
+    home = tool_folder("CODEX_HOME", ".codex")
     return sorted(
         file
         for folder in ("sessions", "archived_sessions")
@@ -101,7 +95,7 @@ def _parse_codex(line: dict[str, Any], state: FileState) -> Iterator[Turn]:
 
 
 def _find_gemini_cli() -> Iterable[Path]:
-    folder = _folder("GEMINI_CLI_HOME", ".gemini")
+    folder = tool_folder("GEMINI_CLI_HOME", ".gemini")
     folder = folder if folder.name == ".gemini" else folder / ".gemini"
     return sorted(folder.glob("tmp/*/chats/session-*.json*"))
 

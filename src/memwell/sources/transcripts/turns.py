@@ -1,14 +1,18 @@
-"""A turn of a conversation, and how new lines of a session file are read."""
+"""A turn of a conversation, and how the sessions of a tool are found and read."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
 
@@ -41,13 +45,30 @@ class FileState:
     session: str = ""
     project: str = ""
     seen: list[str] = field(default_factory=list)
-    """Ids of the last messages, for tools that write a message again when it grows."""
+    """The ids of the last messages, for tools that write a message again when it grows; the number
+    of the last event of each session, for OpenClaw."""
     notes: dict[str, int] = field(default_factory=dict)
     """The notes that its turns were written to, each with its size."""
 
     def begin_again(self) -> None:
         """Forget how far the file was read: its notes are written from their beginning."""
         self.offset, self.seen, self.notes = 0, [], {}
+
+
+def tool_folder(variable: str, *parts: str) -> Path:
+    """Return the folder of a tool: an environment variable names it, else it is in the home."""
+    named = os.environ.get(variable, "")
+    return Path(named).expanduser() if named else Path.home().joinpath(*parts)
+
+
+@contextmanager
+def open_database(file: Path) -> Iterator[apsw.Connection]:
+    """Open a tool's database to read it; an error is an `OSError`, as for other files."""
+    try:
+        with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
+            yield database
+    except apsw.Error as error:
+        raise OSError(f"the database cannot be read ({error})") from error
 
 
 ParseLine = Callable[[dict[str, Any], FileState], Iterator[Turn]]

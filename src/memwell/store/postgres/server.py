@@ -320,8 +320,8 @@ def migrate_online(
     with server.unmigrated() as session:
         if partitions and (present := count_partitions(session.connection)) not in (0, partitions):
             raise IndexDatabaseError(
-                f"Each table of {server.location} has {present} of {partitions} partitions",
-                "Their number cannot change: copy the tenants to a new database with `store copy`",
+                f"{server.location} has {present} partitions for each table, not {partitions}",
+                "The number cannot change: copy the tenants to a new database with `store copy`",
             )
         steps = missing_steps(session.connection)
         for is_last in (n == attempts for n in range(1, attempts + 1)):
