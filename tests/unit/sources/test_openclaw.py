@@ -145,4 +145,7 @@ def test_a_damaged_database_is_named(agent: Path) -> None:
     with Memory() as memory:
         memory.sources.transcripts.add("openclaw")
         report = memory.sources.sync_transcripts()
-    assert (report.turns, [one.path for one in report.problems]) == (2, [str(file)])
+    (problem,) = report.problems
+    assert (report.turns, problem.path) == (2, str(file))
+    assert problem.what == "cannot be read: file is not a database"
+    assert problem.remedy == "check that openclaw can open it"

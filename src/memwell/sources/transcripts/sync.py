@@ -152,7 +152,8 @@ class _SyncRun:
             turns = [*tool.read(file, state)]
         except OSError as error:
             what = f"cannot be read: {error.strerror or error}"
-            self.report.problems.append(Problem(str(file), what, remedy_for(error)))
+            remedy = remedy_for(error) if error.errno else f"check that {tool.name} can open it"
+            self.report.problems.append(Problem(str(file), what, remedy))
             return
         wanted = [turn for turn in turns if self._covers(tool.name, turn.project)]
         for note, text in group_turns(tool.name, wanted).items():

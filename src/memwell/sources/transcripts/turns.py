@@ -68,7 +68,7 @@ def open_database(file: Path) -> Iterator[apsw.Connection]:
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             yield database
     except apsw.Error as error:
-        raise OSError(f"the database cannot be read ({error})") from error
+        raise OSError(str(error)) from error
 
 
 ParseLine = Callable[[dict[str, Any], FileState], Iterator[Turn]]
