@@ -14,7 +14,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -40,6 +42,7 @@ _NOTES = 2_000
 _KILL_SECONDS = 10.0
 BASE = "MEMWELL_BENCH_BASE"
 _SEED = 7
+_HEADERS = "content-type: application/json\r\ncontent-length: {}\r\n\r\n"
 
 
 @dataclass(slots=True)
@@ -110,7 +113,7 @@ def _measure(python: str, *, kills: bool = False) -> _Figures:
         if kills:
             killer.join()
         after = _resident_mb(process.pid)
-        kept = {fact["text"] for fact in _ask(address, "GET", "/api/facts?limit=10000")["facts"]}
+        kept = {fact["text"] for fact in _facts(address)}
     seen = [*first, *rest]
     times = sorted(taken for one in rest for taken in one.seconds)
     cuts = quantiles(times, n=100)
@@ -174,8 +177,7 @@ def _loaded(address: str, searches: int) -> list[_Seen]:
 def _client(address: str, name: str, searches: int) -> _Seen:
     """Search, and remember now and then, over one connection."""
     chance, seen = random.Random(name), _Seen()
-    connection = HTTPConnection(address, timeout=60)
-    with closing(connection):
+    with closing(_Client(address)) as connection:
         for turn in range(searches):
             query = " ".join(sentence(chance, turn).split()[1:5])
             started = time.perf_counter()
@@ -190,26 +192,60 @@ def _client(address: str, name: str, searches: int) -> _Seen:
     return seen
 
 
-def _send(connection: HTTPConnection, path: str, body: object) -> int:
+def _send(client: _Client, path: str, body: object) -> int:
     """Send a request, and again if the connection breaks; return the status, 0 without one."""
     for _ in range(2):
         try:
-            return _asked(connection, "POST", path, body)[0]
-        except (OSError, HTTPException):
-            connection.close()
+            return client.post(path, body)
+        except OSError:
+            client.close()
     return 0
 
 
-def _ask(address: str, method: str, path: str) -> Any:
+class _Client:
+    """A connection that sends JSON. It shares the processor with the server, so it does little."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._socket: socket.socket | None = None
+
+    def post(self, path: str, body: object) -> int:
+        """Send a request, read the response, and return its status."""
+        if self._socket is None:
+            host, port = self._address.rsplit(":", 1)
+            self._socket = socket.create_connection((host, int(port)), timeout=60)
+        content = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nhost: {self._address}\r\n" + _HEADERS.format(len(content))
+        self._socket.sendall(head.encode() + content)
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._receive()
+        first, _, rest = received.partition(b"\r\n\r\n")
+        length = re.search(rb"\ncontent-length: (\d+)", first.lower())
+        assert length, first
+        left = int(length[1]) - len(rest)
+        while left > 0:
+            left -= len(self._receive())
+        return int(first.split(None, 2)[1])
+
+    def _receive(self) -> bytes:
+        assert self._socket
+        if not (part := self._socket.recv(1 << 16)):
+            raise ConnectionResetError
+        return part
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._socket:
+            self._socket.close()
+        self._socket = None
+
+
+def _facts(address: str) -> list[dict[str, Any]]:
     with closing(HTTPConnection(address, timeout=60)) as connection:
-        return json.loads(_asked(connection, method, path, None)[1])
-
-
-def _asked(connection: HTTPConnection, method: str, path: str, body: object) -> tuple[int, bytes]:
-    content = None if body is None else json.dumps(body)
-    connection.request(method, path, content, {"content-type": "application/json"})
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+        connection.request("GET", "/api/facts?limit=10000")
+        facts: list[dict[str, Any]] = json.loads(connection.getresponse().read())["facts"]
+        return facts
 
 
 def _resident_mb(parent: int) -> float:

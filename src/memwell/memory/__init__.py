@@ -103,7 +103,7 @@ class Memory:
         self._index, self._fact_store = stores.index, stores.facts
         self._workspaces = Workspaces(stores.registry, stores.index)
         self._embedders = embedders
-        self._shared = Shared(waits=self._index.shared)
+        self.shared = Shared(waits=self._index.shared)
         self.viewer = Viewer(user, self.agent, session)
 
     def __enter__(self) -> Self:
@@ -116,9 +116,9 @@ class Memory:
         """Close every connection; the next call opens new ones."""
         self._index.close()
         self._fact_store.close()
-        self._shared.changes.close()
-        if self._shared.vectors:
-            self._shared.vectors.close()
+        self.shared.changes.close()
+        if self.shared.vectors:
+            self.shared.vectors.close()
 
     @property
     def workspace(self) -> Path | None:
@@ -287,7 +287,7 @@ class Memory:
         exact_paths = None if paths is None else frozenset(paths)
         target = SearchTarget(kind, include_superseded, as_of, exact_paths, transcripts)
         searcher = self._searcher(scope)
-        with self._shared.search_slot(scope.settings):
+        with self.shared.search_slot(scope.settings):
             return self._with_repair(
                 lambda: searcher.search(query, options, target, passage, progress)
             )
@@ -379,7 +379,7 @@ class Memory:
         from memwell.memory.note_files import read_excerpt, with_links
 
         scope = self._target_scope()
-        find_note = WorkspaceSync(self._index, scope.settings_for, self._shared.changes).find_note
+        find_note = WorkspaceSync(self._index, scope.settings_for, self.shared.changes).find_note
         return self._with_repair(
             lambda: with_links(read_excerpt(reference, scope.workspaces, find_note), self._index)
         )
@@ -644,12 +644,12 @@ class Memory:
         """Return the vector index, created at its first use and shared by all viewers."""
         from memwell.memory.vectors import VectorIndex  # a keyword search goes without
 
-        with self._shared.lock:
-            if self._shared.vectors is None:
-                self._shared.vectors = VectorIndex(
+        with self.shared.lock:
+            if self.shared.vectors is None:
+                self.shared.vectors = VectorIndex(
                     self._index, self.root_home, settings, self._embedders
                 )
-            return self._shared.vectors
+            return self.shared.vectors
 
     def _visible_vectors(self) -> VectorIndex:
         """Return the vector index with counts of what the viewer sees."""
@@ -663,13 +663,13 @@ class Memory:
             lambda: self._vectors(scope.settings),
             scope,
             self.notices.append,
-            self._shared.changes,
+            self.shared.changes,
             self._agent_folder,
         )
 
     def _finish_pending_erasure(self) -> None:
         """Finish erasures that an open reader or a killed command left; looked for once."""
-        if self._shared.erasures_checked:
+        if self.shared.erasures_checked:
             return
         with suppress(OSError, HomeError):  # a home that cannot be written, or is damaged
             if self._fact_store.pending_erasures():
@@ -680,7 +680,7 @@ class Memory:
                 self._fact_store.file.remove_leftovers()
             for folder in (self.home, self._agent_folder, self.home / "models"):
                 remove_unfinished(folder)
-        self._shared.erasures_checked = True
+        self.shared.erasures_checked = True
 
     def _remember(self, fact: NewFact) -> RememberResult:
         searcher = self._searcher(self._scope())

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from memwell.store.contract.index import Index
     from memwell.store.contract.vectors import Take, VectorCache
 
+    Batch = Sequence[WaitingChunk]
+    Embedded = Sequence[Matrix | RefusedText]
+    Work = Callable[[Batch], Embedded]
+
 _POOL = 1_000
 """Chunks that are leased at a time."""
 _MUCH = 0.02
@@ -150,7 +154,7 @@ class EmbedRun:
         self._report()
         batches = [*split_batches(rest, self.embedder.limits, lambda item: item.text)]
         most, may_hang = self.embedder.limits.parallel, self.embedder.remote
-        for batch, answer in run_parallel(self._embed, batches, most, may_hang=may_hang):
+        for batch, answer in run_batches(self._embed, batches, most, may_hang=may_hang):
             if isinstance(answer, EmbeddingError):
                 self.done = replace(self.done, stopped_by=answer)
                 return
@@ -166,13 +170,11 @@ class EmbedRun:
         plain = [text for text in texts if text not in known and not list_items(text)]
         return known | self.cache.get(without_items(fingerprint), dimensions, plain)
 
-    def _embed(self, batch: Sequence[WaitingChunk]) -> Sequence[Matrix | RefusedText]:
+    def _embed(self, batch: Batch) -> Embedded:
         """Embed a batch; its retries end when the run is stopped."""
         return embed_batch(self.embedder, [item.text for item in batch], sleep=self.stop.wait)
 
-    def _store_batch(
-        self, batch: Sequence[WaitingChunk], answer: Sequence[Matrix | RefusedText]
-    ) -> None:
+    def _store_batch(self, batch: Batch, answer: Embedded) -> None:
         embedded, refused = [], []
         for item, part in zip(batch, answer, strict=True):
             if isinstance(part, RefusedText):
@@ -205,23 +207,31 @@ class EmbedRun:
         self.progress(self.count, max(self.goal, self.count))
 
 
+def run_batches(
+    work: Work, batches: Sequence[Batch], most: int, *, may_hang: bool = False
+) -> Iterator[tuple[Batch, Embedded | EmbeddingError]]:
+    """Yield each batch with its result; a single one that cannot hang needs no thread."""
+    if may_hang or len(batches) != 1:
+        yield from run_parallel(work, batches, most, may_hang=may_hang)
+        return
+    answer: Embedded | EmbeddingError
+    try:
+        answer = work(batches[0])
+    except EmbeddingError as error:
+        answer = error
+    yield batches[0], answer
+
+
 def run_parallel(
-    work: Callable[[Sequence[WaitingChunk]], Sequence[Matrix | RefusedText]],
-    batches: Sequence[Sequence[WaitingChunk]],
-    most: int,
-    *,
-    may_hang: bool = False,
-) -> Iterator[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | EmbeddingError]]:
+    work: Work, batches: Sequence[Batch], most: int, *, may_hang: bool = False
+) -> Iterator[tuple[Batch, Embedded | EmbeddingError]]:
     """Yield each batch with its result as it finishes; leaving early drops the others.
 
     The threads are daemons: a request may hang for a minute, and the process must be able to end.
     A model on this machine may finish its batch: one that embeds aborts an interpreter that ends.
     """
-    todo: SimpleQueue[Sequence[WaitingChunk] | None] = SimpleQueue()
-    done: SimpleQueue[tuple[Sequence[WaitingChunk], Sequence[Matrix | RefusedText] | Exception]] = (
-        SimpleQueue()
-    )
-
+    todo: SimpleQueue[Batch | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Batch, Embedded | Exception]] = SimpleQueue()
     over = threading.Event()
 
     def run() -> None:

@@ -31,14 +31,16 @@ class Shared:
         self.vectors: VectorIndex | None = None
         self.changes = Changes()
         self.erasures_checked = False
+        self.only_computes = False
+        """Whether the last search asked no server, so that many threads would not be faster."""
         self._waits = waits
         self._slots = Slots(_SEARCHES_AT_ONCE)
 
     def search_slot(self, settings: Settings) -> AbstractContextManager[object]:
         """Let one search run at a time if it only computes: Python runs one thread at a time."""
         local = LOCAL_EMBEDDERS.issuperset(settings.embedding.chain)
-        waits = self._waits or settings.remote.base_url
-        return self._slots if local and not waits else nullcontext()
+        self.only_computes = local and not self._waits and not settings.remote.base_url
+        return self._slots if self.only_computes else nullcontext()
 
 
 class Slots:

@@ -19,7 +19,7 @@ def as_tenant(memory: Memory, tenant: str) -> Memory:
     _share_connections(other, memory, tenant)
     other._overrides = {**memory._overrides, "store.tenant": tenant}
     other._folder, other._workspace_required = None, False
-    other._shared, other.notices = Shared(waits=True), []
+    other.shared, other.notices = Shared(waits=True), []
     return other
 
 

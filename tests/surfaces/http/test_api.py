@@ -20,6 +20,7 @@ from memwell.store.contract.values import FactFilter
 from memwell.surfaces.background import SERVER_SETTINGS
 from memwell.surfaces.http.app import create_app
 from memwell.surfaces.http.limits import RequestLimits
+from memwell.surfaces.http.viewer import SEARCH_THREADS
 from memwell.surfaces.serialise import to_jsonable
 from tests.support.cli import run
 from tests.support.http_servers import Server, in_a_thread, served
@@ -244,6 +245,22 @@ def test_ending_it_while_it_is_written_to_loses_nothing_acknowledged(tmp_path: P
 
 
 # -- limits ----------------------------------------------------------------------------------------
+
+
+def test_searches_that_only_compute_leave_the_threads_to_others(folder: Path, home: Path) -> None:
+    settings = {**SERVER_SETTINGS, "embedding.chain": ("test",)}
+    with Memory(home, workspace=folder, settings=settings) as memory:
+        memory.index()
+        app = create_app(memory)
+        with in_a_thread(app) as server, ThreadPoolExecutor(6) as clients:
+            assert server.post("/api/search", {"query": "cat"})["hits"]
+            with memory.shared._slots:
+                body = {"query": "office"}
+                asked = [clients.submit(server.post, "/api/search", body) for _ in range(6)]
+                threads = app.state.search_threads
+                wait_until(lambda: threads.statistics().tasks_waiting == 6 - SEARCH_THREADS)
+                assert server.ask("GET", "/api/status").status == 200
+            assert all(answer.result()["hits"] for answer in asked)
 
 
 class Waiting(WordCounts):

@@ -19,8 +19,8 @@ import pytest
 
 from memwell import Memory
 from memwell.embed.base import Limits, split_batches
-from memwell.errors import BatchRefused
-from memwell.memory.embed_pending import random_cosines, run_parallel
+from memwell.errors import BatchRefused, ProviderUnavailable
+from memwell.memory.embed_pending import random_cosines, run_batches, run_parallel
 from memwell.store.contract.quantisation import round_vectors
 from memwell.store.contract.values import WaitingChunk
 from memwell.store.sqlite.cache import SqliteVectorCache
@@ -249,6 +249,21 @@ def test_so_many_batches_at_once_and_no_more() -> None:
     done = [batch for batch, _ in run_parallel(work, batches, 4)]
     assert sorted(batch[0].chunk_id for batch in done) == [*range(12)]
     assert most == 4
+
+
+def test_a_single_batch_needs_no_thread() -> None:
+    used = list[threading.Thread]()
+
+    def work(batch: Sequence[WaitingChunk]) -> Sequence[Matrix]:
+        used.append(threading.current_thread())
+        if batch[0].text == "refused":
+            raise ProviderUnavailable("no model")
+        return []
+
+    for text in ("x", "refused"):
+        ((_, answer),) = run_batches(work, [[WaitingChunk(1, text)]], 4)
+        assert isinstance(answer, ProviderUnavailable) == (text == "refused")
+    assert used == [threading.current_thread()] * 2
 
 
 def test_who_leaves_early_waits_for_the_model_that_embeds() -> None:

@@ -10,10 +10,10 @@ import json
 import threading
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import apsw
 
@@ -100,20 +100,38 @@ def find_problem(connection: apsw.Connection) -> str:
     return ""
 
 
-def revision(connection: apsw.Connection) -> Hashable:
-    """Return what is different after each change of the keyword index.
+class Revision(NamedTuple):
+    """Values of which one is different after each change of the keyword index."""
 
-    Two records of FTS5: the totals of rows and tokens, and the list of segments with the number of
-    pages that were ever written. A new table begins again, but changes the schema.
-    """
-    found: Hashable = connection.execute(
+    schema: int
+    """A new table begins again, but changes the schema."""
+    removals: str | None
+    totals: bytes
+    """FTS5's record of the number of rows, and of the tokens of each column."""
+    segments: bytes
+    """FTS5's list of segments, with the number of pages that were ever written."""
+
+    @property
+    def rows(self) -> int:
+        """The number of chunks in the keyword index."""
+        return next(_read_varints(self.totals or b""), 0)
+
+    def has_only_additions_since(self, before: Revision) -> bool:
+        """Whether no chunk was removed since an earlier revision, nor indexed by other words."""
+        return (self.schema, self.removals) == (before.schema, before.removals)
+
+
+def revision(connection: apsw.Connection) -> Revision:
+    """Return the revision of the keyword index."""
+    found: Any = connection.execute(
         """
-        SELECT schema_version, (SELECT block FROM words_data WHERE id = 1),
+        SELECT schema_version, (SELECT value FROM meta WHERE key = 'word_removals'),
+               (SELECT block FROM words_data WHERE id = 1),
                (SELECT block FROM words_data WHERE id = 10)
         FROM pragma_schema_version
         """
     ).get
-    return found
+    return Revision(*found)
 
 
 def ensure_places(connection: apsw.Connection) -> None:
@@ -153,6 +171,12 @@ def word_rows(connection: apsw.Connection, note_id: int) -> list[WordRow]:
     return [WordRow(*row) for row in connection.execute(f"{_WORD_ROWS} WHERE n.id = ?", (note_id,))]
 
 
+def word_rows_after(connection: apsw.Connection, chunk_id: int) -> list[WordRow]:
+    """Return the rows of all later chunks."""
+    rows = connection.execute(f"{_WORD_ROWS} WHERE c.id > ? ORDER BY c.id", (chunk_id,))
+    return [WordRow(*row) for row in rows]
+
+
 def add(connection: apsw.Connection, rows: Iterable[WordRow]) -> None:
     """Add chunks to the keyword index."""
     connection.executemany(
@@ -166,6 +190,10 @@ def remove(connection: apsw.Connection, rows: Sequence[WordRow]) -> None:
     if not rows:
         return
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('words_removed', '1')")
+    connection.execute(
+        "INSERT INTO meta VALUES ('word_removals', '1')"
+        " ON CONFLICT (key) DO UPDATE SET value = value + 1"
+    )
     connection.executemany(
         "INSERT INTO words (words, rowid, content, heading, name, parts)"
         " VALUES ('delete', ?, ?, ?, ?, ?)",

@@ -1,33 +1,40 @@
 """Where the words of an index stand, as arrays.
 
 FTS5 keeps the words, and this module reads from it: FTS5 lists the places of a token several times
-faster than it ranks the chunks that hold it, and arrays are ranked faster than rows.
+faster than it ranks the chunks that hold it, and arrays are ranked faster than rows. Chunks that
+are added later are split into tokens here, so that what was read before is still of use.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
 
 from memwell.errors import KeywordSearchUnavailable
+from memwell.store.fts5_tokenizer import Fts5Tokenizer
 from memwell.store.sqlite import fts
 from memwell.store.words.scoring import COLUMN_WEIGHTS, Occurrences
 from memwell.store.words.tree import Term
 
 if TYPE_CHECKING:
     from memwell.store.contract.values import Array
+    from memwell.store.words.normalise import WordRow
 
 _MOST_BYTES = 64_000_000
 """Of terms that a process keeps: all that are asked for among 100,000 chunks."""
 _MOST_BYTES_OF_PLACES = 16_000_000
 """Places are larger, and are read again for a phrase that is new."""
+_MOST_ADDED = 200
+"""Chunks that were added since the arrays were read. Splitting one takes as long as reading the
+arrays of some hundred."""
 K1, _B = 1.2, 0.75
 """The constants of the BM25 of FTS5."""
 _COLUMN_BITS, _PLACE_BITS = 24, 26
@@ -53,6 +60,13 @@ class TermPostings:
     def nbytes(self) -> int:
         """The size of the arrays."""
         return int(self.rows.nbytes + self.frequencies.nbytes)
+
+    def followed_by(self, later: TermPostings) -> TermPostings:
+        """Return these and those of later chunks."""
+        return TermPostings(
+            np.concatenate([self.rows, later.rows]),
+            np.concatenate([self.frequencies, later.frequencies]),
+        )
 
     def count(self, rows: Array) -> Array:
         """Return how often each of some rows holds the term."""
@@ -99,8 +113,13 @@ class WordArrays:
     frequencies: dict[tuple[str, str], int] = field(default_factory=dict)
     """How many chunks hold a token (with a star: one that begins so), besides those of hidden
     workspaces: the second part of the key."""
+    _added: tuple[Mapping[str, Sequence[int]], ...] = ()
+    """Of each chunk that was added since FTS5 was read: the places of its tokens. They are the
+    last chunks."""
     _terms: _ArrayCache = field(default_factory=lambda: _ArrayCache(_MOST_BYTES))
+    """The postings of a term and a number of added chunks."""
     _tokens: _ArrayCache = field(default_factory=lambda: _ArrayCache(_MOST_BYTES_OF_PLACES))
+    """The places of a token in the chunks before the added ones."""
 
     @cached_property
     def average_length(self) -> float:
@@ -121,13 +140,48 @@ class WordArrays:
         rows: Array = at[self.chunks[at] == ids].astype(np.int32)
         return rows
 
+    def extended(self, connection: apsw.Connection, total: int) -> WordArrays | None:
+        """Return the arrays of a later state, with the chunks that were added.
+
+        None if they are many, or if `total` chunks are not these and those: then some were removed,
+        or the state is an earlier one.
+        """
+        last = self._chunk_at(len(self.chunks))
+        chunks, lengths = _read_lengths(connection, after=last)
+        added = len(self._added) + len(chunks)
+        if added > _MOST_ADDED or total != len(self.chunks) + len(chunks):
+            return None
+        rows = fts.word_rows_after(connection, last) if len(chunks) else []
+        if [row.chunk_id for row in rows] != chunks.tolist():
+            return None
+        tokenizer = Fts5Tokenizer(connection)
+        return replace(
+            self,
+            chunks=np.concatenate([self.chunks, chunks]),
+            lengths=np.concatenate([self.lengths, lengths]),
+            frequencies={},
+            _added=(*self._added, *(_split(row, tokenizer) for row in rows)),
+        )
+
+    def _chunk_at(self, count: int) -> int:
+        """Return the last of the first `count` chunks; 0 if there is none."""
+        return int(self.chunks[count - 1]) if count else 0
+
     def postings(self, term: Term, connection: apsw.Connection) -> TermPostings:
         """Return the chunks that hold a term."""
 
-        def read() -> TermPostings:
-            return self._to_postings(self._places(term, connection))
+        def read_stored(token: str, prefix: bool) -> Array:
+            return self._stored_places(token, prefix, connection)
 
-        found: TermPostings = self._terms.get(term, read)
+        def read() -> TermPostings:
+            return self._to_postings(_places(term, read_stored))
+
+        def extend() -> TermPostings:
+            stored: TermPostings = self._terms.get((term, 0), read)
+            return stored.followed_by(self._to_postings(_places(term, self._added_places)))
+
+        number = len(self._added)
+        found: TermPostings = self._terms.get((term, number), extend if number else read)
         return found
 
     def occurrences(
@@ -141,7 +195,7 @@ class WordArrays:
         return self.chunks[rows], Occurrences(self.lengths[rows], [one[held] for one in counts])
 
     def vocabulary(self, connection: apsw.Connection) -> list[str]:
-        """Return all tokens. FTS5 reads through the places of each to list them."""
+        """Return all tokens, in any order. FTS5 reads through the places of each to list them."""
 
         def read() -> Array:
             text: Any = connection.execute(
@@ -150,26 +204,30 @@ class WordArrays:
             return np.frombuffer((text or "").encode(), dtype=np.uint8)
 
         stored: Array = self._terms.get(_VOCABULARY, read)
-        return stored.tobytes().decode().split("\n")
+        tokens = stored.tobytes().decode().split("\n")
+        new = {*chain.from_iterable(self._added)}.difference(tokens) if self._added else ()
+        return [*tokens, *new]
 
-    def _places(self, term: Term, connection: apsw.Connection) -> Array:
-        """Return the places where a term begins: its tokens stand one after the other."""
-        whole = term.tokens[:-1] if term.prefix else term.tokens
-        of_each = [self._places_of_token(token, connection) for token in whole]
-        if term.prefix:
-            of_each.append(_read_places(connection, term.tokens[-1], prefix=True))
-        rarest = min(range(len(of_each)), key=lambda number: len(of_each[number]))
-        begins = of_each[rarest] - rarest
-        for number, places in enumerate(of_each):
-            if number != rarest:
-                begins = begins[_is_among(begins + number, places)]
-        return begins
+    def _stored_places(self, token: str, prefix: bool, connection: apsw.Connection) -> Array:
+        def read() -> Array:
+            places = _read_places(connection, token, prefix=prefix)
+            if not self._added:
+                return places
+            after = self._chunk_at(len(self.chunks) - len(self._added)) + 1
+            return places[: np.searchsorted(places, after << _PLACE_BITS)]
 
-    def _places_of_token(self, token: str, connection: apsw.Connection) -> Array:
-        places: Array = self._tokens.get(
-            token, lambda: _read_places(connection, token, prefix=False)
-        )
+        places: Array = read() if prefix else self._tokens.get(token, read)
         return places
+
+    def _added_places(self, token: str, prefix: bool) -> Array:
+        found: list[int] = []
+        for places in self._added:
+            if prefix:
+                among = (places[other] for other in places if other.startswith(token))
+                found += sorted(chain.from_iterable(among))
+            else:
+                found += places.get(token, ())
+        return np.array(found, dtype=np.int64)
 
     def _to_postings(self, places: Array) -> TermPostings:
         chunks = places >> _PLACE_BITS
@@ -182,6 +240,32 @@ class WordArrays:
             raise KeywordSearchUnavailable("the keyword index is damaged (a chunk has no length)")
         frequencies = np.add.reduceat(weights, first)
         return TermPostings(rows.astype(np.int32), frequencies.astype(np.float32))
+
+
+def _places(term: Term, places_of: Callable[[str, bool], Array]) -> Array:
+    """Return the places where a term begins: its tokens stand one after the other.
+
+    `places_of` returns the places of a token, or of all tokens that begin with it.
+    """
+    *inner, last = term.tokens
+    of_each = [*(places_of(token, False) for token in inner), places_of(last, term.prefix)]
+    rarest = min(range(len(of_each)), key=lambda number: len(of_each[number]))
+    begins = of_each[rarest] - rarest
+    for number, places in enumerate(of_each):
+        if number != rarest:
+            begins = begins[_is_among(begins + number, places)]
+    return begins
+
+
+def _split(row: WordRow, tokenizer: Fts5Tokenizer) -> dict[str, list[int]]:
+    """Return the places of each token of a chunk, ascending."""
+    chunk_id, *columns = row.columns()
+    places: dict[str, list[int]] = {}
+    for number, text in enumerate(columns):
+        start = chunk_id << _PLACE_BITS | number << _COLUMN_BITS
+        for place, token in enumerate(tokenizer.column_tokens(text), start):
+            places.setdefault(token, []).append(place)
+    return places
 
 
 def _is_among(values: Array, ascending: Array) -> Array:
@@ -211,15 +295,21 @@ def _read_places(connection: apsw.Connection, token: str, *, prefix: bool) -> Ar
 
 def read_arrays(connection: apsw.Connection) -> WordArrays:
     """Read the chunks and their lengths; the words are read when they are asked for."""
+    return WordArrays(*_read_lengths(connection, after=-1))
+
+
+def _read_lengths(connection: apsw.Connection, after: int) -> tuple[Array, Array]:
+    """Return the chunks after one, and the number of tokens of each."""
     row: Any = connection.execute(
         "SELECT group_concat(id), group_concat(hex(sz), '')"
-        " FROM (SELECT id, sz FROM words_docsize ORDER BY id)"
+        " FROM (SELECT id, sz FROM words_docsize WHERE id > ? ORDER BY id)",
+        (after,),
     ).get
     chunks, sizes = _read_numbers(row[0]), _to_numbers(bytes.fromhex(row[1] or ""))
     columns = len(COLUMN_WEIGHTS)
     if len(sizes) != columns * len(chunks):
         raise KeywordSearchUnavailable("the keyword index is damaged (lengths are missing)")
-    return WordArrays(chunks, sizes.reshape(-1, columns).sum(axis=1))
+    return chunks, sizes.reshape(-1, columns).sum(axis=1)
 
 
 def _read_numbers(text: str | None) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from memwell.facts.erase import EraseReport, prune
@@ -22,7 +22,7 @@ from memwell.reports import Check, SpaceStatus, Status
 from memwell.search.why import Why
 from memwell.store.contract.values import FactFilter
 from memwell.surfaces.http.errors import FAILURES
-from memwell.surfaces.http.viewer import ViewerMemory, wake_background
+from memwell.surfaces.http.viewer import ViewerMemory, run_search, wake_background
 from memwell.surfaces.serialise import to_jsonable
 
 MOST_HITS = 1000
@@ -92,9 +92,9 @@ class RecallRequest(RequestBody):
 
 
 @router.post("/search", response_model=SearchResult)
-def search(body: SearchRequest, memory: ViewerMemory) -> JSONResponse:
+async def search(request: Request, body: SearchRequest, memory: ViewerMemory) -> Response:
     """Find the passages that answer a query, best first."""
-    return respond(memory.search(**dict(body)))
+    return await run_search(request, memory, lambda: respond(memory.search(**dict(body))))
 
 
 @router.post("/why", response_model=Why)
@@ -104,9 +104,9 @@ def why(body: WhyRequest, memory: ViewerMemory) -> JSONResponse:
 
 
 @router.post("/recall", response_model=Recall)
-def recall(body: RecallRequest, memory: ViewerMemory) -> JSONResponse:
+async def recall(request: Request, body: RecallRequest, memory: ViewerMemory) -> Response:
     """Return the facts and passages for a message, as a block for an agent's prompt."""
-    return respond(memory.recall(**dict(body)))
+    return await run_search(request, memory, lambda: respond(memory.recall(**dict(body))))
 
 
 @router.get("/get", response_model=Excerpt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI
 from starlette.routing import Route
 
@@ -25,7 +26,7 @@ from memwell.surfaces.http.security import GuardMiddleware, host_names
 from memwell.surfaces.http.tenant_requests import TenantRequests
 from memwell.surfaces.http.tenants import TenantMemories
 from memwell.surfaces.http.tokens import Tokens
-from memwell.surfaces.http.viewer import require_space
+from memwell.surfaces.http.viewer import SEARCH_THREADS, require_space
 from memwell.surfaces.mcp.endpoint import PATH as MCP_PATH
 from memwell.surfaces.mcp.endpoint import McpEndpoint
 from memwell.surfaces.openai import embeddings, store_files, vector_stores
@@ -90,6 +91,7 @@ def create_app(
     app.state.reachable, app.state.tenants = reachable, tenants
     app.state.tokens = Tokens(memory.home, local_token, memory.viewer)
     app.state.files, app.state.stores, app.state.indexer = files, stores, indexer
+    app.state.search_threads = CapacityLimiter(SEARCH_THREADS)
     app.state.embedding_models = embeddings.EmbeddingModels(memory, embedders)
     add_error_handlers(app)
     add_not_found_page(app)

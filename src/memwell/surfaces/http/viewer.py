@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
 
 from memwell.memory import Memory
 from memwell.model import Viewer
@@ -16,6 +19,11 @@ from memwell.surfaces.http.tokens import READ
 
 _FREES = re.compile(r"DELETE .*|POST (/api/forget|/api/facts/prune|.*/forget|.*/cancel)")
 """Requests that write and store nothing more."""
+
+
+SEARCH_THREADS = 2
+"""Threads for searches that only compute: one of them computes, while another search is begun or
+answered. More threads would disturb it."""
 
 
 def viewer_of(request: Request) -> Viewer:
@@ -40,6 +48,13 @@ async def _depend_on_memory(request: Request) -> Memory:
     if viewer_of(request).tenant:
         return await run_in_threadpool(memory_of, request)
     return memory_of(request)
+
+
+async def run_search(request: Request, memory: Memory, search: Callable[[], Response]) -> Response:
+    """Run a search in a thread, and wait for a thread without having one."""
+    threads: CapacityLimiter = request.app.state.search_threads
+    limiter = threads if memory.shared.only_computes else None
+    return await to_thread.run_sync(search, limiter=limiter)
 
 
 def require_space(request: Request) -> None:

@@ -17,6 +17,7 @@ from memwell.store.sqlite import word_arrays
 from memwell.store.sqlite.index import SqliteIndex
 from memwell.store.sqlite.keywords import SqliteKeywords
 from memwell.store.sqlite.postings import Postings
+from memwell.store.words.tree import Term
 from tests.conftest import EXAMPLES, Write
 from tests.support.states import index_file
 
@@ -95,6 +96,80 @@ def test_the_answers_are_those_of_fts5(
             assert by_fts5.ideal_score(asked) == by_arrays.ideal_score(asked)
 
 
+@contextmanager
+def after_additions(
+    index: SqliteIndex, memory: Memory, workspace: Path, write: Write
+) -> Iterator[list[SqliteKeywords]]:
+    """Yield the keywords as `both`, where the arrays were read before some notes were added."""
+    postings = Postings(index.database)
+    for number in range(4):
+        for _ in range(2):
+            with index.database.reading() as connection:
+                if arrays := postings.arrays(connection):
+                    arrays.postings(Term(("cat",)), connection)
+        texts = (*_TEXTS[number:], f"A new word: zebra{number}, and RankOfZebra.")
+        write(f"added/{number}.md", "# The cat\n\n" + "\n\n".join(texts) + "\n")
+        memory.index(workspace)
+    with index.database.reading() as connection:
+        arrays = postings.arrays(connection)
+        assert arrays is not None
+        assert len(arrays._added) == 4
+        yield [SqliteKeywords(connection, None, kept) for kept in (None, postings)]
+
+
+def test_added_notes_extend_the_arrays(
+    index: SqliteIndex, memory: Memory, workspace: Path, write: Write, few: None
+) -> None:
+    """The answers are those of FTS5, and what was read before is still used."""
+    with after_additions(index, memory, workspace, write) as (by_fts5, by_arrays):
+        for text in (*QUERIES, "zebra1", "zebra*", '"new word"', "zeb* -zebra2", "rank zebra"):
+            query = parse(text).query
+            for limit in (3, 200):
+                found = [keywords.search(query, limit) for keywords in (by_fts5, by_arrays)]
+                assert _plain(found[0]) == _plain(found[1]), text
+        lengths = (3, 12)
+        words = [sorted(each.vocabulary(*lengths)) for each in (by_fts5, by_arrays)]
+        assert words[0] == words[1]
+        assert "zebra3" in words[0]
+
+
+def test_an_earlier_state_is_searched_without_what_was_added_since(
+    index: SqliteIndex, memory: Memory, workspace: Path, write: Write
+) -> None:
+    postings = Postings(index.database)
+    with index.database.reading() as before:
+        assert postings.arrays(before) is None
+        write("added.md", "A zebra.\n")
+        memory.index(workspace)
+        for _ in range(2):
+            with index.database.reading() as now:
+                later = postings.arrays(now)
+        earlier = [postings.arrays(before) for _ in range(2)][1]
+    assert earlier is not None
+    assert later is not None
+    assert len(earlier.chunks) == len(later.chunks) - 1
+
+
+def test_too_many_additions_are_read_from_the_index(
+    index: SqliteIndex,
+    memory: Memory,
+    workspace: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_arrays, "_MOST_ADDED", 2)
+    postings = Postings(index.database)
+    added = []
+    for number in range(6):
+        with index.database.reading() as connection:
+            arrays = postings.arrays(connection) or postings.arrays(connection)
+        assert arrays is not None
+        added.append(len(arrays._added))
+        write(f"added/{number}.md", "A zebra.\n")
+        memory.index(workspace)
+    assert added == [0, 1, 2, 0, 1, 2]
+
+
 @pytest.fixture(params=[100, 5])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Select few candidates, so that the selection matters."""
@@ -127,6 +202,11 @@ def test_the_example_notes_have_the_same_answers_by_arrays(memory: Memory, home:
         ({"cat.md": None}, {"cat": False, "Miso": False}),
         ({"cat.md": None, "owl.md": "The cat is named Miso.\n"}, {"owl": True, "cat": True}),
         ({"new.md": "An owl.\n"}, {"owl": True, "cat": True}),
+        ({"new.md": "An owl.\n", "cat.md": None}, {"owl": True, "cat": False}),
+        (
+            {"cat.md": "---\naliases: owl\n---\nThe cat is named Miso.\n"},
+            {"owl": True, "cat": True},
+        ),
     ],
 )
 def test_a_change_by_another_process_is_found(
