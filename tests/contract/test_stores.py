@@ -414,6 +414,30 @@ def test_the_nearest_chunk_is_that_of_the_best_window(indexed: Indexed) -> None:
         assert [spot.start_line for spot, _ in spots] == [1, 2]
 
 
+def test_a_passage_is_embedded_below_its_title_and_headings_and_a_turn_alone(
+    indexed: Indexed,
+) -> None:
+    turn = {"title": "codex in boats, 2026-05-08", "tool": "codex", "session": "s1"}
+    texts = "## 10:03 user\n\nWhere is ## the boat?\n\n", "In the harbour.\n\n## Not a turn"
+    indexed.put("turn.md", *texts, heading=["10:03 user"], meta=turn)
+    for number, title in enumerate(("Boats", 2026, True, None, ["a", "ä"])):
+        indexed.put(f"{number}.md", "It is blue.", heading=["Colour"], meta={"title": title})
+    indexed.put("tool.md", "It is red.", heading=["Colour"], meta={"tool": "brush"})
+    space = indexed.embedded()
+    with indexed.index.writing_spaces() as spaces:
+        waiting = spaces.waiting(space, 99)
+    assert {item.text for item in waiting} == {
+        "Where is ## the boat?",
+        "In the harbour.\n\n## Not a turn",
+        "Boats\nColour\nIt is blue.",
+        "2026\nColour\nIt is blue.",
+        "1\nColour\nIt is blue.",
+        "Colour\nIt is blue.",
+        '["a","ä"]\nColour\nIt is blue.',
+        "Colour\nIt is red.",
+    }
+
+
 def test_a_vector_of_another_length_or_size_is_refused(indexed: Indexed) -> None:
     space = indexed.embedded()
     (chunk,) = indexed.chunks(indexed.put("a.md", "one"))

@@ -77,9 +77,9 @@ def test_the_turns_of_conversations_are_found(
                     best = sum(gain(place) for place in range(min(10, len(relevant))))
                     ndcg.append(sum(map(gain, compress(range(10), found))) / best)
     assert len(recall) == 760
-    # The evaluation has .730 and .555; a transcript adds the time and the role to each turn.
-    assert sum(recall) / len(recall) >= 0.71
-    assert sum(ndcg) / len(ndcg) >= 0.54
+    # The evaluation has .730 and .555.
+    assert sum(recall) / len(recall) >= 0.73
+    assert sum(ndcg) / len(ndcg) >= 0.555
 
 
 def gain(place: int) -> float:

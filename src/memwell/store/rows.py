@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from memwell.model import POSITIONS, Chunk, Context, Fact, FactEvent, Hit, Note
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 HAS_POSITIONS = f'{{"{POSITIONS}"'
 """The beginning of the metadata, as JSON, of a converted document."""
+_TURN = re.compile(r"\A## .*\n\s*")
+"""The heading of a turn in a transcript."""
 Tokens = Callable[[str], list[tuple[str, str]]]
 """Splits a text into tokens, each with the letters it came from."""
 
@@ -175,6 +178,33 @@ def decode(rows: Iterable[tuple[int, bytes]], dimensions: int) -> dict[int, Matr
         chunk_id: np.frombuffer(b"".join(parts), dtype="<f4").reshape(-1, dimensions)
         for chunk_id, parts in windows.items()
     }
+
+
+def embedded_text(meta: str, heading: str, text: str) -> str:
+    """Return what is embedded of a chunk: it stands below the title and the headings.
+
+    A turn of a transcript is embedded alone. Its heading is a time and a role, and the title is
+    that of the session, so that they make turns of different content similar.
+    """
+    values = _read_meta(meta)
+    if values.get("tool") and values.get("session"):
+        return _TURN.sub("", text.strip()) or text
+    return with_headings(_plain_text(values.get("title")), heading, text)
+
+
+@lru_cache(maxsize=1)  # the chunks of a note come one after the other
+def _read_meta(meta: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(meta)
+    return values
+
+
+def _plain_text(value: Any) -> str:
+    """Return a value of front matter as SQLite's json_extract gives it."""
+    if isinstance(value, str | None):
+        return value or ""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def with_headings(title: str, heading: str, text: str) -> str:

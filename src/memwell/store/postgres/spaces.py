@@ -6,7 +6,6 @@ It leaves as little-endian float32, as SQLite keeps it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from memwell.store.postgres.filters import filter_sql
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.sql import Values, array, delete_sql, insert_sql, of_agent, update_sql
 from memwell.store.postgres.statistics import analyse_grown
-from memwell.store.rows import decode, encode, with_headings
+from memwell.store.rows import decode, embedded_text, encode
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -108,7 +107,7 @@ class PostgresSpaces(Spaces):
             limit=limit,
             among=among,
         )
-        return [WaitingChunk(key, with_headings(_title(meta), *rest)) for key, meta, *rest in rows]
+        return [WaitingChunk(key, embedded_text(*rest)) for key, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; a chunk that was deleted meanwhile is passed over.
@@ -381,13 +380,3 @@ def little_endian(sent: bytes) -> bytes:
     import numpy as np
 
     return np.frombuffer(sent, dtype=">f4", offset=_HEADER).astype("<f4").tobytes()
-
-
-def _title(meta: str) -> str:
-    """Return the title in front matter as SQLite's json_extract gives it."""
-    title = json.loads(meta).get("title")
-    if isinstance(title, str | None):
-        return title or ""
-    if isinstance(title, list | dict):
-        return json.dumps(title, ensure_ascii=False, separators=(",", ":"))
-    return str(int(title) if isinstance(title, bool) else title)

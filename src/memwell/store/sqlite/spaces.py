@@ -26,7 +26,7 @@ from memwell.store.contract.values import (
     WaitingChunk,
 )
 from memwell.store.contract.vectors import Spaces
-from memwell.store.rows import encode_numbers, with_headings
+from memwell.store.rows import embedded_text, encode_numbers
 
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
@@ -151,7 +151,7 @@ class SqliteSpaces(Spaces):
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
         rows = self._connection.execute(
             f"""
-            SELECT c.id, coalesce(json_extract(n.meta, '$.title'), ''), c.heading, c.text
+            SELECT c.id, n.meta, c.heading, c.text
             FROM chunks c JOIN notes n ON n.id = c.note_id
             WHERE c.id IN (
                 SELECT c.id {_WAITING} ORDER BY n.mtime_ns DESC, c.id LIMIT :limit
@@ -160,7 +160,7 @@ class SqliteSpaces(Spaces):
             """,
             _bind(space) | {"limit": limit},
         )
-        return [WaitingChunk(key, with_headings(str(title), *rest)) for key, title, *rest in rows]
+        return [WaitingChunk(key, embedded_text(*rest)) for key, *rest in rows]
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
