@@ -68,7 +68,7 @@ class PostgresNoteListing(NoteListing):
     def sample_with_vectors(
         self, roots: Sequence[str], space: Space, step: int
     ) -> list[tuple[MapPoint, bytes]]:
-        from memwell.store.postgres.spaces import little_endian
+        from memwell.store.postgres.spaces import to_vector
 
         rows = self._session.rows(
             f"""
@@ -78,7 +78,7 @@ class PostgresNoteListing(NoteListing):
                 WHERE {of_agent("w")} AND w.root = ANY(%(roots)s)
             )
             SELECT n.path, w.root, c.start_line, c.end_line,
-                   coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), vector_send(v.vector)
+                   coalesce(nullif(n.title, ''), substr(c.text, 1, 80)), halfvec_send(v.vector)
             FROM numbered s JOIN chunks c ON {of_agent("c")} AND c.id = s.id
             JOIN notes n ON {of_agent("n")} AND n.id = c.note_id
             JOIN workspaces w ON {of_agent("w")} AND w.id = n.workspace_id
@@ -91,7 +91,7 @@ class PostgresNoteListing(NoteListing):
             space=space.id,
             step=step,
         )
-        return [(to_map_point(row[:-1]), little_endian(row[-1])) for row in rows]
+        return [(to_map_point(row[:-1]), to_vector(row[-1]).tobytes()) for row in rows]
 
     def export(self, after: int, limit: int) -> list[ExportedNote]:
         rows = self._session.rows(

@@ -109,6 +109,7 @@ def _repeated(count: int) -> tuple[str, ...]:
         _create_partitions(count, "posting_lists")
         + _create_policies(count, "posting_lists")
         + f"ALTER POLICY {_OLD_POLICY} ON posting_lists RENAME TO {POLICY};\n",
+        "",
     )
 
 

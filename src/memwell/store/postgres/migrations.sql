@@ -530,3 +530,9 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION analyse_grown(text) TO %s', service.role);
     END LOOP;
 END $$;
+
+-- step: keep two bytes for each dimension of a vector
+
+-- Vectors are rounded to whole numbers from -127 to 127, which half precision can tell apart. A
+-- search reads half of the bytes. The indexes of large agents are built anew.
+ALTER TABLE vectors ALTER COLUMN vector TYPE halfvec USING vector::halfvec;

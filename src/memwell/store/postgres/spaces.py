@@ -1,7 +1,7 @@
 """Vector spaces in PostgreSQL.
 
-A vector is of pgvector's type, keyed by chunk, space and window; NULL where the model read nothing.
-It leaves as little-endian float32, as SQLite keeps it.
+A vector has pgvector's type of two bytes for each dimension, keyed by chunk, space and window; NULL
+where the model read nothing. Its whole numbers (see quantisation.py) can be had again from that.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ _HEADER = 4
 """Bytes before the numbers of a vector that pgvector sends."""
 _ROWS_A_CHUNK = 4
 """Rows that a search reads for each chunk that it wants: a chunk can have several windows."""
+
+
+_SPARE = 8
+"""The server orders by rounded numbers. So a search has it choose an eighth more chunks than it
+wants, and eight: the right ones are among them."""
 
 
 class PostgresSpaces(Spaces):
@@ -129,7 +134,7 @@ class PostgresSpaces(Spaces):
         self._session.run(
             f"""
             INSERT INTO vectors (tenant, agent, chunk_id, space_id, window_number, vector, owner)
-            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.window_number, new.vector::vector,
+            SELECT %(tenant)s, %(agent)s, c.id, %(space)s, new.window_number, new.vector::halfvec,
                    c.owner
             FROM unnest(%(chunks)s::bigint[], %(windows)s::int[], %(vectors)s::text[])
                 AS new (chunk_id, window_number, vector)
@@ -187,7 +192,7 @@ class PostgresVectors(Vectors):
                 FROM vectors v
                 WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.owner = ''
             )
-            SELECT c.note_id, vector_send(v.vector) FROM spread s
+            SELECT c.note_id, halfvec_send(v.vector) FROM spread s
             JOIN vectors v ON {of_agent("v")} AND v.space_id = %(space)s
                 AND v.chunk_id = s.chunk_id AND v.window_number = s.window_number
             JOIN chunks c ON {of_agent("c")} AND c.id = v.chunk_id
@@ -197,23 +202,21 @@ class PostgresVectors(Vectors):
             space=space.id,
             most=most,
         )
-        return [(note, little_endian(vector)) for note, vector in rows]
+        return [(note, to_vector(sent).tobytes()) for note, sent in rows]
 
     def first_windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Array]:
-        import numpy as np
-
-        what = "DISTINCT ON (v.chunk_id) v.chunk_id, vector_send(v.vector)"
+        what = "DISTINCT ON (v.chunk_id) v.chunk_id, halfvec_send(v.vector)"
         rows = self._rows(space, chunk_ids, what, "v.vector IS NOT NULL ORDER BY 1, window_number")
-        return {key: np.frombuffer(little_endian(sent), dtype="<f4") for key, sent in rows}
+        return {key: to_vector(sent) for key, sent in rows}
 
     def windows(self, space: Space, chunk_ids: Sequence[int]) -> dict[int, Matrix]:
-        what, rest = "v.chunk_id, vector_send(v.vector)", "v.window_number >= 0 ORDER BY 1"
+        what, rest = "v.chunk_id, halfvec_send(v.vector)", "v.window_number >= 0 ORDER BY 1"
         rows = self._rows(space, chunk_ids, what, f"{rest}, v.window_number")
-        sent = ((key, little_endian(vector) if vector else b"") for key, vector in rows)
-        return decode(sent, space.dimensions)
+        blobs = ((key, to_vector(sent).tobytes() if sent else b"") for key, sent in rows)
+        return decode(blobs, space.dimensions)
 
     def cosines(self, space: Space, vector: Array, chunk_ids: Sequence[int]) -> dict[int, float]:
-        what = "v.chunk_id, array_agg(vector_send(v.vector))"
+        what = "v.chunk_id, array_agg(halfvec_send(v.vector))"
         rows = self._rows(space, chunk_ids, what, "v.vector IS NOT NULL GROUP BY 1")
         return exact_cosines(rows, vector)
 
@@ -251,19 +254,20 @@ class PostgresVectors(Vectors):
             FROM vectors v {among if condition else ""}
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
-        most = _ROWS_A_CHUNK * limit
+        wanted = limit + limit // _SPARE + _SPARE
+        most = _ROWS_A_CHUNK * wanted
         asked = {
             **values,
             "space": space.id,
             "query": literal(vector.astype("<f4").tobytes()),
-            "limit": limit,
+            "limit": wanted,
             "most": most,
         }
         rows = self._nearest_by_index(space, allowed, asked) if space.location else []
-        if not (rows and len(rows) == limit and rows[0][1] == most):
+        if not (rows and len(rows) == wanted and rows[0][1] == most):
             rows = self._nearest_by_scan(allowed, asked)
         cosines = exact_cosines(((chunk_id, windows) for chunk_id, *_, windows in rows), vector)
-        return sorted((Match(*found) for found in cosines.items()), key=match_order)
+        return sorted((Match(*found) for found in cosines.items()), key=match_order)[:limit]
 
     def _nearest_by_index(self, space: Space, allowed: str, asked: dict[str, Any]) -> list[Any]:
         """Search the index of a space, which goes on until enough rows meet the condition."""
@@ -299,7 +303,7 @@ def _best(allowed: str, order: str) -> str:
             GROUP BY near.chunk_id ORDER BY cosine DESC, near.chunk_id LIMIT %(limit)s
         )
         SELECT best.chunk_id, (SELECT count(*) FROM near), (
-            SELECT array_agg(vector_send(v.vector)) FROM vectors v
+            SELECT array_agg(halfvec_send(v.vector)) FROM vectors v
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.chunk_id = best.chunk_id
                 AND v.vector IS NOT NULL
         )
@@ -310,23 +314,20 @@ def _best(allowed: str, order: str) -> str:
 def exact_cosines(rows: Iterable[tuple[int, Sequence[bytes]]], vector: Array) -> dict[int, float]:
     """Return the cosine of a query and each chunk, by the chunk's vectors as pgvector sends them.
 
-    pgvector adds up numbers of four bytes, which is exact to seven digits only. The stored vectors
-    are rounded, so their whole numbers can be had again, and SQLite computes with these.
+    pgvector adds up the rounded numbers that it stores. Their whole numbers can be had again, and
+    SQLite computes with these.
     """
-    import numpy as np
-
     from memwell.store.contract import quantisation
 
     windows = [(chunk_id, sent) for chunk_id, vectors in rows for sent in vectors]
     if not windows:
         return {}
-    floats = np.frombuffer(b"".join(sent[_HEADER:] for _, sent in windows), dtype=">f4")
-    numbers = quantisation.quantise(floats.astype("<f4").reshape(len(windows), -1))
+    numbers = _whole_numbers([sent for _, sent in windows])
     cosines = quantisation.cosines(numbers, quantisation.spread(vector)).tolist()
     return best_scores(zip((chunk_id for chunk_id, _ in windows), cosines, strict=True))
 
 
-COSINE = "-(v.vector <#> %(query)s::vector)"
+COSINE = "-(v.vector <#> %(query)s::halfvec)"
 """The inner product of unit vectors; pgvector returns it with the opposite sign."""
 
 
@@ -370,13 +371,23 @@ def literal(blob: bytes) -> str | None:
 
     if not blob:
         return None
-    numbers = np.frombuffer(blob, dtype="<f4").tolist()
-    # Nine digits tell any two numbers of four bytes apart, and are written faster than all digits.
-    return f"[{('%.9g,' * len(numbers))[:-1] % (*numbers,)}]"
+    numbers = np.frombuffer(blob, dtype="<f4").astype(np.float16).tolist()
+    # Five digits tell any two numbers of two bytes apart.
+    return f"[{('%.5g,' * len(numbers))[:-1] % (*numbers,)}]"
 
 
-def little_endian(sent: bytes) -> bytes:
-    """Convert a vector from pgvector's format (a header, then big-endian) to little-endian."""
+def to_vector(sent: bytes) -> Array:
+    """Return a vector that pgvector sent, as all stores keep it."""
+    from memwell.store.contract import quantisation
+
+    return quantisation.restore(_whole_numbers([sent]))[0]
+
+
+def _whole_numbers(sent: Sequence[bytes]) -> Array:
+    """Return the whole numbers of vectors that pgvector sent: a header, then big-endian numbers."""
     import numpy as np
 
-    return np.frombuffer(sent, dtype=">f4", offset=_HEADER).astype("<f4").tobytes()
+    from memwell.store.contract import quantisation
+
+    halves = np.frombuffer(b"".join(one[_HEADER:] for one in sent), dtype=">f2")
+    return quantisation.quantise(halves.astype(np.float32).reshape(len(sent), -1))
