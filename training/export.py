@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Tokenizer
-from training.corpus import read_lines
+from training.lines import read_lines
 from training.network import BEGIN, END
 
 from memwell.embed.onnx_embedder import open_session

@@ -27,9 +27,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from training.calibrate import batch_tokens, calibrate, mark_tokens
-from training.corpus import sentences
 from training.evaluate import load_exported, save_student
 from training.export import build_lower_layers, pack_weights
+from training.lines import sentences
 from training.network import Encoder
 from training.pack import read_zstandard
 

@@ -180,7 +180,7 @@ class Encoder(nn.Module):
             states = layer(states, wide)
         states = self.layers[-1](states, wide, first=not self.averaged)
         if self.averaged:
-            return (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+            return (states.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         return states[:, 0]
 
     def matrices(self) -> list[QuantisedLinear]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from training.lines import MANUALS, write_lines
 from training.sets import ENGLISH
 
 KINDS = {"mono": ("t",), "parallel": ("en", "x"), "pairs": ("q", "p")}
@@ -32,19 +33,22 @@ def read_zstandard(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def pack_text(folder: Path, out: Path) -> None:
-    """Write one file for each kind, with control characters between its lines and fields."""
+def pack_text(folder: Path, out: Path, manuals: float) -> None:
+    """Write one file for each kind, with control characters between its lines and fields.
+
+    Of the shards about software, only a share of `manuals` is kept.
+    """
     for kind, fields in KINDS.items():
         lines = []
         for file in sorted((folder / kind).glob("*.jsonl.zst")):
             shard = file.name.split(".")[0]
             if shard in LEFT_OUT:
                 continue
-            for line in read_zstandard(file):
+            step = round(1 / manuals) if shard in MANUALS else 1
+            for line in read_zstandard(file)[::step]:
                 texts = [line[field].translate({0: None, 1: None})[:LONGEST] for field in fields]
-                lines.append("\x01".join([shard, line["l"], *texts]))
-        with lzma.open(out / f"{kind}.txt.xz", "wb") as target:
-            target.write("\x00".join(lines).encode())
+                lines.append((shard, line["l"], *texts))
+        write_lines(out / f"{kind}.txt.xz", lines)
         print(f"{kind}: {len(lines)} lines")
 
 
@@ -106,10 +110,11 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--sets", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--manuals", type=float, default=1.0, help="share of the manuals to keep")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     pack_sets(arguments.sets, arguments.out)
-    pack_text(arguments.text, arguments.out)
+    pack_text(arguments.text, arguments.out, arguments.manuals)
 
 
 if __name__ == "__main__":

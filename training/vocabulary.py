@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-from training.corpus import read_lines
+from training.lines import read_lines
 from training.teacher_weights import read_teacher
 
 SIZE = 57_000
@@ -198,9 +198,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--tokens", type=Path, help="vocabulary.txt of a model to start from")
     arguments = parser.parse_args()
     teacher = find_teacher_pieces(read_teacher(arguments.teacher)[0])
-    vocabulary = choose(count_words(arguments.text), teacher)
+    if arguments.tokens:
+        vocabulary = arguments.tokens.read_text(encoding="utf-8").splitlines()
+    else:
+        vocabulary = choose(count_words(arguments.text), teacher)
     pieces = {piece: teacher[piece] for piece in vocabulary if piece in teacher}
     (arguments.text / "pieces.json").write_text(
         json.dumps({"vocab": vocabulary, "teacher": pieces}, ensure_ascii=False), encoding="utf-8"

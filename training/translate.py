@@ -1,0 +1,202 @@
+"""Translate everyday English sentences: languages without large free collections get some.
+
+``python -m training.translate --text TEXT --sets SETS --packages PACKAGES --out packed`` writes
+`synthetic.txt.xz`. Apertium (Debian packages `apertium-eng-spa`, `apertium-fr-es`,
+`apertium-es-pt`, `apertium-eng-cat` and `apertium-cat-ita`) translates into Spanish and Catalan, and
+from these into French, Portuguese and Italian. Its sentences have faults, but each word stands in
+them as it does in real ones. It does not know Russian: there, each word is looked up in the
+dictionaries of `training.dictionaries`, which comes before this step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from training.lines import SYNTHETIC, read_lines, sentences, write_lines
+from training.pack import read_zstandard
+
+STEPS = {
+    "es": ("eng-spa",),
+    "fr": ("eng-spa", "es-fr"),
+    "pt": ("eng-spa", "es-pt"),
+    "it": ("eng-cat", "cat-ita"),
+}
+"""The translators of each language, one after the other."""
+_LINES = 1000
+"""Sentences that Apertium gets at once. If it returns another number of lines, all are left out."""
+_WORDS, _CHARACTERS = (3, 25), 200
+_STRANGE = re.compile(r"[^\x00-\x7f]|[_<{]")
+_SPEAKER = re.compile(r"^\w+ ?\w*: ")
+_TURN = re.compile(r"(User|Assistant): ")
+_NOT_A_LETTER = re.compile(r"\W+")
+_WORD = re.compile(r"\w+|[^\w\s]")
+_UNTRANSLATED = frozenset(
+    ["a", "an", "the", "do", "does", "did", "be", "am", "is", "are", "was", "were", "of"]
+)
+"""Words that have no word in Russian."""
+_SENSES = 3
+_FORMS = 6
+"""Senses of a word, and inflected forms of a sense, that a sentence chooses from."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One shard of the text, and how many of its sentences are translated."""
+
+    kind: str
+    shard: str
+    field: str
+    most: int
+    shortest: int = _WORDS[0]
+    dialogue: bool = False
+
+
+SOURCES = (
+    Source("parallel", "tatoeba", "en", 70_000, shortest=2),
+    Source("mono", "dialogues_en", "t", 40_000, dialogue=True),
+    Source("mono", "questions_en", "t", 30_000),
+    Source("mono", "gutenberg_nltk", "t", 25_000),
+    Source("parallel", "wesnoth", "en", 8000),
+    Source("mono", "openstax_by", "t", 15_000, shortest=6),
+)
+
+
+def choose_sentences(text: Path, sets: Path, chance: random.Random) -> list[str]:
+    """Return some sentences of each source, without those of the labelled sets."""
+    seen = {
+        _letters(line["en"])
+        for file in sorted((sets / "tatoeba-test").glob("*.zst"))
+        for line in read_zstandard(file)
+    }
+    chosen = []
+    for source in SOURCES:
+        found = sorted(set(_read_sentences(text, source)))
+        chance.shuffle(found)
+        kept = []
+        for sentence in found:
+            letters = _letters(sentence)
+            if letters not in seen and _is_plain(sentence, source.shortest):
+                seen.add(letters)
+                kept.append(sentence)
+        chosen += kept[: source.most]
+    return chosen
+
+
+def _read_sentences(text: Path, source: Source) -> Iterator[str]:
+    for line in read_zstandard(text / source.kind / f"{source.shard}.jsonl.zst"):
+        if source.kind == "parallel":
+            yield " ".join(line[source.field].split())
+        elif line["l"] == "en":
+            whole = _TURN.sub("\n", line["t"]) if source.dialogue else line["t"]
+            for sentence in sentences(whole):
+                yield " ".join(_SPEAKER.sub("", sentence.strip()).split())
+
+
+def _letters(sentence: str) -> str:
+    return _NOT_A_LETTER.sub("", sentence.lower())
+
+
+def _is_plain(sentence: str, shortest: int) -> bool:
+    words = sentence.count(" ") + 1
+    return (
+        shortest <= words <= _WORDS[1]
+        and len(sentence) <= _CHARACTERS
+        and not _STRANGE.search(sentence)
+    )
+
+
+def translate(texts: list[str], pair: str) -> list[str]:
+    """Return the translations of texts by a pair of Apertium; nothing where it lost a line."""
+    with ThreadPoolExecutor() as pool:
+        parts = [texts[at : at + _LINES] for at in range(0, len(texts), _LINES)]
+        translated = pool.map(lambda part: _translate(part, pair), parts)
+        return [line for lines in translated for line in lines]
+
+
+def _translate(texts: list[str], pair: str) -> list[str]:
+    command = ["apertium", "-u", "-f", "line", pair]
+    done = subprocess.run(
+        command, input="\n".join(texts) + "\n", capture_output=True, text=True, check=False
+    )
+    lines = [" ".join(line.split()) for line in done.stdout.split("\n")[:-1]]
+    return lines if len(lines) == len(texts) else [""] * len(texts)
+
+
+def read_words(dictionaries: Iterable[list[str]], language: str) -> dict[str, list[str]]:
+    """Return words of a language, and forms of them, by the English word that they mean."""
+    senses: dict[str, list[str]] = defaultdict(list)
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name, found, english, foreign in dictionaries:
+        word = english.split(", ")[0].removeprefix("to ").lower()
+        if found == language and " " not in word and " " not in foreign:
+            (forms if name == "forms" else senses)[word].append(foreign)
+    return {
+        word: [*dict.fromkeys(found)][:_SENSES] + forms[word][:_FORMS]
+        for word, found in senses.items()
+    }
+
+
+def look_up(
+    text: str, words: dict[str, list[str]], lemmas: dict[str, str], chance: random.Random
+) -> str:
+    """Return a text with each word replaced by one that means the same; nothing if few are known."""
+    parts, known, asked = [], 0, 0
+    for word in _WORD.findall(text.replace("'", " ")):
+        low = word.lower()
+        if low in _UNTRANSLATED:
+            continue
+        found = words.get(low) or words.get(lemmas.get(low, low))
+        asked += word.isalpha()
+        known += bool(found)
+        parts.append(chance.choice(found) if found else word)
+    return " ".join(parts) if known >= 0.7 * asked else ""
+
+
+def read_lemmas(packages: Path, language: str) -> dict[str, str]:
+    """Return the dictionary form of each inflected word."""
+    sys.path.insert(0, str(packages / "simplemma"))
+    from simplemma.strategies.dictionaries import DefaultDictionaryFactory
+
+    return dict(DefaultDictionaryFactory().get_dictionary(language))
+
+
+def main() -> None:
+    """Write all translations as lines of parallel text."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--sets", type=Path, required=True)
+    parser.add_argument("--packages", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the packed text")
+    arguments = parser.parse_args()
+    chance = random.Random(1)
+    english = choose_sentences(arguments.text, arguments.sets, chance)
+    found: dict[tuple[str, ...], list[str]] = {(): english}
+    for pairs in STEPS.values():
+        for number in range(1, len(pairs) + 1):
+            if pairs[:number] not in found:
+                found[pairs[:number]] = translate(found[pairs[: number - 1]], pairs[number - 1])
+    translations = {language: found[pairs] for language, pairs in STEPS.items()}
+    words = read_words(read_lines(arguments.out / "dictionaries.txt.xz"), "ru")
+    lemmas = read_lemmas(arguments.packages, "en")
+    translations["ru"] = [look_up(text, words, lemmas, chance) for text in english]
+    lines = [
+        (SYNTHETIC, language, text, translation)
+        for language, texts in translations.items()
+        for text, translation in zip(english, texts, strict=True)
+        if translation
+    ]
+    write_lines(arguments.out / f"{SYNTHETIC}.txt.xz", lines)
+    print(f"{SYNTHETIC}: {len(lines)} lines")
+
+
+if __name__ == "__main__":
+    main()
