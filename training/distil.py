@@ -49,7 +49,7 @@ _GENERAL = {
     "wikitext2",
     "wordnet_glosses",
 }
-"""English that is not about software. It has twice the weight, as manuals have when few are kept."""
+"""English that is not about software. It has twice the weight; so have manuals: few are kept."""
 _DEFINITIONS_WEIGHT = 0.3
 _ENGLISH_LOSS = 1.5
 """The weight of what English teaches beside translations, which would else outweigh it."""

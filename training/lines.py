@@ -9,12 +9,34 @@ from pathlib import Path
 
 SYNTHETIC, DEFINITIONS = "synthetic", "definitions"
 """Translations by machine, and what a dictionary says of English words: each a file and a shard."""
-MANUALS = frozenset(
-    """astro_docs cloudflare_docs code_docstrings debian_descriptions debian_docs_html
-    debian_install_guide docker_docs docs_multilingual dotnet_docs fastapi_docs github_docs
-    hf_course istio_docs k8s_docs k8s_en_body libreoffice mdn mdn_en php_manual pingcap_docs_zh
-    powershell_docs python_docs python_docs2 react_dev tensorflow_docs tldr_pages""".split()
-)
+MANUALS = {
+    "astro_docs",
+    "cloudflare_docs",
+    "code_docstrings",
+    "debian_descriptions",
+    "debian_docs_html",
+    "debian_install_guide",
+    "docker_docs",
+    "docs_multilingual",
+    "dotnet_docs",
+    "fastapi_docs",
+    "github_docs",
+    "hf_course",
+    "istio_docs",
+    "k8s_docs",
+    "k8s_en_body",
+    "libreoffice",
+    "mdn",
+    "mdn_en",
+    "php_manual",
+    "pingcap_docs_zh",
+    "powershell_docs",
+    "python_docs",
+    "python_docs2",
+    "react_dev",
+    "tensorflow_docs",
+    "tldr_pages",
+}
 """The shards about software: most of the text, and what a first training has learnt well."""
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 

@@ -2,9 +2,9 @@
 
 ``python -m training.translate --text TEXT --sets SETS --packages PACKAGES --out packed`` writes
 `synthetic.txt.xz`. Apertium (Debian packages `apertium-eng-spa`, `apertium-fr-es`,
-`apertium-es-pt`, `apertium-eng-cat` and `apertium-cat-ita`) translates into Spanish and Catalan, and
-from these into French, Portuguese and Italian. Its sentences have faults, but each word stands in
-them as it does in real ones. It does not know Russian: there, each word is looked up in the
+`apertium-es-pt`, `apertium-eng-cat` and `apertium-cat-ita`) translates into Spanish and Catalan,
+and from these into French, Portuguese and Italian. Its sentences have faults, but each word stands
+in them as it does in real ones. It does not know Russian: there, each word is looked up in the
 dictionaries of `training.dictionaries`, which comes before this step.
 """
 
@@ -148,7 +148,7 @@ def read_words(dictionaries: Iterable[list[str]], language: str) -> dict[str, li
 def look_up(
     text: str, words: dict[str, list[str]], lemmas: dict[str, str], chance: random.Random
 ) -> str:
-    """Return a text with each word replaced by one that means the same; nothing if few are known."""
+    """Replace each word by one that means the same; return nothing if too few are known."""
     parts, known, asked = [], 0, 0
     for word in _WORD.findall(text.replace("'", " ")):
         low = word.lower()

@@ -380,7 +380,8 @@ def to_vector(sent: bytes) -> Array:
     """Return a vector that pgvector sent, as all stores keep it."""
     from memwell.store.contract import quantisation
 
-    return quantisation.restore(_whole_numbers([sent]))[0]
+    vector: Array = quantisation.restore(_whole_numbers([sent]))[0]
+    return vector
 
 
 def _whole_numbers(sent: Sequence[bytes]) -> Array:
