@@ -33,6 +33,19 @@ def test_to_round_twice_is_to_round_once(seed: int, count: int, dimensions: int)
     np.testing.assert_array_equal(round_vectors(restore(numbers)), restore(numbers))
 
 
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 4000), st.integers(1, 100))
+def test_half_precision_keeps_the_numbers(
+    seed: int, count: int, dimensions: int, times: int
+) -> None:
+    """PostgreSQL stores vectors so; some dimensions can be many times as large as the others."""
+    vectors = unit(seed, count, dimensions)
+    vectors[:, ::7] *= times
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    numbers = quantise(vectors)
+    stored = restore(numbers).astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(quantise(stored), numbers)
+
+
 def test_a_row_does_not_depend_on_those_beside_it() -> None:
     vectors = unit(1, 50, 384)
     whole = restore(quantise(vectors))
