@@ -33,7 +33,7 @@ _PHRASE = re.compile(r"^([A-Za-z][A-Za-z' ,()-]+?) ((?:[«\"(]?[а-яёА-ЯЁ])
 _LABEL = re.compile(r"_[\w-]+\.?|\bтж\.|\bили\b(?=[^;]*\))")
 _SENSE = re.compile(r"(?:^|(?<=\s))\d+[.)](?=\s)")
 _AUTHOR = re.compile(r"--[A-Z][\w. ]*\.")
-_CITED = re.compile(r"\[[^\]]*\]?|^[^\]]*\]")
+_CITED = re.compile(r"\[[^\]]*\]?|^[^][]*\]")
 """A remark in brackets, or the end of one whose beginning is missing."""
 _SHORTEST_DEFINITION, _LONGEST_DEFINITION = 30, 280
 FREEDICT = {
