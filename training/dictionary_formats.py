@@ -32,10 +32,6 @@ _LATIN = re.compile(r"[A-Za-z]")
 _PHRASE = re.compile(r"^([A-Za-z][A-Za-z' ,()-]+?) ((?:[«\"(]?[а-яёА-ЯЁ]).*)$")
 _LABEL = re.compile(r"_[\w-]+\.?|\bтж\.|\bили\b(?=[^;]*\))")
 _SENSE = re.compile(r"(?:^|(?<=\s))\d+[.)](?=\s)")
-_AUTHOR = re.compile(r"--[A-Z][\w. ]*\.")
-_CITED = re.compile(r"\[[^\]]*\]?|^[^][]*\]")
-"""A remark in brackets, or the end of one whose beginning is missing."""
-_SHORTEST_DEFINITION, _LONGEST_DEFINITION = 30, 280
 FREEDICT = {
     "fra": "fr",
     "spa": "es",
@@ -133,17 +129,6 @@ def _find_meanings(line: str) -> list[str]:
     text = _TRAILING_NUMBER.sub("", _NUMBERED.sub("", line))
     meanings = map(clean, text.split(","))
     return [meaning for meaning in meanings if 0 < len(meaning.split()) <= _LONGEST_MEANING]
-
-
-def read_definitions(folder: Path) -> Iterator[str]:
-    """Yield words of GCIDE with the beginning of what it says of them."""
-    seen = set()
-    for word, lines in _read_articles(folder, "gcide"):
-        text = _CITED.sub(" ", _AUTHOR.sub(" ", " ".join(lines)).replace("{", "").replace("}", ""))
-        text = " ".join(text.split())[:_LONGEST_DEFINITION]
-        if word not in seen and len(text) >= _SHORTEST_DEFINITION:
-            seen.add(word)
-            yield f"{word}: {text.rpartition(' ')[0]}"
 
 
 def _number(digits: str) -> int:

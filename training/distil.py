@@ -23,7 +23,7 @@ from torch import Tensor
 from training.beginning import fit_rotation, piece_vectors, translate_pieces
 from training.corpus import Tokens, batches, encode, separate_sentence, slices
 from training.evaluate import load_exported
-from training.lines import DEFINITIONS, MANUALS, SYNTHETIC, read_lines, sentences
+from training.lines import MANUALS, SYNTHETIC, read_lines, sentences
 from training.network import BEGIN, END, INNER_LIMIT, PAD, Encoder, Shape, load_layers
 from training.teachers import Teachers
 
@@ -50,7 +50,6 @@ _GENERAL = {
     "wordnet_glosses",
 }
 """English that is not about software. It has twice the weight; so have manuals: few are kept."""
-_DEFINITIONS_WEIGHT = 0.3
 _ENGLISH_LOSS = 1.5
 """The weight of what English teaches beside translations, which would else outweigh it."""
 _EVERYDAY = {"tatoeba", "wesnoth", "ud_pud", "freedict_words"}
@@ -106,12 +105,12 @@ class Trainer:
     def read(self) -> None:
         """Read all text and keep its tokens on the device."""
         folder, step = self.arguments.text, int(1 / self.arguments.share)
-        names = ("mono", "pairs", "parallel", "dictionaries", SYNTHETIC, DEFINITIONS)
+        names = ("mono", "pairs", "parallel", "dictionaries", SYNTHETIC)
         with ThreadPoolExecutor() as pool:
             read = pool.map(lambda name: read_lines(folder / f"{name}.txt.xz")[::step], names)
-            mono, pairs, parallel, dictionaries, synthetic, definitions = read
+            mono, pairs, parallel, dictionaries, synthetic = read
         self.log("text", len(mono), len(pairs), len(parallel), len(dictionaries), len(synthetic))
-        self.read_english(mono + definitions, pairs)
+        self.read_english(mono, pairs)
         self.read_translations(parallel, dictionaries + synthetic)
         self.read_pairs(mono, pairs)
 
@@ -125,7 +124,7 @@ class Trainer:
             [segment for document in documents for segment in document],
             np.repeat(np.cumsum(lengths), lengths),
         )
-        weights = dict.fromkeys(_GENERAL | MANUALS, 2.0) | {DEFINITIONS: _DEFINITIONS_WEIGHT}
+        weights = dict.fromkeys(_GENERAL | MANUALS, 2.0)
         self.english.weights = np.repeat([weights.get(shard, 1.0) for shard, _ in texts], lengths)
         self.log("english", len(self.english.student.tokens) / 1e6)
 

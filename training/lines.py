@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-SYNTHETIC, DEFINITIONS = "synthetic", "definitions"
-"""Translations by machine, and what a dictionary says of English words: each a file and a shard."""
+SYNTHETIC = "synthetic"
+"""The file and the shard of translations by machine."""
 MANUALS = {
     "astro_docs",
     "cloudflare_docs",

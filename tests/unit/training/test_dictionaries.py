@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 from training.dictionaries import agree, count_meanings, read_through
-from training.dictionary_formats import (
-    clean,
-    read_definitions,
-    read_dictd,
-    read_freedict,
-    read_russian,
-)
+from training.dictionary_formats import clean, read_dictd, read_freedict, read_russian
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -78,11 +72,3 @@ def test_a_word_gets_the_meaning_that_most_languages_agree_on(tmp_path: Path) ->
     assert votes == {("fr", "banque"): {"bank": 1 / 2 + 1 / 2, "bench": 1 / 2, "couch": 1 / 2}}
     votes["fr", "banque"]["couch"] -= 0.1
     assert [*agree(votes)] == [("fr", "bank, bench", "banque")]
-
-
-def test_definitions_lose_remarks_and_authors(tmp_path: Path) -> None:
-    article = "A beast that {catches} mice and sleeps all day. [1913 Webster] --Shak. Also a man"
-    write_dictionary(tmp_path, "gcide", {"cat": article, "dog": "Too short."})
-    assert [*read_definitions(tmp_path)] == [
-        "cat: A beast that catches mice and sleeps all day. Also a"
-    ]
