@@ -133,7 +133,8 @@ def _unique(
     A query of filters alone lists every passage: its candidates have no parts, and stay apart.
     """
     selected: list[Selected] = []
-    for candidate, hit in demote_link_lists(_load_texts(candidates, limit + 1, reader)):
+    batch_size = 2 * limit if by_note else limit + 1  # a note can have several of the best passages
+    for candidate, hit in demote_link_lists(_load_texts(candidates, batch_size, reader)):
         new = _to_selected(candidate, hit)
         same = next((other for other in selected if _is_copy(other, new)), None)
         notes = selected if by_note else ()

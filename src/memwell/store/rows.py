@@ -83,13 +83,15 @@ def group_neighbours(
         neighbours.setdefault(chunk, []).append((other, length_of_other))
         lengths[chunk] = length
     groups = {
-        chunk: Neighbours(
-            tuple(other for other, _ in others),
-            (lengths[chunk] + sum(length for _, length in others)) / (1 + len(others)),
-        )
+        chunk: to_neighbours(lengths[chunk], *zip(*others, strict=True))
         for chunk, others in neighbours.items()
     }
     return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
+
+
+def to_neighbours(length: int, chunks: Sequence[int], lengths: Sequence[int]) -> Neighbours:
+    """Return the neighbours of a chunk, with the mean of its length and theirs."""
+    return Neighbours(tuple(chunks), (length + sum(lengths)) / (1 + len(lengths)))
 
 
 def to_hit(row: Sequence[Any], relevance: float) -> Hit:

@@ -159,14 +159,15 @@ class PostgresKeywords(RankedKeywords):
         return TermHits(terms, self.postings_for(terms, chunk_ids), chunks).occurrences()
 
     def vocabulary(self, shortest: int, longest: int) -> Iterator[str]:
-        rows = self.session.rows(
-            f"SELECT DISTINCT w.token FROM vocabulary w"
+        # As one text: a row for each token would take longer than to read them.
+        tokens = self.session.value(
+            f"SELECT string_agg(t.token, chr(10)) FROM (SELECT DISTINCT w.token FROM vocabulary w"
             f" WHERE {of_agent('w')} AND length(w.token) BETWEEN %(shortest)s AND %(longest)s"
-            " AND w.token NOT LIKE '#%%'",
+            " AND w.token NOT LIKE '#%%') AS t",
             shortest=shortest,
             longest=longest,
         )
-        return (token for (token,) in rows)
+        return iter(tokens.split("\n") if tokens else ())
 
     def surface_form(self, token: str, like: str, filters: Filters) -> str | None:
         values = Values(ids=self._matching(Term((token,))))

@@ -20,7 +20,7 @@ from memwell.store.postgres.notes import WORKSPACES, PostgresNotes
 from memwell.store.postgres.session import Session
 from memwell.store.postgres.spaces import SPACES, PostgresSpaces, PostgresVectors
 from memwell.store.postgres.sql import REVISION, Values, of_agent
-from memwell.store.rows import HAS_POSITIONS, group_neighbours, join_chunks, to_hit
+from memwell.store.rows import HAS_POSITIONS, join_chunks, to_hit, to_neighbours
 
 FIRST = (WORKSPACES, SPACES, COOLDOWNS, KEYWORD_STATE, REVISION)
 """The statements that most readers need."""
@@ -42,14 +42,15 @@ class PostgresReader(Reader):
 
 
 _BESIDE = f"""
-    LEFT JOIN LATERAL (
-        SELECT o.id, o.seq, length(o.text) AS length FROM chunks o
+    ARRAY(
+        SELECT unnest(ARRAY[o.id, length(o.text)]) FROM chunks o
         WHERE {of_agent("o")} AND o.note_id = c.note_id
             AND o.seq = ANY(ARRAY[c.seq - 1, c.seq + 1])
-        OFFSET 0  -- looked up one by one, however long the note is
-    ) AS o ON true WHERE
+        ORDER BY o.seq
+    )
 """
-"""The chunks beside a chunk ``c``."""
+"""The chunks beside a chunk ``c``, each with its length; looked up one by one, however long the
+note is."""
 
 
 class PostgresChunks(Chunks):
@@ -60,17 +61,21 @@ class PostgresChunks(Chunks):
         self._places: dict[int, Place] = {}
 
     def neighbours(self, chunk_ids: Sequence[int], shorter_than: float) -> dict[int, Neighbours]:
-        rows = self._session.rows(
+        rows = self._session.rows_in_binary(
             f"""
-            SELECT c.id, n.path, n.date, c.seq, length(c.text), o.id, o.length
-            FROM {OF_CHUNKS.replace("WHERE", _BESIDE)} AND c.id = ANY(%(ids)s) ORDER BY c.id, o.seq
+            SELECT c.id, n.path, n.date, c.seq, length(c.text), {_BESIDE}
+            FROM {OF_CHUNKS} AND c.id = ANY(%(ids)s) ORDER BY c.id
             """,
             ids=[*chunk_ids],
         )
         # Whoever asks for the neighbours of chunks asks for the places of the same chunks next.
         self._places |= {row[0]: Place(*row[1:4]) for row in rows}
-        pairs = [(row[0], row[5], row[4], row[6]) for row in rows if row[5] is not None]
-        return group_neighbours(pairs, shorter_than)
+        groups = {
+            chunk_id: to_neighbours(length, beside[::2], beside[1::2])
+            for chunk_id, *_, length, beside in rows
+            if beside
+        }
+        return {chunk: group for chunk, group in groups.items() if group.length < shorter_than}
 
     def places(self, chunk_ids: Sequence[int]) -> dict[int, Place]:
         if missing := [chunk_id for chunk_id in chunk_ids if chunk_id not in self._places]:
