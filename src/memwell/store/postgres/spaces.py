@@ -255,7 +255,7 @@ class PostgresVectors(Vectors):
             WHERE {of_agent("v")} AND v.space_id = %(space)s AND v.vector IS NOT NULL {condition}
         """
         wanted = limit + limit // _SPARE + _SPARE
-        most = _ROWS_A_CHUNK * wanted
+        most = max(_ROWS_A_CHUNK * limit, wanted)
         asked = {
             **values,
             "space": space.id,
