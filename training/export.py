@@ -72,11 +72,6 @@ def build_model(weights: dict[str, Any]) -> bytes:
     return _Builder(_separate_attention(weights)).build()
 
 
-def build_lower_layers(weights: dict[str, Any]) -> bytes:
-    """Return an ONNX model that returns the states of all tokens before the last layer."""
-    return _Builder(_separate_attention(weights)).build_lower()
-
-
 def find_centre(weights: dict[str, Any], text: Path) -> Any:
     """Return the mean vector of the training text: half of it English, half of it not.
 
@@ -137,13 +132,6 @@ class _Builder:
         vector = self.graph.node("MatMul", state, rotation)
         unit = self.graph.node("LpNormalization", vector)
         return self.model(self.graph.node("Sub", unit, self.constant("centre")))
-
-    def build_lower(self) -> bytes:
-        """Build all layers but the last one."""
-        state = self.embeddings()
-        for number in range(self.layers - 1):
-            state = self.layer(f"layers.{number}", state, last=False)
-        return self.model(state)
 
     def model(self, output: str) -> bytes:
         return self.graph.model(("tokens", _INT64, (1, "length")), output)

@@ -1,14 +1,13 @@
-"""Bring an exported model nearer to MiniLM: only its last layer is trained, without a GPU.
+"""Teach an exported model more of other languages, without a GPU.
 
-``python -m training.finetune --model model.onnx --text TEXT --out run`` writes `student.pt`, which
-`training.export` takes. TEXT has the folders `mono` and `parallel` of compressed JSON lines.
+``python -m training.finetune --model model.onnx --text packed --out run`` writes `student.pt`,
+which `training.export` takes. The packed text is that of `training.pack`, `training.dictionaries`
+and `training.translate`.
 
 1. The inputs of all layers get new ranges and factors (`training.calibrate`).
-2. The states before the last layer are computed once, by onnxruntime.
-3. A target is the model's own vector and MiniLM's, side by side, turned as near as possible to the
-   model's own: so the space stays, and with it what the model knows of other languages.
-4. The last layer and the matrix after it learn the targets, as whole numbers. A translation learns
-   the target of its English side.
+2. The model is its own teacher. A translation learns the vector of its English side. English, and
+   text of the languages that the model knows well, keeps its vector. So the space stays.
+3. All layers and tokens learn, as whole numbers from the first step on.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,66 +28,26 @@ import torch.nn.functional as F
 from torch import Tensor
 from training.calibrate import batch_tokens, calibrate, mark_tokens
 from training.evaluate import load_exported, save_student
-from training.export import build_lower_layers, pack_weights
-from training.lines import sentences
-from training.network import Encoder
-from training.pack import read_zstandard
+from training.lines import MANUALS, SYNTHETIC, read_lines, sentences
+from training.network import PAD, Encoder
 
-from memwell.embed.minilm import MiniLM
 from memwell.embed.onnx_embedder import open_session
 
-EVERYDAY = {
-    "gutenberg_nltk": 400,
-    "posthog_content": 400,
-    "sourcegraph_handbook": 333,
-    "turing_way": 266,
-    "18f_handbook": 200,
-    "til_jbranchaud": 166,
-    "plainlanguage_gov": 133,
-    "recipes_based_cooking": 133,
-    "dialogues_en": 666,
-    "questions_en": 1000,
-    "wordnet_glosses": 833,
-    "equity_guide": 40,
-    "how_to_be_a_programmer": 40,
-    "tech_interview_handbook": 66,
-}
-"""Texts of each shard that both models teach."""
-TECHNICAL = {
-    "openstax_by": 1700,
-    "wikitext2": 500,
-    "github_docs": 300,
-    "owasp_cheatsheets": 133,
-    "cloudflare_docs": 133,
-    "mdn_en": 200,
-    "code_docstrings": 800,
-    "debian_docs_html": 300,
-    "ethereum_en": 100,
-    "docker_docs": 100,
-    "k8s_en_body": 100,
-}
-"""Texts of each shard that keep their vectors: there the model is better than MiniLM."""
-TRANSLATIONS = {
-    "tatoeba": 600,
-    "wesnoth": 720,
-    "ud_pud": 600,
-    "react_dev": 240,
-    "opensource_guide": 240,
-    "libreoffice": 240,
-    "mdn": 240,
-    "k8s_docs": 200,
-    "debian_descriptions": 200,
-    "python_docs2": 160,
-}
-_LONGEST_TRANSLATED = 400
+LEARNT = {"fr", "es", "pt", "it", "ru"}
+"""Languages with translations by rules. Of the others, only what is known is to be kept."""
+_SHARES = {SYNTHETIC: 1.0, "freedict": 1.0, "mueller": 1.0, "pivot": 0.5, "forms": 0.2}
+_MANUALS, _KNOWN, _OTHER_DICTIONARIES = 0.1, 0.4, 0.03
+"""The shares of lines from manuals, of languages that are not learnt, and of other dictionaries."""
+_KEPT = 40_000
+"""Texts that keep their vectors, half of them English."""
 _SHORTEST, _LONGEST = 8, 110
-"""Words of an English text, about; as many short ones as long ones."""
-_MOST_WORDS = 100
-_HELD_OUT = 0.12
-_CALIBRATED = 20
-"""One text of so many is read for the ranges of inputs."""
-_BATCH = 256
-_WARM = 30
+"""Words of a text that keeps its vector, about; as many short ones as long ones."""
+_CALIBRATED = 400
+_HELD_OUT = 200
+"""One line of so many is not learnt, but measured."""
+_CHUNK = 64
+"""Batches whose texts are sorted by length together."""
+_WARM = 100
 _SHARP, _SHARPER = 12, 20
 """How similarities become probabilities: for those of the targets, and for contrast."""
 _SAME = 0.96
@@ -96,224 +56,193 @@ _SAME = 0.96
 
 @dataclass
 class Texts:
-    """Texts, and how the target of each is found."""
+    """What is learnt: the tokens of each text, and the text whose vector it learns."""
 
-    all: list[str] = field(default_factory=list)
-    likes: list[int] = field(default_factory=list)
-    """For each text, the one whose target it has: itself, or the English side of a translation."""
-    by_both: list[bool] = field(default_factory=list)
-    """Whether MiniLM teaches a text, too."""
+    tokens: list[list[int]] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
+    teachers: dict[str, int] = field(default_factory=dict)
+    """The number of each text that the model itself embeds."""
+    translated: list[bool] = field(default_factory=list)
 
-    def add(self, text: str, *, like: int | None = None, by_both: bool = False) -> int:
-        """Add a text; return its number."""
-        self.all.append(text)
-        self.likes.append(len(self.likes) if like is None else like)
-        self.by_both.append(by_both)
-        return len(self.all) - 1
-
-    @property
-    def is_english(self) -> Any:
-        """Which texts have a target of their own."""
-        return np.array(self.likes) == np.arange(len(self.likes))
+    def add(self, text: str, english: str | None = None) -> None:
+        """Add a text that keeps its vector, or one that learns that of its English side."""
+        teacher = english or text
+        self.tokens.append(mark_tokens(text))
+        self.targets.append(self.teachers.setdefault(teacher, len(self.teachers)))
+        self.translated.append(english is not None)
 
 
-def choose_texts(folder: Path, chance: random.Random) -> Texts:
-    """Take some texts of each shard, and of an English one a few sentences."""
+def choose_texts(folder: Path, chance: random.Random, share: float) -> Texts:
+    """Take a share of all translations, and some texts that keep their vectors."""
     texts = Texts()
-    for shards, by_both in ((EVERYDAY, True), (TECHNICAL, False)):
-        for shard, count in shards.items():
-            lines = read_zstandard(folder / "mono" / f"{shard}.jsonl.zst")
-            english = [line["t"] for line in lines if line["l"] == "en"]
-            for text in chance.sample(english, min(count, len(english))):
-                texts.add(cut_text(text, chance), by_both=by_both)
-    for shard, count in TRANSLATIONS.items():
-        lines = read_zstandard(folder / "parallel" / f"{shard}.jsonl.zst")
-        short = [line for line in lines if len(line["en"]) < _LONGEST_TRANSLATED]
-        for line in chance.sample(short, min(count, len(short))):
-            english_side = texts.add(line["en"], by_both=True)
-            texts.add(line["x"], like=english_side)
+    for kind in ("parallel", "dictionaries", SYNTHETIC):
+        for shard, language, english, foreign in read_lines(folder / f"{kind}.txt.xz"):
+            if chance.random() < share * line_share(kind, shard, language):
+                texts.add(foreign, english)
+    mono = [line for line in read_lines(folder / "mono.txt.xz") if line[1][:2] not in LEARNT]
+    for is_english in (True, False):
+        lines = [line for line in mono if (line[1] == "en") == is_english]
+        everyday = [line for line in lines if line[0] not in MANUALS]
+        for _, _, text in chance.choices(lines, k=int(share * _KEPT / 4)) + chance.choices(
+            everyday, k=int(share * _KEPT / 4)
+        ):
+            texts.add(cut_text(text, chance))
     return texts
+
+
+def line_share(kind: str, shard: str, language: str) -> float:
+    """Return which share of lines like this one is taken."""
+    if kind == "parallel":
+        share = _MANUALS if shard in MANUALS else 1.0
+        return share if language in LEARNT else share * _KNOWN
+    return _SHARES.get(shard, _OTHER_DICTIONARIES) if language in LEARNT else _OTHER_DICTIONARIES
 
 
 def cut_text(text: str, chance: random.Random) -> str:
     """Return some sentences of a text, of a random length."""
     parts = sentences(text)
     at = chance.randrange(len(parts))
-    wanted = 0.75 * math.exp(chance.uniform(math.log(_SHORTEST), math.log(_LONGEST)))
+    wanted = math.exp(chance.uniform(math.log(_SHORTEST), math.log(_LONGEST)))
     cut = ""
     while at < len(parts) and len(cut.split()) < wanted:
         cut += parts[at]
         at += 1
-    return " ".join(cut.split()[:_MOST_WORDS])
+    return cut.strip()
 
 
-def join_teachers(own: Any, minilm: Any, weight: float) -> Any:
-    """Return targets: both vectors side by side, as near to the own ones as a turn can bring them.
+def embed(model: str, texts: Sequence[str]) -> Any:
+    """Return what an exported model says of each text, as vectors of length one."""
+    session = open_session(model)
 
-    A text without a vector of MiniLM, a row of zeros, keeps its own. The turn is the solution of
-    the orthogonal Procrustes problem.
-    """
-    known = minilm.any(axis=1)
-    second = _unit(minilm[known])
-    sides = (
-        _unit(own[known] - own[known].mean(0)),
-        weight * _unit(second - second.mean(0)),
-    )
-    both = np.concatenate(sides, axis=1)
-    strongest = np.linalg.eigh(both.T @ both)[1][:, ::-1][:, : own.shape[1]]
-    both = _unit(both @ strongest)
-    left, _, right = np.linalg.svd(both.T @ own[known])
-    targets = own.copy()
-    targets[known] = both @ (left @ right)
-    return targets
+    def one(text: str) -> Any:
+        return session.run(None, {"tokens": np.array([mark_tokens(text)])})[0][0, 0]
 
-
-def _unit(vectors: Any) -> Any:
+    with ThreadPoolExecutor() as pool:
+        vectors = np.array(list(pool.map(one, texts, chunksize=256)))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 class Tuner:
-    """A student, the states that its last layer reads, and the targets of all texts."""
+    """A student, and the texts that it learns with their targets."""
 
-    def __init__(
-        self, student: Encoder, states: Sequence[Tensor], targets: Tensor, is_english: Any
-    ) -> None:
+    def __init__(self, student: Encoder, texts: Texts, targets: Any) -> None:
         self.student = student
-        self.states = states
-        self.targets = targets
-        self.is_english = is_english
-        self.lengths = np.array([len(state) for state in states])
+        self.tokens = texts.tokens
+        self.targets = torch.from_numpy(targets)
+        self.target_of = np.array(texts.targets)
+        self.translated = np.array(texts.translated)
+        self.lengths = np.array([len(row) for row in texts.tokens])
 
     def vectors(self, texts: Any) -> Tensor:
         """Return the student's vectors of texts, given by their numbers."""
-        longest = int(self.lengths[texts].max())
-        states = torch.zeros(len(texts), longest, self.student.shape.width)
-        mask = torch.zeros(len(texts), longest, dtype=torch.bool)
+        batch = torch.full((len(texts), int(self.lengths[texts].max())), PAD)
         for row, text in enumerate(texts):
-            length = self.lengths[text]
-            states[row, :length] = self.states[text].float()
-            mask[row, :length] = True
-        last = self.student.layers[-1](states, mask[:, None, None, :], first=True)
-        return self.student.vector(last[:, 0])
+            batch[row, : self.lengths[text]] = torch.tensor(self.tokens[text])
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.student(batch, batch != PAD)
 
-    def loss(self, texts: Any, *, contrast: bool) -> Tensor:
+    def loss(self, texts: Any) -> Tensor:
         """Return how far vectors are from their targets, each and among each other."""
-        vectors, targets = self.vectors(texts), self.targets[texts]
+        vectors, targets = self.vectors(texts), self.targets[self.target_of[texts]]
         wanted = F.softmax(targets @ targets.T * _SHARP, 1)
         found = F.log_softmax(vectors @ vectors.T * _SHARP, 1)
         plain = (1 - (vectors * targets).sum(1)).mean()
         loss = 2 * plain + 0.3 * F.kl_div(found, wanted, reduction="batchmean")
-        if contrast:
+        if self.translated[texts[0]]:
             same = (targets @ targets.T > _SAME).fill_diagonal_(False)
             scores = (vectors @ targets.T * _SHARPER).masked_fill(same, -1e4)
-            loss = loss + 0.3 * F.cross_entropy(scores, torch.arange(len(texts)))
+            loss = loss + 0.5 * F.cross_entropy(scores, torch.arange(len(texts)))
         return loss
 
-    def batches(self, texts: Any, chance: np.random.Generator) -> list[Any]:
-        """Return the texts of an epoch as batches of about equal lengths, each English or not."""
-        keys = self.lengths[texts] * np.exp(chance.normal(0, 0.25, len(texts)))
-        order = texts[np.argsort(keys)]
-        cut = [
-            side[at : at + _BATCH]
-            for side in (order[self.is_english[order]], order[~self.is_english[order]])
-            for at in range(0, len(side) - _BATCH // 4, _BATCH)
-        ]
-        return [cut[number] for number in chance.permutation(len(cut))]
+    def batches(self, texts: Any, budget: int, chance: np.random.Generator) -> list[Any]:
+        """Return all texts once, as batches of equal lengths, each of translations or of none."""
+        found = []
+        for side in (texts[self.translated[texts]], texts[~self.translated[texts]]):
+            keys = self.lengths[side] + chance.random(len(side))
+            order = side[np.argsort(keys, kind="stable")]
+            at = 0
+            while at < len(order):
+                end = at + max(1, budget // int(self.lengths[order[at]]))
+                longest = int(self.lengths[order[min(end, len(order)) - 1]])
+                end = at + max(1, budget // longest)
+                found.append(order[at:end])
+                at = end
+        return [found[number] for number in chance.permutation(len(found))]
 
-    def train(self, texts: Any, epochs: int, rate: float, seed: int) -> Iterator[tuple[int, float]]:
-        """Train the last layer; yield each epoch with the mean loss of its English batches."""
-        self.student.requires_grad_(False)
-        trained = [*self.student.layers[-1].parameters(), self.student.rotation.weight]
-        for values in trained:
-            values.requires_grad_(True)
-        optimizer = torch.optim.AdamW(trained, lr=rate, betas=(0.9, 0.98), weight_decay=0)
-        chance = np.random.default_rng(seed)
-        step = 0
-        for epoch in range(epochs):
-            batches = self.batches(texts, chance)
-            losses = []
-            for batch in batches:
-                share = step / (epochs * len(batches))
-                falling = max(0.02, 0.5 * (1 + math.cos(math.pi * share)))
-                optimizer.param_groups[0]["lr"] = rate * falling * min(1, (step + 1) / _WARM)
-                english = bool(self.is_english[batch[0]])
-                loss = self.loss(batch, contrast=not english)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(trained, 1.0)
-                optimizer.step()
-                step += 1
-                losses += [loss.item()] if english else []
-            yield epoch, float(np.mean(losses))
+    def train(
+        self, texts: Any, budget: int, rates: tuple[float, float], seed: int
+    ) -> Iterator[tuple[float, float]]:
+        """Learn each text once; yield now and then which share is done, and the mean loss."""
+        layers = [p for name, p in self.student.named_parameters() if name != "tokens.weight"]
+        groups = [
+            {"params": [self.student.tokens.weight], "lr": rates[0]},
+            {"params": layers, "lr": rates[1]},
+        ]
+        optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0, fused=True)
+        batches = self.batches(texts, budget, np.random.default_rng(seed))
+        losses = []
+        for step, batch in enumerate(batches):
+            falling = max(0.02, 0.5 * (1 + math.cos(math.pi * step / len(batches))))
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * falling * min(1, (step + 1) / _WARM)
+            loss = self.loss(batch)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(layers, 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+            if (step + 1) % (len(batches) // 20 or 1) == 0:
+                yield (step + 1) / len(batches), float(np.mean(losses))
+                losses = []
 
     @torch.no_grad()
     def nearness(self, texts: Any) -> float:
         """Return the mean cosine of texts and their targets."""
         order = texts[np.argsort(self.lengths[texts], kind="stable")]
         cosines = [
-            (self.vectors(batch) * self.targets[batch]).sum(1)
-            for batch in np.split(order, range(_BATCH, len(order), _BATCH))
+            (self.vectors(batch) * self.targets[self.target_of[batch]]).sum(1)
+            for batch in np.array_split(order, -(-len(order) // 128))
         ]
         return float(torch.cat(cosines).mean())
 
 
-def embed(model: bytes | str, tokens: Sequence[list[int]]) -> Iterator[Any]:
-    """Yield what an exported model returns for each text."""
-    session = open_session(model)
-    for row in tokens:
-        yield session.run(None, {"tokens": np.array([row])})[0][0]
-
-
-def embed_by_minilm(texts: Texts) -> Any:
-    """Return MiniLM's vector of each text that it teaches and can read, else zeros."""
-    model = MiniLM()
-    vectors = np.zeros((len(texts.all), model.dimensions), dtype=np.float32)
-    for number in np.flatnonzero(texts.by_both):
-        if len(rows := model.embed_query(texts.all[number])):
-            vectors[number] = rows[0]
-    return vectors
-
-
-def prepare(model: Path, texts: Texts, weight: float) -> Tuner:
-    """Compute all that the last layer is trained with."""
-    marked = [mark_tokens(text) for text in texts.all]
-    own = _unit(np.array([row[0] for row in embed(str(model), marked)]))
-    targets = torch.from_numpy(join_teachers(own, embed_by_minilm(texts), weight))
-    student = load_exported(model)
-    calibrate(student, batch_tokens(texts.all[::_CALIBRATED]))
-    student.quantise()
-    lower = build_lower_layers(pack_weights(student))
-    states = [torch.from_numpy(state.astype(np.float16)) for state in embed(lower, marked)]
-    return Tuner(student, states, targets[texts.likes], texts.is_english)
-
-
 def main() -> None:
-    """Train the last layer and write the student."""
+    """Train and write the student."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="model.onnx")
-    parser.add_argument("--text", type=Path, required=True, help="folder of mono and parallel")
+    parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--weight", type=float, default=0.8, help="of MiniLM beside the model")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--rate", type=float, default=3e-4, help="learning rate")
+    parser.add_argument("--share", type=float, default=1.0, help="of the text to learn")
+    parser.add_argument("--budget", type=int, default=8192, help="tokens of a batch")
+    parser.add_argument("--rate", type=float, default=1e-4, help="learning rate of the layers")
+    parser.add_argument("--rate-tokens", type=float, default=1e-3, help="of the token embeddings")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    began = time.process_time()
+    began = time.time()
 
     def log(*words: object) -> None:
-        print(f"{time.process_time() - began:.0f}", *words, flush=True)
+        print(f"{time.time() - began:.0f}", *words, flush=True)
 
     torch.manual_seed(arguments.seed)
-    texts = choose_texts(arguments.text, random.Random(arguments.seed))
-    log("texts", len(texts.all), "English", int(texts.is_english.sum()))
-    tuner = prepare(arguments.model, texts, arguments.weight)
-    held_out = np.random.default_rng(arguments.seed).random(len(texts.all)) < _HELD_OUT
-    held_out = held_out[texts.likes]
-    learnt, kept = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    log("begin", tuner.nearness(kept))
-    for epoch, loss in tuner.train(learnt, arguments.epochs, arguments.rate, arguments.seed):
+    texts = choose_texts(arguments.text, random.Random(arguments.seed), arguments.share)
+    log("texts", len(texts.tokens), "tokens", sum(map(len, texts.tokens)))
+    student = load_exported(arguments.model)
+    mono = [line[2] for line in read_lines(arguments.text / "mono.txt.xz")]
+    calibrate(student, batch_tokens(mono[:: len(mono) // _CALIBRATED]))
+    student.quantise()
+    student.train()
+    tuner = Tuner(student, texts, embed(str(arguments.model), list(texts.teachers)))
+    numbers = np.arange(len(texts.tokens))
+    held_out = numbers % _HELD_OUT == 0
+    kept = {
+        name: numbers[held_out & (tuner.translated == translated)]
+        for name, translated in (("translations", True), ("kept", False))
+    }
+    log("begin", {name: tuner.nearness(side) for name, side in kept.items()})
+    rates = (arguments.rate_tokens, arguments.rate)
+    for done, loss in tuner.train(numbers[~held_out], arguments.budget, rates, arguments.seed):
         save_student(tuner.student, arguments.out)
-        log("epoch", epoch, "loss", loss, "held out", tuner.nearness(kept))
+        log(done, "loss", loss, {name: tuner.nearness(side) for name, side in kept.items()})
 
 
 if __name__ == "__main__":
