@@ -33,7 +33,7 @@ from training.network import PAD, Encoder
 
 from memwell.embed.onnx_embedder import open_session
 
-LEARNT = {"fr", "es", "pt", "it", "ru"}
+LEARNT = {"fr", "es", "pt", "it", "ru", "ko"}
 """Languages with translations by rules. Of the others, only what is known is to be kept."""
 _SHARES = {SYNTHETIC: 1.0, "freedict": 1.0, "mueller": 1.0, "pivot": 0.5, "forms": 0.2}
 _MANUALS, _KNOWN, _OTHER_DICTIONARIES = 0.1, 0.4, 0.03

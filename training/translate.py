@@ -5,7 +5,8 @@
 `apertium-es-pt`, `apertium-eng-cat` and `apertium-cat-ita`) translates into Spanish and Catalan,
 and from these into French, Portuguese and Italian. Its sentences have faults, but each word stands
 in them as it does in real ones. It does not know Russian: there, each word is looked up in the
-dictionaries of `training.dictionaries`, which comes before this step.
+dictionaries of `training.dictionaries`, which comes before this step. It does not know Korean
+either: there it analyses the English, and `training.korean` translates.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from training.english_clauses import read_units
+from training.korean import Translator
 from training.lines import SYNTHETIC, read_lines, sentences, write_lines
 from training.pack import read_zstandard
 
@@ -35,6 +38,11 @@ _LINES = 1000
 """Sentences that Apertium gets at once. If it returns another number of lines, all are left out."""
 _WORDS, _CHARACTERS = (3, 25), 200
 _STRANGE = re.compile(r"[^\x00-\x7f]|[_<{]")
+_ANALYSIS = Path("/usr/share/apertium/apertium-eng-spa")
+_MARKED = re.compile(r"[][^$/\\@>}]")
+"""What stands for something else in Apertium's analysis."""
+_VARIANTS = 2
+"""Korean translations of a sentence: with other endings, and other words of the same meaning."""
 _SPEAKER = re.compile(r"^\w+ ?\w*: ")
 _TURN = re.compile(r"(User|Assistant): ")
 _NOT_A_LETTER = re.compile(r"\W+")
@@ -131,6 +139,28 @@ def _translate(texts: list[str], pair: str) -> list[str]:
     return lines if len(lines) == len(texts) else [""] * len(texts)
 
 
+def analyse(texts: list[str]) -> list[str]:
+    """Return Apertium's analysis of texts; nothing where a text has signs of its own."""
+    plain = ["." if _MARKED.search(text) else text for text in texts]
+    found = "\n".join(plain) + "\n"
+    for command in (
+        ["lt-proc", "-w", str(_ANALYSIS / "eng-spa.automorf.bin")],
+        ["apertium-tagger", "-g", str(_ANALYSIS / "eng-spa.prob")],
+    ):
+        done = subprocess.run(command, input=found, capture_output=True, text=True, check=True)
+        found = done.stdout
+    return found.split("\n")[: len(texts)]
+
+
+def translate_into_korean(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield texts with their Korean, each in a few ways."""
+    translator = Translator(chance)
+    for text, line in zip(texts, analyse(texts), strict=True):
+        units = read_units(line)
+        found = dict.fromkeys(translator.translate(units) for _ in range(_VARIANTS))
+        yield from ((text, korean) for korean in found if korean)
+
+
 def read_words(dictionaries: Iterable[list[str]], language: str) -> dict[str, list[str]]:
     """Return words of a language, and forms of them, by the English word that they mean."""
     senses: dict[str, list[str]] = defaultdict(list)
@@ -194,6 +224,8 @@ def main() -> None:
         for text, translation in zip(english, texts, strict=True)
         if translation
     ]
+    korean = translate_into_korean(english, random.Random(1))
+    lines += [(SYNTHETIC, "ko", text, translation) for text, translation in korean]
     write_lines(arguments.out / f"{SYNTHETIC}.txt.xz", lines)
     print(f"{SYNTHETIC}: {len(lines)} lines")
 
