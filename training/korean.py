@@ -12,8 +12,6 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from training.english_clauses import (
     Word,
@@ -25,6 +23,7 @@ from training.english_clauses import (
     is_infinitive,
     is_relative,
 )
+from training.handwritten import read_words
 from training.korean_verbs import (
     adnominal,
     final,
@@ -53,26 +52,9 @@ _WITH_PAST = ("고", "지만", "기 때문에", "거나", "다고")
 """Endings of a clause that stand behind the past."""
 
 
-@cache
-def read_lexicon() -> dict[str, dict[str, list[str]]]:
-    """Return the Korean words of each English one, by section."""
-    lexicon: dict[str, dict[str, list[str]]] = {}
-    text = Path(__file__).with_name("korean_words.txt").read_text(encoding="utf-8")
-    section: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if line.startswith("["):
-            section = lexicon.setdefault(line.strip("[]"), {})
-        elif not line.startswith("#"):
-            for entry in line.split(";"):
-                english, _, korean = entry.partition(":")
-                words = [word.strip().replace("_", " ") for word in korean.split(",")]
-                section[english.strip()] = words
-    return lexicon
-
-
 def rule(section: str, english: str) -> str:
     """Return the only word of a section that an English one has, or nothing."""
-    return read_lexicon()[section].get(english, [""])[0]
+    return read_words("korean")[section].get(english, [""])[0]
 
 
 def with_particle(noun: str, particle: str) -> str:
@@ -167,7 +149,7 @@ class Translator:
 
     def _look_up(self, section: str, lemma: str) -> str:
         """Return one of the Korean words, or nothing."""
-        words = read_lexicon()[section]
+        words = read_words("korean")[section]
         found = words.get(lemma) or words.get(lemma.lower())
         self.asked += 1
         self.known += bool(found)
@@ -182,7 +164,7 @@ class Translator:
         words = [word for word in words if word.lemma != "please"]
         if mark == "?" and words and words[0].lemma in _QUESTIONS:
             words = [Word(words[0].lemma, ("adv",)), *words[1:]]
-        lexicon = read_lexicon()
+        lexicon = read_words("korean")
         subordinate = lexicon["subordinate"]
         clauses = list(cut_clauses(words, {**lexicon["joined"], **subordinate}))
         for conjunction, clause in clauses:
@@ -421,7 +403,9 @@ class Translator:
 
     def _particle(self, preposition: str, noun: Word) -> str:
         """Return the particle that a preposition becomes with a noun."""
-        person = noun.kind == "prn" or noun.has("ant") or noun.lemma in read_lexicon()["people"]
+        person = (
+            noun.kind == "prn" or noun.has("ant") or noun.lemma in read_words("korean")["people"]
+        )
         if preposition in ("to", "for") and person:
             return "에게"
         if preposition == "for" and noun.lemma in _DURATIONS:
@@ -452,7 +436,7 @@ class Translator:
         if word.kind == "det":
             return "" if word.lemma in ("a", "the") else self._look_up("determiners", word.lemma)
         if word.kind == "num":
-            found = read_lexicon()["numbers"].get(word.lemma, [word.lemma])
+            found = read_words("korean")["numbers"].get(word.lemma, [word.lemma])
             return found[-1 if last else 0]
         if word.kind == "adj":
             stem = self._look_up("adjectives", word.lemma)
@@ -465,7 +449,7 @@ class Translator:
     def _pronoun(self, word: Word) -> str:
         if word.lemma != "prpers":
             return rule("pronouns", word.lemma) or self._look_up("nouns", word.lemma)
-        for tags, forms in read_lexicon()["persons"].items():
+        for tags, forms in read_words("korean")["persons"].items():
             if set(tags.split()) <= set(word.tags):
                 return forms[-1] if self.style == "formal" and "p1" in tags else forms[0]
         return "그들" if word.has("p3") else "우리"

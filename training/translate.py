@@ -3,10 +3,11 @@
 ``python -m training.translate --text TEXT --sets SETS --packages PACKAGES --out packed`` writes
 `synthetic.txt.xz`. Apertium (Debian packages `apertium-eng-spa`, `apertium-fr-es`,
 `apertium-es-pt`, `apertium-eng-cat` and `apertium-cat-ita`) translates into Spanish and Catalan,
-and from these into French, Portuguese and Italian. Its sentences have faults, but each word stands
-in them as it does in real ones. It does not know Russian: there, each word is looked up in the
-dictionaries of `training.dictionaries`, which comes before this step. It does not know Korean
-either: there it analyses the English, and `training.korean` translates.
+and from these into French, Portuguese and Italian. It does not know Russian and Korean: there it
+analyses the English, and `training.russian` and `training.korean` translate. All these sentences
+have faults, but each word stands in them as it does in real ones. Russian needs the packages
+pymorphy3, pymorphy3-dicts-ru and dawg2-python of PyPI, unpacked under `pymorphy3`, and the
+dictionaries of `training.dictionaries`, which comes before this step.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ import random
 import re
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from training.english_clauses import read_units
-from training.korean import Translator
+from training import korean, russian
+from training.english_clauses import Word, read_units
 from training.lines import SYNTHETIC, read_lines, sentences, write_lines
 from training.pack import read_zstandard
 
@@ -42,18 +42,10 @@ _ANALYSIS = Path("/usr/share/apertium/apertium-eng-spa")
 _MARKED = re.compile(r"[][^$/\\@>}]")
 """What stands for something else in Apertium's analysis."""
 _VARIANTS = 2
-"""Korean translations of a sentence: with other endings, and other words of the same meaning."""
+"""Translations of a sentence by rules: with other words of the same meaning, or other endings."""
 _SPEAKER = re.compile(r"^\w+ ?\w*: ")
 _TURN = re.compile(r"(User|Assistant): ")
 _NOT_A_LETTER = re.compile(r"\W+")
-_WORD = re.compile(r"\w+|[^\w\s]")
-_UNTRANSLATED = frozenset(
-    ["a", "an", "the", "do", "does", "did", "be", "am", "is", "are", "was", "were", "of"]
-)
-"""Words that have no word in Russian."""
-_SENSES = 3
-_FORMS = 6
-"""Senses of a word, and inflected forms of a sense, that a sentence chooses from."""
 
 
 @dataclass(frozen=True)
@@ -152,51 +144,23 @@ def analyse(texts: list[str]) -> list[str]:
     return found.split("\n")[: len(texts)]
 
 
-def translate_into_korean(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield texts with their Korean, each in a few ways."""
-    translator = Translator(chance)
-    for text, line in zip(texts, analyse(texts), strict=True):
+def translate_by_rules(
+    texts: list[str], analysis: list[str], translator: Callable[[Sequence[Word]], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield texts with a few translations each; with none if too few words are known."""
+    for text, line in zip(texts, analysis, strict=True):
         units = read_units(line)
-        found = dict.fromkeys(translator.translate(units) for _ in range(_VARIANTS))
-        yield from ((text, korean) for korean in found if korean)
+        found = dict.fromkeys(translator(units) for _ in range(_VARIANTS))
+        yield from ((text, translation) for translation in found if translation)
 
 
-def read_words(dictionaries: Iterable[list[str]], language: str) -> dict[str, list[str]]:
-    """Return words of a language, and forms of them, by the English word that they mean."""
-    senses: dict[str, list[str]] = defaultdict(list)
-    forms: dict[str, list[str]] = defaultdict(list)
-    for name, found, english, foreign in dictionaries:
-        word = english.split(", ")[0].removeprefix("to ").lower()
-        if found == language and " " not in word and " " not in foreign:
-            (forms if name == "forms" else senses)[word].append(foreign)
-    return {
-        word: [*dict.fromkeys(found)][:_SENSES] + forms[word][:_FORMS]
-        for word, found in senses.items()
-    }
+def read_russian(packages: Path, dictionaries: Path) -> russian.Translator:
+    """Return the translator into Russian."""
+    sys.path.insert(0, str(packages / "pymorphy3"))
+    from pymorphy3 import MorphAnalyzer
 
-
-def look_up(
-    text: str, words: dict[str, list[str]], lemmas: dict[str, str], chance: random.Random
-) -> str:
-    """Replace each word by one that means the same; return nothing if too few are known."""
-    parts, known, asked = [], 0, 0
-    for word in _WORD.findall(text.replace("'", " ")):
-        low = word.lower()
-        if low in _UNTRANSLATED:
-            continue
-        found = words.get(low) or words.get(lemmas.get(low, low))
-        asked += word.isalpha()
-        known += bool(found)
-        parts.append(chance.choice(found) if found else word)
-    return " ".join(parts) if known >= 0.7 * asked else ""
-
-
-def read_lemmas(packages: Path, language: str) -> dict[str, str]:
-    """Return the dictionary form of each inflected word."""
-    sys.path.insert(0, str(packages / "simplemma"))
-    from simplemma.strategies.dictionaries import DefaultDictionaryFactory
-
-    return dict(DefaultDictionaryFactory().get_dictionary(language))
+    lexicon = russian.Lexicon.read(MorphAnalyzer(), read_lines(dictionaries))
+    return russian.Translator(lexicon, random.Random(1))
 
 
 def main() -> None:
@@ -214,18 +178,20 @@ def main() -> None:
         for number in range(1, len(pairs) + 1):
             if pairs[:number] not in found:
                 found[pairs[:number]] = translate(found[pairs[: number - 1]], pairs[number - 1])
-    translations = {language: found[pairs] for language, pairs in STEPS.items()}
-    words = read_words(read_lines(arguments.out / "dictionaries.txt.xz"), "ru")
-    lemmas = read_lemmas(arguments.packages, "en")
-    translations["ru"] = [look_up(text, words, lemmas, chance) for text in english]
+    translations = {
+        language: zip(english, found[pairs], strict=True) for language, pairs in STEPS.items()
+    }
+    analysis = analyse(english)
+    into_russian = read_russian(arguments.packages, arguments.out / "dictionaries.txt.xz")
+    into_korean = korean.Translator(random.Random(1))
+    translations["ru"] = translate_by_rules(english, analysis, into_russian.translate)
+    translations["ko"] = translate_by_rules(english, analysis, into_korean.translate)
     lines = [
         (SYNTHETIC, language, text, translation)
-        for language, texts in translations.items()
-        for text, translation in zip(english, texts, strict=True)
+        for language, pairs in translations.items()
+        for text, translation in pairs
         if translation
     ]
-    korean = translate_into_korean(english, random.Random(1))
-    lines += [(SYNTHETIC, "ko", text, translation) for text, translation in korean]
     write_lines(arguments.out / f"{SYNTHETIC}.txt.xz", lines)
     print(f"{SYNTHETIC}: {len(lines)} lines")
 

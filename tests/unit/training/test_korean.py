@@ -6,7 +6,8 @@ import random
 
 import pytest
 from training.english_clauses import read_units
-from training.korean import Translator, read_lexicon, with_particle
+from training.handwritten import read_words
+from training.korean import Translator, with_particle
 from training.korean_verbs import adnominal, final, finite, infinitive, past, with_eu
 
 I = "^prpers<prn><subj><p1><mf><sg>$"  # noqa: E741
@@ -123,7 +124,7 @@ def test_a_sentence_of_unknown_words_is_left_out() -> None:
 
 
 def test_the_words_are_stems_and_nouns_of_hangul() -> None:
-    lexicon = read_lexicon()
+    lexicon = read_words("korean")
     for section in ("verbs", "adjectives", "nouns", "adverbs"):
         assert len(lexicon[section]) > 150
         for english, words in lexicon[section].items():

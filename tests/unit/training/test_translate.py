@@ -13,14 +13,6 @@ from training.lines import read_lines
 zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
 pack, translate = (pytest.importorskip(f"training.{name}") for name in ("pack", "translate"))
 
-LINES = [
-    ["mueller", "ru", "cat", "кошка"],
-    ["mueller", "ru", "to eat", "есть"],
-    ["forms", "ru", "cat", "кошки"],
-    ["pivot", "fr", "cat", "chat"],
-    ["mueller", "ru", "to get up", "вставать"],
-]
-
 
 def write_shard(file: Path, lines: list[dict[str, str]]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -45,16 +37,12 @@ def test_sentences_of_the_labelled_sets_are_left_out(tmp_path: Path) -> None:
     assert chosen == ["The cat sleeps."]
 
 
-def test_a_word_has_its_senses_and_their_forms() -> None:
-    words = translate.read_words(LINES, "ru")
-    assert words == {"cat": ["кошка", "кошки"], "eat": ["есть"]}
-
-
-def test_each_word_of_a_sentence_is_looked_up() -> None:
-    words, lemmas = translate.read_words(LINES[:2], "ru"), {"eats": "eat"}
-    chance = random.Random(1)
-    assert translate.look_up("The cat eats.", words, lemmas, chance) == "кошка есть ."
-    assert translate.look_up("The dog sees a cat.", words, lemmas, chance) == ""
+def test_a_text_has_a_translation_for_each_way_to_say_it() -> None:
+    ways = iter(["하나", "둘", "셋", "셋", "", ""])
+    found = translate.translate_by_rules(
+        ["one", "two", "three"], ["^one<num>$"] * 3, lambda units: next(ways)
+    )
+    assert [*found] == [("one", "하나"), ("one", "둘"), ("two", "셋")]
 
 
 @pytest.mark.process
@@ -62,6 +50,15 @@ def test_each_word_of_a_sentence_is_looked_up() -> None:
 def test_apertium_translates_line_by_line() -> None:
     translated = translate.translate(["I am tired", "The house is big"], "eng-spa")
     assert translated == ["Estoy cansado", "La casa es grande"]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not shutil.which("apertium"), reason="apertium is not installed")
+def test_apertium_analyses_line_by_line() -> None:
+    lines = translate.analyse(["The house is big.", "It costs $5 [or so].", "I sing."])
+    assert ["house" in line for line in lines] == [True, False, False]
+    assert lines[1] == "^.<sent>$"
+    assert "^sing<vblex>" in lines[2]
 
 
 def test_a_share_of_the_manuals_is_kept(tmp_path: Path) -> None:
