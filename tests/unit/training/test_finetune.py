@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memwell.embed.onnx_embedder import open_session
 from tests.unit.training.students import make_batches, make_student, torch
 
 calibrate, evaluate, export, finetune, lines = (
@@ -74,8 +75,11 @@ def test_a_translation_learns_its_english_and_other_text_what_it_is(tmp_path: Pa
             texts.tokens, texts.targets, texts.translated, strict=True
         )
     }
-    dictionary = {(tuple(calibrate.mark_tokens("Miete")), "rent", True)}  # by chance
-    assert learnt - dictionary == {
+    by_chance = {
+        (tuple(calibrate.mark_tokens("Miete")), "rent", True),
+        (tuple(calibrate.mark_tokens("I sing.")), "I sing.", False),
+    }
+    assert learnt - by_chance == {
         (tuple(calibrate.mark_tokens(text)), teacher, text != teacher)
         for text, teacher in (
             ("家賃を払う。", "Pay the rent."),
@@ -84,6 +88,40 @@ def test_a_translation_learns_its_english_and_other_text_what_it_is(tmp_path: Pa
             ("我每天都唱歌。", "我每天都唱歌。"),
         )
     }
+
+
+def test_words_of_dictionaries_are_no_english_sentences() -> None:
+    texts = finetune.Texts()
+    texts.add("家賃を払う。", "Pay the rent.", english=True)
+    texts.add("Miete", "rent", english=False)
+    texts.add("Pay the rent.", "Pay the rent.", english=True)
+    assert texts.teachers == {"Pay the rent.": 0, "rent": 1}
+    assert [*texts.english] == [0]
+    assert texts.translated == [True, True, False]
+
+
+def test_a_second_teacher_is_turned_into_the_space_of_the_first() -> None:
+    random = np.random.default_rng(1)
+    own = unit(random.normal(size=(200, 8)))
+    turn = np.linalg.qr(random.normal(size=(8, 8)))[0]
+    others = own @ turn + 0.5  # the same vectors, but turned and moved
+    read = np.arange(100)
+    targets = finetune.add_second(own, read, others[read], 0.8)
+    assert (targets * own).sum(1).min() > 0.98
+    assert np.allclose(finetune.add_second(own, read, others[read], 0), own)
+    foreign = unit(random.normal(size=(100, 8)))
+    targets = finetune.add_second(own, read, foreign, 0.8)
+    assert (targets * own).sum(1)[read].mean() < 0.95, "an own opinion of the second is heard"
+
+
+def test_texts_are_embedded_in_their_order() -> None:
+    student = make_student()
+    tokens = [[2, *range(4, 4 + length), 3] for length in (7, 1, 4)]
+    vectors = finetune.embed(student, tokens)
+    for row, vector in zip(tokens, vectors, strict=True):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            alone = student(*finetune.pad([row]))[0]
+        assert float((alone * torch.from_numpy(vector)).sum()) > 0.99
 
 
 def test_batches_have_each_text_once_and_few_tokens() -> None:
@@ -122,7 +160,7 @@ def test_the_export_is_the_student(tmp_path: Path) -> None:
     text = "Zebra"
     tokens = torch.tensor([calibrate.mark_tokens(text)]) % 60
     mask = torch.ones_like(tokens, dtype=torch.bool)
-    session = finetune.open_session(str(tmp_path / "model.onnx"))
+    session = open_session(str(tmp_path / "model.onnx"))
     exported = session.run(None, {"tokens": tokens.numpy()})[0][0]
     with torch.no_grad():
         whole = student(tokens, mask)
