@@ -79,3 +79,7 @@ def test_words_have_the_forms_of_their_places(line: str, russian: str) -> None:
 
 def test_a_sentence_of_unknown_words_is_left_out() -> None:
     assert translations("^the<det>$ ^axolotl<n><pl>$ ^regenerate<vblex><pres>$") == {""}
+
+
+def test_a_possessive_without_an_owner_is_no_error() -> None:
+    assert "яблоко съело" in translations("^'s<gen>$ ^apple<n><sg>$ ^eat<vblex><past>$")
