@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 from training.calibrate import batch_tokens, calibrate, mark_tokens
-from training.evaluate import load_exported, save_student
+from training.evaluate import load_exported, load_student, save_student
 from training.lines import MANUALS, SYNTHETIC, read_lines, sentences
 from training.network import PAD, Encoder, Shape, load_layers
 from training.teacher_weights import read_minilm
@@ -40,12 +40,8 @@ from memwell.embed.minilm import WINDOW
 LEARNT = {"fr", "es", "pt", "it", "ru", "ko"}
 """Languages with translations by rules. Of the others, only what is known is to be kept."""
 _SHARES = {SYNTHETIC: 1.0, "freedict": 1.0, "mueller": 1.0, "pivot": 0.5, "forms": 0.2}
-_MANUALS, _KNOWN, _OTHER_DICTIONARIES = 0.1, 0.4, 0.03
-"""The shares of lines from manuals, of languages that are not learnt, and of other dictionaries."""
-_ENGLISH, _FOREIGN = 80_000, 20_000
-"""Texts of one language: English ones, and those of languages that are not learnt."""
-_ENGLISH_SIDES = 0.5
-"""The share of translated sentences whose English is learnt, too."""
+_MANUALS = 0.1
+"""The share of lines from manuals."""
 _SHORTEST, _LONGEST = 8, 110
 """Words of a text that keeps its vector, about; as many short ones as long ones."""
 _CALIBRATED = 400
@@ -58,6 +54,32 @@ _SHARP, _SHARPER = 12, 20
 """How similarities become probabilities: for those of the targets, and for contrast."""
 _SAME = 0.96
 """Two English sides whose targets are so similar are translations of the same."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """How much of each kind of text one run learns."""
+
+    learnt: float
+    """The share of lines of the languages that are learnt."""
+    known: float
+    """The share of translations of other languages."""
+    known_dictionaries: float
+    english_sides: float
+    """The share of translated sentences whose English is learnt, too."""
+    english: int
+    """Texts of English alone."""
+    foreign: int
+    """Texts of languages that are known, without their English."""
+    passages: bool = False
+    """Whether the English texts are also the passages that answer questions."""
+
+
+MIXES = {
+    "learn": Mix(1.0, 0.4, 0.03, 0.5, 80_000, 20_000),
+    "keep": Mix(0.12, 0.5, 0.1, 0.2, 60_000, 20_000, passages=True),
+}
+"""Most of the first is new. The second repairs what the first has blurred."""
 
 
 @dataclass
@@ -82,19 +104,22 @@ class Texts:
         self.translated.append(text != teacher)
 
 
-def choose_texts(folder: Path, chance: random.Random, share: float) -> Texts:
-    """Take a share of all translations, and some texts that keep their vectors."""
+def choose_texts(folder: Path, chance: random.Random, share: float, mix: Mix) -> Texts:
+    """Take a share of all translations, and some texts of one language."""
     texts = Texts()
     for kind in ("parallel", "dictionaries", SYNTHETIC):
         for shard, language, english, foreign in read_lines(folder / f"{kind}.txt.xz"):
-            if chance.random() < share * line_share(kind, shard, language):
+            if chance.random() < share * line_share(kind, shard, language, mix):
                 texts.add(foreign, english, english=kind != "dictionaries")
-    mono = [line for line in read_lines(folder / "mono.txt.xz") if line[1][:2] not in LEARNT]
     synthetic = read_lines(folder / f"{SYNTHETIC}.txt.xz")
     for english in dict.fromkeys(line[2] for line in synthetic):
-        if chance.random() < share * _ENGLISH_SIDES:
+        if chance.random() < share * mix.english_sides:
             texts.add(english, english, english=True)
-    for is_english, count in ((True, _ENGLISH), (False, _FOREIGN)):
+    mono = [line for line in read_lines(folder / "mono.txt.xz") if line[1][:2] not in LEARNT]
+    if mix.passages:
+        pairs = read_lines(folder / "pairs.txt.xz")
+        mono += [[shard, language, text] for shard, language, _, text in pairs if language == "en"]
+    for is_english, count in ((True, mix.english), (False, mix.foreign)):
         lines = [line for line in mono if (line[1] == "en") == is_english]
         everyday = [line for line in lines if line[0] not in MANUALS]
         half = int(share * count / 2)
@@ -104,12 +129,12 @@ def choose_texts(folder: Path, chance: random.Random, share: float) -> Texts:
     return texts
 
 
-def line_share(kind: str, shard: str, language: str) -> float:
+def line_share(kind: str, shard: str, language: str, mix: Mix) -> float:
     """Return which share of lines like this one is taken."""
+    learnt = language in LEARNT
     if kind == "parallel":
-        share = _MANUALS if shard in MANUALS else 1.0
-        return share if language in LEARNT else share * _KNOWN
-    return _SHARES.get(shard, _OTHER_DICTIONARIES) if language in LEARNT else _OTHER_DICTIONARIES
+        return (_MANUALS if shard in MANUALS else 1.0) * (mix.learnt if learnt else mix.known)
+    return mix.learnt * _SHARES.get(shard, 0.03) if learnt else mix.known_dictionaries
 
 
 def cut_text(text: str, chance: random.Random) -> str:
@@ -268,6 +293,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="model.onnx")
     parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--start", type=Path, help="student.pt to go on with, if not the model")
+    parser.add_argument("--mix", choices=MIXES, default="learn")
     parser.add_argument("--share", type=float, default=1.0, help="of the text to learn")
     parser.add_argument("--minilm", type=Path, required=True, help="wheel with MiniLM")
     parser.add_argument("--budget", type=int, default=8192, help="tokens of a batch")
@@ -281,13 +308,15 @@ def main() -> None:
         print(f"{time.time() - began:.0f}", *words, flush=True)
 
     torch.manual_seed(arguments.seed)
-    texts = choose_texts(arguments.text, random.Random(arguments.seed), arguments.share)
+    texts = choose_texts(
+        arguments.text, random.Random(arguments.seed), arguments.share, MIXES[arguments.mix]
+    )
     log("texts", len(texts.tokens), "tokens", sum(map(len, texts.tokens)))
-    student = load_exported(arguments.model)
-    second, tokenizer = read_second(arguments.minilm)
-    for encoder in (student, second):
+    first, (second, tokenizer) = load_exported(arguments.model), read_second(arguments.minilm)
+    student = load_student(arguments.start) if arguments.start else load_exported(arguments.model)
+    for encoder in (first, second, student):
         encoder.state = torch.compile(encoder.state, dynamic=True)
-    targets = find_targets(student, texts, second, tokenizer)
+    targets = find_targets(first, texts, second, tokenizer)
     log("teachers", len(targets), "of them English sentences", len(texts.english))
     mono = [line[2] for line in read_lines(arguments.text / "mono.txt.xz")]
     calibrate(student, batch_tokens(mono[:: len(mono) // _CALIBRATED]))

@@ -67,7 +67,7 @@ def test_a_translation_learns_its_english_and_other_text_what_it_is(tmp_path: Pa
     }
     for name, rows in written.items():
         lines.write_lines(tmp_path / f"{name}.txt.xz", rows)
-    texts = finetune.choose_texts(tmp_path, random.Random(1), 1.0)
+    texts = finetune.choose_texts(tmp_path, random.Random(1), 1.0, finetune.MIXES["learn"])
     teachers = list(texts.teachers)
     learnt = {
         (tuple(tokens), teachers[target], translated)
