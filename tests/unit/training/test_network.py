@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.training.students import network, torch
 
 
-def gradients(values: list[object], result: object) -> list[object]:
+def gradients(values: list[Any], result: Any) -> list[Any]:
     (result * torch.linspace(0, 1, result.numel()).view_as(result)).sum().backward()
     found = [value.grad for value in values]
     for value in values:
