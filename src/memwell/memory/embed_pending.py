@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _POOL = 1_000
 """Chunks that are leased at a time."""
+_COUNTED = 20
+"""Leases after which the waiting chunks are counted again. That reads the ids of all chunks."""
 _MUCH = 0.02
 """The mean cosine is measured again when a run has embedded this share of the chunks, or when their
 number grew by it since it was measured."""
@@ -126,13 +128,12 @@ class EmbedRun:
 
     def run(self, take: Take, *, alone: bool) -> None:
         """Embed what can be leased; unless `alone`, wait until other processes are done, too."""
+        pools = 0
         while not self.stop.is_set() and self.done.stopped_by is None:
             pool = take(self.space, _POOL)
-            with self.index.reading() as reader:
-                is_there = reader.spaces.find(self.space.fingerprint) is not None
-                waiting = reader.spaces.count_waiting(self.space) if is_there else 0
-                self.total = reader.keywords.total
-            self.goal = self.count + waiting
+            if not pool or pools % _COUNTED == 0:
+                waiting = self._count_waiting()
+            pools += 1
             if pool:
                 # Before the first vector: a run that is stopped after it would leave scores of
                 # another scale until the next run.
@@ -143,6 +144,15 @@ class EmbedRun:
                 return
             else:
                 self.stop.wait(_OTHERS_SECONDS)
+
+    def _count_waiting(self) -> int:
+        """Count the chunks that wait for a vector, and with it what this run may embed."""
+        with self.index.reading() as reader:
+            is_there = reader.spaces.find(self.space.fingerprint) is not None
+            waiting = reader.spaces.count_waiting(self.space) if is_there else 0
+            self.total = reader.keywords.total
+        self.goal = self.count + waiting
+        return waiting
 
     def _embed_all(self, pool: Sequence[WaitingChunk]) -> None:
         known = self._get_cached([item.text for item in pool])

@@ -23,6 +23,7 @@ from memwell.store.sqlite.notes import SqliteNotes
 from memwell.store.sqlite.postings import Postings
 from memwell.store.sqlite.reader import SqliteReader
 from memwell.store.sqlite.spaces import SqliteSpaces
+from memwell.store.sqlite.waiting import WaitingQueue
 from memwell.store.vectors.backend import BackendSetting
 from memwell.store.vectors.backends import VectorBackends
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from memwell.embed.base import Matrix
     from memwell.model import Viewer
     from memwell.reports import Check
-    from memwell.store.contract.values import Space, WaitingChunk
+    from memwell.store.contract.values import Space
     from memwell.store.contract.vectors import Take
     from memwell.store.sqlite.cache import SqliteVectorCache
 
@@ -132,11 +133,7 @@ class SqliteIndex(Index):
     @contextmanager
     def leasing(self) -> Iterator[Take | None]:
         with hold_lock(self.path.with_name("filling.lock"), wait=False) as is_alone:
-            yield self._waiting if is_alone else None
-
-    def _waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
-        with self.reading() as reader:
-            return reader.spaces.waiting(space, limit)
+            yield WaitingQueue(self).take if is_alone else None
 
     def move_vectors(self, space: Space) -> None:
         if self.backends.move_vectors(space):

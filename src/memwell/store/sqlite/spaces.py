@@ -149,18 +149,31 @@ class SqliteSpaces(Spaces):
         return int(self._connection.execute(statement, bound).get or 0)
 
     def waiting(self, space: Space, limit: int) -> list[WaitingChunk]:
+        return self.waiting_among(space, self.waiting_ids(space, limit))
+
+    def waiting_ids(self, space: Space, limit: int) -> list[int]:
+        """Return the ids of chunks without a vector, those of the newest notes first."""
         rows = self._connection.execute(
-            f"""
-            SELECT c.id, n.meta, c.heading, c.text
-            FROM chunks c JOIN notes n ON n.id = c.note_id
-            WHERE c.id IN (
-                SELECT c.id {_WAITING} ORDER BY n.mtime_ns DESC, c.id LIMIT :limit
-            )
-            ORDER BY n.mtime_ns DESC, c.id
-            """,
+            f"SELECT c.id {_WAITING} ORDER BY n.mtime_ns DESC, c.id LIMIT :limit",
             _bind(space) | {"limit": limit},
         )
-        return [WaitingChunk(key, embedded_text(*rest)) for key, *rest in rows]
+        return [chunk for (chunk,) in rows]
+
+    def waiting_among(self, space: Space, ids: Sequence[int]) -> list[WaitingChunk]:
+        """Return those of some chunks that still have no vector, in their order."""
+        rows = self._connection.execute(
+            f"""
+            SELECT c.id, n.meta, c.heading, c.text {_WAITING}
+            AND c.id IN (SELECT value FROM json_each(:ids))
+            """,
+            _bind(space) | {"ids": json.dumps(ids)},
+        )
+        found = {key: WaitingChunk(key, embedded_text(*rest)) for key, *rest in rows}
+        return [found[key] for key in ids if key in found]
+
+    def newest_chunk(self) -> int:
+        """Return the greatest id that a chunk has had so far."""
+        return self._value("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'")
 
     def put(self, space: Space, windows: Iterable[tuple[int, Matrix]]) -> None:
         """Store the vectors of chunks; chunks that were deleted meanwhile are skipped."""
