@@ -15,11 +15,13 @@ import pytest
 from memwell import Memory
 from memwell.errors import MemwellError
 from memwell.ingest import watch as watching
+from memwell.sources.transcripts import turns
 from memwell.sources.transcripts.conversation_notes import to_block
 from memwell.sources.transcripts.tools import TOOLS
 from tests.support.cli import run
 from tests.support.waiting import wait_until
 
+zstd: Any = turns._import_zstandard()
 TURNS = 1_000
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 PROJECT = "/work/boat"
@@ -360,6 +362,48 @@ def test_an_answer_of_opencode_that_is_being_written_waits(user_home: Path) -> N
 def test_the_text_of_a_turn_cannot_begin_another() -> None:
     assert to_block("# no\n```\n# code\n```\n---\nrest") == "\\# no\n```\n# code\n```\n\\---\nrest"
     assert to_block("open\n```python\nx") == "open\n```python\nx\n```"
+
+
+def compress(file: Path) -> Path:
+    """Replace a session by its compressed form, as Codex does with old ones."""
+    compressed = file.with_name(f"{file.name}.zst")
+    compressed.write_bytes(zstd.compress(file.read_bytes()))
+    file.unlink()
+    return compressed
+
+
+def test_a_session_that_was_compressed_goes_on_where_it_was_read_to(user_home: Path) -> None:
+    file = write_turns(user_home, "codex", 0, 2)
+    with Memory() as memory:
+        memory.sources.transcripts.add("codex")
+        assert memory.sources.sync_transcripts().turns == 2
+        write_turns(user_home, "codex", 2, 4)
+        compress(file)
+        assert [memory.sources.sync_transcripts().turns for _ in range(2)] == [2, 0]
+        assert [bool(memory.search(f"zebra{n}x").hits) for n in range(5)] == [*[True] * 4, False]
+        (other := file.with_name("rollout-old.jsonl")).write_bytes(b"")
+        write_turns(user_home, "codex", 0, 3)
+        compress(file.rename(other))
+        assert memory.sources.sync_transcripts().turns == 3
+
+
+def test_a_compressed_session_that_cannot_be_read_is_named(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = compress(write_turns(user_home, "codex", 0, 4))
+    whole = file.read_bytes()
+    with Memory() as memory:
+        memory.sources.transcripts.add("codex")
+        for damaged in (whole[:-20], b"not compressed", whole[:40] + b"\xff" * 9 + whole[49:]):
+            file.write_bytes(damaged)
+            (problem,) = memory.sources.sync_transcripts().problems
+            assert "it is damaged" in problem.what
+        file.write_bytes(whole)
+        with monkeypatch.context() as patch:
+            patch.setattr(turns, "_import_zstandard", lambda: None)
+            (problem,) = memory.sources.sync_transcripts().problems
+        assert problem.remedy == "pip install 'memwell[transcripts]'"
+        assert memory.sources.sync_transcripts().turns == 4
 
 
 def test_an_unknown_tool_is_refused(home: Path) -> None:

@@ -16,7 +16,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any
 
-from memwell.errors import MemwellError, NotFoundError
+from memwell.errors import MemwellError, NotFoundError, UnreadableDocumentError
 from memwell.files import (
     hold_lock,
     make_private_folder,
@@ -154,6 +154,9 @@ class _SyncRun:
             what = f"cannot be read: {error.strerror or error}"
             remedy = remedy_for(error) if error.errno else f"check that {tool.name} can open it"
             self.report.problems.append(Problem(str(file), what, remedy))
+            return
+        except UnreadableDocumentError as error:
+            self.report.problems.append(Problem(str(file), error.what, error.remedy))
             return
         wanted = [turn for turn in turns if self._covers(tool.name, turn.project)]
         for note, text in group_turns(tool.name, wanted).items():

@@ -20,6 +20,7 @@ from memwell.sources.transcripts.turns import (
     Turn,
     join_texts,
     new_turn,
+    read_compressed,
     read_new_lines,
     text_of,
     tool_folder,
@@ -28,6 +29,7 @@ from memwell.sources.transcripts.turns import (
 _INSERTED_BY_CLAUDE = ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult")
 _INSERTED_BY_CODEX = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 _SEEN = 200
+_COMPRESSED = ".zst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,26 @@ def _parse_claude_code(line: dict[str, Any], state: FileState) -> Iterator[Turn]
 
 
 def _find_codex() -> Iterable[Path]:
+    """Return the sessions, each by the name that it has before it is compressed."""
     home = tool_folder("CODEX_HOME", ".codex")
-    return sorted(
+    files = (
         file
         for folder in ("sessions", "archived_sessions")
-        for file in (home / folder).rglob("rollout-*.jsonl")
+        for file in (home / folder).rglob("rollout-*.jsonl*")
     )
+    return sorted({_plain_name(file) for file in files if file.suffix in (".jsonl", _COMPRESSED)})
+
+
+def _plain_name(file: Path) -> Path:
+    return file.with_suffix("") if file.suffix == _COMPRESSED else file
+
+
+def _read_codex(file: Path, state: FileState) -> Iterator[Turn]:
+    compressed = file.with_name(file.name + _COMPRESSED)
+    if compressed.exists() and not file.exists():
+        yield from read_compressed(compressed, state, _parse_codex)
+    else:
+        yield from read_new_lines(file, state, _parse_codex)
 
 
 def _parse_codex(line: dict[str, Any], state: FileState) -> Iterator[Turn]:
@@ -148,7 +164,7 @@ TOOLS = {
     tool.name: tool
     for tool in (
         Tool("claude-code", _find_claude_code, partial(read_new_lines, parse=_parse_claude_code)),
-        Tool("codex", _find_codex, partial(read_new_lines, parse=_parse_codex)),
+        Tool("codex", _find_codex, _read_codex),
         Tool("openclaw", openclaw.find, openclaw.read),
         Tool("gemini-cli", _find_gemini_cli, _read_gemini_cli),
         Tool("opencode", opencode.find, opencode.read),

@@ -7,13 +7,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import apsw
 
+from memwell.errors import UnreadableDocumentError
 from memwell.facts.guard import RECALL_BEGIN, RECALL_END
 
 USER, ASSISTANT = "user", "assistant"
@@ -77,23 +79,63 @@ ParseLine = Callable[[dict[str, Any], FileState], Iterator[Turn]]
 def read_new_lines(file: Path, state: FileState, parse: ParseLine) -> Iterator[Turn]:
     """Yield the turns of the lines that were added since the last time.
 
-    A file that became shorter is read from its beginning. An incomplete last line is still being
-    written, and waits for the next time. A line that is not JSON is passed over.
+    A file that became shorter is read from its beginning.
     """
     with file.open("rb") as stream:
         if file.stat().st_size < state.offset:
             state.begin_again()
-        stream.seek(state.offset)
-        for raw in stream:
-            if not raw.endswith(b"\n"):
-                return
-            state.offset += len(raw)
-            try:
-                line = json.loads(raw)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(line, dict):
-                yield from parse(line, state)
+        yield from _read_lines(stream, state, parse)
+
+
+def read_compressed(file: Path, state: FileState, parse: ParseLine) -> Iterator[Turn]:
+    """Yield the turns of a session that was compressed after it had ended, as `read_new_lines`.
+
+    It is read again only if its size has changed.
+    """
+    size = f"{file.stat().st_size} compressed bytes"
+    if state.seen == [size]:
+        return
+    zstd = _import_zstandard()
+    if zstd is None and state.offset:
+        return  # it was read before it was compressed
+    if zstd is None:
+        raise UnreadableDocumentError(
+            "is compressed, and the package backports.zstd is not installed",
+            "pip install 'memwell[transcripts]'",
+        )
+    try:
+        with zstd.open(file) as stream:
+            yield from _read_lines(stream, state, parse)
+    except (zstd.ZstdError, EOFError) as error:
+        raise OSError(f"it is damaged ({error})") from error
+    state.seen = [size]
+
+
+def _import_zstandard() -> Any:
+    """Return the module that reads the format, which Python has from 3.14 on; None without it."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return import_module(name)
+    return None
+
+
+def _read_lines(stream: BinaryIO, state: FileState, parse: ParseLine) -> Iterator[Turn]:
+    """Yield the turns of the lines from the state's offset on.
+
+    An incomplete last line is still being written, and waits for the next time. A line that is
+    not JSON is passed over.
+    """
+    stream.seek(state.offset)
+    for raw in stream:
+        if not raw.endswith(b"\n"):
+            return
+        state.offset += len(raw)
+        try:
+            line = json.loads(raw)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(line, dict):
+            yield from parse(line, state)
 
 
 def new_turn(speaker: str, text: str, at: Any, state: FileState) -> Iterator[Turn]:
