@@ -2,8 +2,8 @@
 
 ``python -m training.average --model model.onnx --student run/student.pt --text packed --out mean``
 writes `student.pt`, which `training.export` takes. Words of other languages are mostly in the token
-embeddings, and English is mostly in the layers, so each has a share of its own. The ranges of
-inputs are read anew; nothing is trained.
+embeddings, and English is mostly in the layers, so each has a share of its own. So have tokens that
+English texts use more than others do. The ranges of inputs are read anew; nothing is trained.
 """
 
 from __future__ import annotations
@@ -14,28 +14,48 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from training.calibrate import calibrate, read_batches
+from training.calibrate import calibrate, mark_tokens, read_batches
 from training.evaluate import load_exported, load_student, save_student
+from training.lines import SYNTHETIC, read_lines
 from training.network import Encoder
 
-LAYERS, TOKENS = 0.3, 0.7
-"""The shares of the tuned student. docs/model.md compares others."""
+SHARES = 0.7, 0.65, 1.0
+"""The shares of the tuned student, in layers, English tokens and other tokens."""
+_EVERY = 10
+"""One text of so many is enough to count tokens."""
 
 
 def average(
     model: Encoder,
     tuned: Encoder,
-    shares: tuple[float, float],
+    shares: tuple[float, float, float],
+    is_english: Tensor,
     texts: Iterable[tuple[Tensor, Tensor]],
 ) -> Encoder:
-    """Return the mean of two students, to whose layers and tokens the second adds its shares."""
+    """Return the mean of two students, to whose parts the second adds its shares."""
+    layers, *tokens = shares
+    of_tokens = torch.where(is_english, *tokens)[:, None]
     weights = dict(model.named_parameters())
     with torch.no_grad():
         for name, weight in tuned.named_parameters():
-            weight.lerp_(weights[name], 1 - shares[name == "tokens.weight"])
+            share = of_tokens if name == "tokens.weight" else layers
+            weight.copy_(weights[name] + share * (weight - weights[name]))
     calibrate(tuned, texts)
     tuned.quantise()
     return tuned
+
+
+def find_english(folder: Path, tokens: int) -> Tensor:
+    """Return which tokens have a larger share of English texts than of translations."""
+    mono = (line[2] for line in read_lines(folder / "mono.txt.xz")[::_EVERY] if line[1] == "en")
+    files = (folder / f"{kind}.txt.xz" for kind in ("parallel", SYNTHETIC))
+    foreign = (line[3] for file in files for line in read_lines(file)[::_EVERY])
+    counts = torch.zeros(2, tokens)
+    for side, texts in zip(counts, (mono, foreign), strict=True):
+        for text in texts:
+            side += torch.bincount(torch.tensor(mark_tokens(text)), minlength=tokens)
+    english, others = counts / counts.sum(1, keepdim=True)
+    return english > others
 
 
 def main() -> None:
@@ -43,15 +63,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="model.onnx")
     parser.add_argument("--student", type=Path, required=True, help="student.pt")
-    parser.add_argument("--layers", type=float, default=LAYERS, help="the student's share of them")
-    parser.add_argument("--tokens", type=float, default=TOKENS, help="the student's share of them")
+    parser.add_argument("--shares", type=float, nargs=3, default=SHARES, help="of the student")
     parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     torch.manual_seed(1)
     students = load_exported(arguments.model), load_student(arguments.student)
-    shares = arguments.layers, arguments.tokens
-    save_student(average(*students, shares, read_batches(arguments.text)), arguments.out)
+    model, tuned = students
+    is_english = find_english(arguments.text, len(model.tokens.weight))
+    texts = read_batches(arguments.text)
+    save_student(average(model, tuned, arguments.shares, is_english, texts), arguments.out)
 
 
 if __name__ == "__main__":

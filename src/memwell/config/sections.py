@@ -151,7 +151,7 @@ class SearchSettings(Section):
         0.3, "Weight of keyword search, in rrf and weighted.", limits=(0, 1000)
     )
     words_weight: float = setting(
-        0.22,
+        0.24,
         "Weight of keyword search, in standard, where its best passage stands out as chance alone"
         " would let it: the best over many datasets, each left out in turn.",
         limits=(0, 1),
