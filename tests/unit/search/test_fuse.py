@@ -66,7 +66,7 @@ def test_the_weight_of_words_by_hand() -> None:
     assert weight_of_words(0.4, chance, 150, Fusion()) == pytest.approx(0.24)
     assert weight_of_words(0.1, chance, 150, Fusion()) == pytest.approx(0.24 / 4)
     assert weight_of_words(0.0, chance, 150, Fusion()) == 0.0
-    assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.44)
+    assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.24 * 2)
     assert weight_of_words(1.0, 10 * chance, 150, Fusion()) == 0.6
 
 
