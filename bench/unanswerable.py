@@ -182,7 +182,7 @@ def _small_sample(dataset: Dataset, size: int, chance: random.Random) -> Dataset
     questions = chance.sample([one for one in answers if answers[one]], _SAMPLE_OWN)
     needed = {name for question in questions for name in answers[question]}
     rest = documents.keys() - {name for one in questions for name in dataset.relevant[one.id]}
-    others = chance.sample(sorted(rest), max(0, size - len(needed)))
+    others = chance.sample(sorted(rest), min(len(rest), max(0, size - len(needed))))
     chosen = tuple(documents[name] for name in (*sorted(needed), *others))
     return Dataset(dataset.name, chosen, tuple(questions), dataset.relevant)
 
