@@ -153,7 +153,7 @@ class SearchSettings(Section):
     words_weight: float = setting(
         0.24,
         "Weight of keyword search, in standard, where its best passage stands out as chance alone"
-        " would let it: the best over many datasets, each left out in turn.",
+        " would let it. Chosen on seven datasets (docs/ranking.md).",
         limits=(0, 1),
     )
     rrf_k: float = setting(

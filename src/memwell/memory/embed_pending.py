@@ -146,7 +146,7 @@ class EmbedRun:
                 self.stop.wait(_OTHERS_SECONDS)
 
     def _count_waiting(self) -> int:
-        """Count the chunks that wait for a vector, and with it what this run may embed."""
+        """Return how many chunks wait for a vector; set the total and the goal of the run."""
         with self.index.reading() as reader:
             is_there = reader.spaces.find(self.space.fingerprint) is not None
             waiting = reader.spaces.count_waiting(self.space) if is_there else 0

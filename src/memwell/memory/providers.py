@@ -97,7 +97,7 @@ class ProviderChain:
             raise ProviderUnavailable(f"{space.provider} is no longer in embedding.chain")
         if space.fingerprint not in (embedder.fingerprint, without_items(embedder.fingerprint)):
             raise ProviderUnavailable(
-                f"The files of {space.model} changed since its vectors were made",
+                f"The vectors are of an earlier version of {embedder.model}",
                 "Run `memwell index` to embed with the new version",
             )
         return embedder

@@ -397,7 +397,7 @@ def test_a_compressed_session_that_cannot_be_read_is_named(
         for damaged in (whole[:-20], b"not compressed", whole[:40] + b"\xff" * 9 + whole[49:]):
             file.write_bytes(damaged)
             (problem,) = memory.sources.sync_transcripts().problems
-            assert "it is damaged" in problem.what
+            assert ".jsonl.zst is damaged" in problem.what
         file.write_bytes(whole)
         with monkeypatch.context() as patch:
             patch.setattr(turns, "_import_zstandard", lambda: None)

@@ -61,15 +61,13 @@ def test_a_translation_learns_its_english_and_other_text_what_it_is(tmp_path: Pa
             ("handbook", "fr", "Payer le loyer."),
             ("handbook", "zh", "我每天都唱歌。"),
         ],
-        "pairs": [("handbook", "en", "How is it paid?", "By card.")],
         "parallel": [("tatoeba", "ja", "Pay the rent.", "家賃を払う。")],
         "dictionaries": [("ding", "de", "rent", "Miete")],
         "synthetic": [("synthetic", "fr", "I sing.", "Je chante.")],
     }
     for name, rows in written.items():
         lines.write_lines(tmp_path / f"{name}.txt.xz", rows)
-    mix = finetune.Mix(1.0, 1.0, 0.5, 0.5, english=100, foreign=10)
-    texts = finetune.choose_texts(tmp_path, random.Random(1), 1.0, mix)
+    texts = finetune.choose_texts(tmp_path, random.Random(1), 1.0, finetune.MIXES["learn"])
     teachers = list(texts.teachers)
     learnt = {
         (tuple(tokens), teachers[target], translated)
@@ -87,8 +85,6 @@ def test_a_translation_learns_its_english_and_other_text_what_it_is(tmp_path: Pa
             ("家賃を払う。", "Pay the rent."),
             ("Je chante.", "I sing."),
             ("Pay the rent.", "Pay the rent."),
-            ("How is it paid?", "How is it paid?"),
-            ("By card.", "By card."),
             ("我每天都唱歌。", "我每天都唱歌。"),
         )
     }
@@ -145,7 +141,7 @@ def test_all_layers_learn_and_the_same_seed_gives_the_same() -> None:
         before = {name: value.clone() for name, value in tuner.student.state_dict().items()}
         start = tuner.nearness(texts)
         for seed in range(5):
-            for _ in tuner.train(texts, 300, (1e-2, 1e-2, 1e-2), seed):
+            for _ in tuner.train(texts, 300, (1e-2, 1e-2), seed):
                 pass
         weights.append(tuner.student.state_dict())
         assert tuner.nearness(texts) > start + 0.1
@@ -153,25 +149,6 @@ def test_all_layers_learn_and_the_same_seed_gives_the_same() -> None:
         assert {"tokens.weight", "rotation.weight"} < changed
         assert {name.split(".")[1] for name in changed if "layers" in name} == {"0", "1"}
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-
-
-def test_a_rare_token_moves_with_its_batch_only_and_an_english_one_less() -> None:
-    weight = torch.nn.Parameter(torch.zeros(3, 4))
-    rows = finetune.RowAdam(weight, torch.tensor([1e-2, 1e-3, 1e-2]))
-    for batch in ([0, 1, 0], [2], [2]):
-        weight.grad = torch.ones(3, 4)
-        rows.step(torch.tensor(batch), 1.0)
-    assert torch.allclose(weight.detach(), torch.tensor([[-1e-2], [-1e-3], [-2e-2]]), atol=1e-6)
-
-
-def test_tokens_are_counted_in_english_and_in_other_texts() -> None:
-    texts = finetune.Texts()
-    texts.add("rent", "rent", english=True)
-    texts.add("loyer", "rent", english=True)
-    english, others = finetune.count_tokens(texts, 57_000)
-    (rent,), loyer = calibrate.mark_tokens("rent")[1:-1], calibrate.mark_tokens("loyer")[1:-1]
-    assert (english[rent], others[rent]) == (1, 0)
-    assert (english[loyer[0]], others[loyer[0]]) == (0, 1)
 
 
 def test_the_export_is_the_student(tmp_path: Path) -> None:

@@ -96,18 +96,20 @@ def read_compressed(file: Path, state: FileState, parse: ParseLine) -> Iterator[
     if state.seen == [size]:
         return
     zstd = _import_zstandard()
-    if zstd is None and state.offset:
-        return  # it was read before it was compressed
     if zstd is None:
+        if state.offset:
+            return  # it was read before it was compressed
         raise UnreadableDocumentError(
-            "is compressed, and the package backports.zstd is not installed",
+            f"{file.name} is compressed, and the package backports.zstd is not installed",
             "pip install 'memwell[transcripts]'",
         )
     try:
         with zstd.open(file) as stream:
             yield from _read_lines(stream, state, parse)
     except (zstd.ZstdError, EOFError) as error:
-        raise OSError(f"it is damaged ({error})") from error
+        raise UnreadableDocumentError(
+            f"{file.name} is damaged ({error})", "Decompress it with zstd, or delete it"
+        ) from error
     state.seen = [size]
 
 
