@@ -89,6 +89,8 @@ function searchForm() {
     search();
   });
   say(hits.querySelector("[data-status]")?.dataset.status ?? "");
+  const field = $("#q");  // somebody may have typed before this script ran
+  if (field && field.value !== field.defaultValue) search();
 }
 
 /* -- the keyboard ------------------------------------------------------------------------------- */
