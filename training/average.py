@@ -1,4 +1,4 @@
-"""Average a model with what `training.finetune` made of it: it forgets less of what it knew.
+"""Average a model with what `training.distil` made of it: it forgets less of what it knew.
 
 ``python -m training.average --model model.onnx --student run/student.pt --text packed --out mean``
 writes `student.pt`, which `training.export` takes. Words of other languages are mostly in the token
@@ -9,20 +9,21 @@ English texts use more than others do. The ranges of inputs are read anew; nothi
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from training.calibrate import calibrate, mark_tokens, read_batches
-from training.evaluate import load_exported, load_student, save_student
+from training.evaluate import load, save_student
 from training.lines import SYNTHETIC, read_lines
 from training.network import Encoder
 
-SHARES = 0.7, 0.65, 1.0
+SHARES = 0.85, 0.65, 1.0
 """The shares of the tuned student, in layers, English tokens and other tokens."""
-_EVERY = 10
-"""One text of so many is enough to count tokens."""
+_COUNTED = 0.3, 0.1
+"""The shares of English and other texts whose tokens are counted."""
 
 
 def average(
@@ -47,13 +48,15 @@ def average(
 
 def find_english(folder: Path, tokens: int) -> Tensor:
     """Return which tokens have a larger share of English texts than of translations."""
-    mono = (line[2] for line in read_lines(folder / "mono.txt.xz")[::_EVERY] if line[1] == "en")
-    files = (folder / f"{kind}.txt.xz" for kind in ("parallel", SYNTHETIC))
-    foreign = (line[3] for file in files for line in read_lines(file)[::_EVERY])
+    chance = random.Random(1)
+    mono = (line[2] for line in read_lines(folder / "mono.txt.xz") if line[1] == "en")
+    files = (folder / f"{kind}.txt.xz" for kind in (SYNTHETIC, "parallel"))
+    foreign = (line[3] for file in files for line in read_lines(file))
     counts = torch.zeros(2, tokens)
-    for side, texts in zip(counts, (mono, foreign), strict=True):
+    for side, share, texts in zip(counts, _COUNTED, (mono, foreign), strict=True):
         for text in texts:
-            side += torch.bincount(torch.tensor(mark_tokens(text)), minlength=tokens)
+            if chance.random() < share:
+                side += torch.bincount(torch.tensor(mark_tokens(text)), minlength=tokens)
     english, others = counts / counts.sum(1, keepdim=True)
     return english > others
 
@@ -62,14 +65,13 @@ def main() -> None:
     """Write the average of a model and a student."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="model.onnx")
-    parser.add_argument("--student", type=Path, required=True, help="student.pt")
+    parser.add_argument("--student", type=Path, required=True, help="student.pt or model.onnx")
     parser.add_argument("--shares", type=float, nargs=3, default=SHARES, help="of the student")
     parser.add_argument("--text", type=Path, required=True, help="the packed text")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     torch.manual_seed(1)
-    students = load_exported(arguments.model), load_student(arguments.student)
-    model, tuned = students
+    model, tuned = load(arguments.model), load(arguments.student)
     is_english = find_english(arguments.text, len(model.tokens.weight))
     texts = read_batches(arguments.text)
     save_student(average(model, tuned, arguments.shares, is_english, texts), arguments.out)

@@ -38,11 +38,13 @@ FITTED = 40
 """Batches that the dimensions of both teachers are found from."""
 _DIALOGUES = "dialogues_en"
 _GENERAL = {
+    "definitions",
     "gutenberg_nltk",
     "medquad",
     "openstax_by",
     "posthog_content",
     "questions_en",
+    "science",
     "selqa",
     "sourcegraph_handbook",
     "turing_way",
@@ -50,8 +52,6 @@ _GENERAL = {
     "wordnet_glosses",
 }
 """English that is not about software. It has twice the weight; so have manuals: few are kept."""
-_ENGLISH_LOSS = 1.5
-"""The weight of what English teaches beside translations, which would else outweigh it."""
 _EVERYDAY = {"tatoeba", "wesnoth", "ud_pud", "freedict_words"}
 _DICTIONARY_WEIGHTS = {"pivot": 0.3, "mueller": 0.3, "forms": 0.1, SYNTHETIC: 0.6}
 _OTHER_DICTIONARIES = 0.2
@@ -105,12 +105,12 @@ class Trainer:
     def read(self) -> None:
         """Read all text and keep its tokens on the device."""
         folder, step = self.arguments.text, int(1 / self.arguments.share)
-        names = ("mono", "pairs", "parallel", "dictionaries", SYNTHETIC)
+        names = ("mono", "pairs", "english", "parallel", "dictionaries", SYNTHETIC)
         with ThreadPoolExecutor() as pool:
             read = pool.map(lambda name: read_lines(folder / f"{name}.txt.xz")[::step], names)
-            mono, pairs, parallel, dictionaries, synthetic = read
+            mono, pairs, english, parallel, dictionaries, synthetic = read
         self.log("text", len(mono), len(pairs), len(parallel), len(dictionaries), len(synthetic))
-        self.read_english(mono, pairs)
+        self.read_english(mono + english, pairs)
         self.read_translations(parallel, dictionaries + synthetic)
         self.read_pairs(mono, pairs)
 
@@ -277,7 +277,7 @@ class Trainer:
         batch = next(streams["english"])
         target = self.teach(self.english, *batch)
         english = self.distance(self.learn(self.english.student, *batch), target)
-        add("english", _ENGLISH_LOSS * english)
+        add("english", self.arguments.english * english)
         batch = next(streams["translations"])
         target = self.teach(self.translations, *batch)
         foreign = self.learn(self.translations.foreign, *batch)
@@ -405,11 +405,14 @@ def main() -> None:
     parser.add_argument("--minilm", type=Path, required=True, help="wheel with MiniLM")
     parser.add_argument("--start", type=Path, help="model.onnx; without it, granite's layers")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=4400)
+    parser.add_argument("--steps", type=int, default=3600)
     parser.add_argument("--budget", type=int, default=49_152, help="tokens of a batch")
-    parser.add_argument("--rate", type=float, default=3e-4, help="learning rate of the layers")
-    parser.add_argument("--rate-tokens", type=float, default=1e-3, help="of the token embeddings")
-    parser.add_argument("--quantise", type=float, default=0.7, help="share of steps before int8")
+    parser.add_argument("--rate", type=float, default=5e-4, help="learning rate of the layers")
+    parser.add_argument("--rate-tokens", type=float, default=2e-3, help="of the token embeddings")
+    parser.add_argument(
+        "--english", type=float, default=3.0, help="weight of English beside translations"
+    )
+    parser.add_argument("--quantise", type=float, default=0.8, help="share of steps before int8")
     parser.add_argument("--share", type=float, default=1.0, help="share of the text to read")
     parser.add_argument("--fitted", type=int, default=FITTED, help="batches to begin with")
     parser.add_argument("--seed", type=int, default=1)

@@ -96,6 +96,11 @@ def load_exported(file: Path) -> Encoder:
     return student.eval()
 
 
+def load(file: Path) -> Encoder:
+    """Return a student as it was saved or exported."""
+    return load_exported(file) if file.suffix == ".onnx" else load_student(file)
+
+
 class Evaluator:
     """A student and its tokenizer on one device."""
 
@@ -182,7 +187,6 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=510)
     arguments = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(arguments.text / "tokenizer.json"))
-    load = load_exported if arguments.student.suffix == ".onnx" else load_student
     evaluator = Evaluator(load(arguments.student), tokenizer, arguments.window)
     sets = json.loads(lzma.decompress(arguments.sets.read_bytes()))
     figures = evaluator.run(sets)

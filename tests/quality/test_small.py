@@ -40,9 +40,9 @@ def test_the_answer_is_among_three_hits(small: Memory, case: dict[str, str]) -> 
 
 
 def test_the_scores_of_a_small_workspace_are_not_too_low(small: Memory) -> None:
-    best = {case["query"]: small.search(case["query"], k=3).hits[0] for case in QUESTIONS}
-    assert {query for query, hit in best.items() if hit.weak} <= {"Wie hoch ist die Miete"}
-    assert sum(hit.score >= RecallSettings.min_score for hit in best.values()) >= 24
+    best = [small.search(case["query"], k=3).hits[0] for case in QUESTIONS]
+    assert sum(hit.weak for hit in best) == 0
+    assert sum(hit.score >= RecallSettings.min_score for hit in best) >= 23
 
 
 def test_the_words_alone_answer_most_questions(small: Memory) -> None:

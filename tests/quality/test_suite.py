@@ -43,7 +43,7 @@ class Floors:
     """Of 20 notes, those that pass."""
 
 
-FLOORS = {"memwell": Floors(103, 26, 19), "minilm": Floors(107, 30, 20)}
+FLOORS = {"memwell": Floors(108, 30, 20), "minilm": Floors(107, 30, 20)}
 FULL_ANSWERS = 48
 """Of the 48 queries without a common word, those with six hits. The target of criterion 3 is 48."""
 
@@ -238,6 +238,10 @@ def test_criterion_4_keyword_scores_have_a_gradient(notes: Memory) -> None:
 @RATCHET
 def test_criterion_5_most_queries_find_their_note(hybrid: list[Outcome], floors: Floors) -> None:
     check_floor("found", figures(hybrid).found, floors.found, missed(hybrid))
+
+
+def test_every_query_that_names_its_subject_finds_its_note(hybrid: list[Outcome]) -> None:
+    assert [case for case in missed(hybrid) if case not in WORDLESS] == []
 
 
 def test_the_three_queries_that_failed_longest_are_found(hybrid: list[Outcome]) -> None:

@@ -22,7 +22,7 @@ from memwell.scripts import IDEOGRAPHIC
 if TYPE_CHECKING:
     from memwell.embed.base import Matrix
 
-SHA256 = "46e603d4268bfa4c7b6315f03273ba02e24b2e8dfa584fbad42028e1d67c0a86"
+SHA256 = "d5886a6ed91e3c4a77b4f55b9915ce32f36b001847791f17a46df40adbb97baf"
 """The digest of data/model.onnx, which `training.export` prints."""
 WINDOW = 510
 """Tokens of a window, without the two that mark its beginning and its end."""
@@ -37,7 +37,7 @@ class Multilingual(OnnxEmbedder):
     """memwell's own model on onnxruntime."""
 
     name = "memwell"
-    model = "memwell-multilingual-2"
+    model = "memwell-multilingual-3"
     dimensions = 384
     window = WINDOW
     tokenizer = MULTILINGUAL

@@ -11,10 +11,10 @@ network = pytest.importorskip("training.network")
 torch.set_num_threads(1)  # sums of two threads may differ in their last bit from run to run
 
 
-def make_student() -> Any:
+def make_student(positions: int = 16) -> Any:
     """Return a small student, one of whose channels reaches ten times as far as the others."""
     torch.manual_seed(1)
-    shape = network.Shape(60, layers=2, width=24, heads=12, inner=48, positions=16)
+    shape = network.Shape(60, layers=2, width=24, heads=12, inner=48, positions=positions)
     student = network.Encoder(shape, rotated=True).eval()
     with torch.no_grad():
         student.norm.weight[3] = 10

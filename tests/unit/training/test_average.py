@@ -30,9 +30,11 @@ def test_layers_and_tokens_have_shares_of_their_own() -> None:
 
 
 def test_a_token_is_english_if_more_of_english_text_is_that_token(tmp_path: Path) -> None:
-    lines.write_lines(tmp_path / "mono.txt.xz", [("a", "en", "the rent"), ("a", "fr", "loyer")])
-    lines.write_lines(tmp_path / "parallel.txt.xz", [("a", "fr", "rent", "le loyer")])
-    lines.write_lines(tmp_path / "synthetic.txt.xz", [("a", "de", "rent", "die miete")])
+    lines.write_lines(
+        tmp_path / "mono.txt.xz", [("a", "en", "the rent"), ("a", "fr", "loyer")] * 50
+    )
+    lines.write_lines(tmp_path / "parallel.txt.xz", [("a", "fr", "rent", "le loyer")] * 50)
+    lines.write_lines(tmp_path / "synthetic.txt.xz", [("a", "de", "rent", "die miete")] * 50)
     is_english = training.find_english(tmp_path, 57_000)
     (the, rent), (le, *_) = (calibrate.mark_tokens(text)[1:-1] for text in ("the rent", "le"))
     assert is_english[[the, rent, le]].tolist() == [True, True, False]
