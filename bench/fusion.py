@@ -19,7 +19,7 @@ from memwell.evaluate.metrics import ndcg
 from memwell.search.fuse import COVERED_ENOUGH, MEANING, WORDS, Evidence, Fusion, fuse
 from memwell.search.options import search_options
 
-WEIGHTS = (0.14, 0.17, 0.2, 0.22, 0.24, 0.27, 0.3)
+WEIGHTS = (0.15, 0.18, 0.21, 0.24, 0.27, 0.3)
 COVERED = (0.3, 0.4, 0.5)
 PLAIN = (0.3, 0.4, 0.5)
 """Weights of keyword search in a plain sum."""

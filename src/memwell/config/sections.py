@@ -151,7 +151,7 @@ class SearchSettings(Section):
         0.3, "Weight of keyword search, in rrf and weighted.", limits=(0, 1000)
     )
     words_weight: float = setting(
-        0.2,
+        0.21,
         "Weight of keyword search, in standard, where its best passage stands out as chance alone"
         " would let it. Chosen on seven datasets (docs/ranking.md).",
         limits=(0, 1),

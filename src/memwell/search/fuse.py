@@ -3,7 +3,7 @@
 A leg is one way of searching: keyword search ("words") or vector search ("meaning").
 
     standard   fused = (1 - w) z(cosine) + w z(BM25)    z(x) = (x - mean) / deviation, over the pool
-               w = min(0.6, 0.2 g) x min(1, v / 0.4)
+               w = min(0.6, 0.21 g) x min(1, v / 0.4)
 
                v: the share of the query's words that a passage holds, by their weight, averaged
                over the three best of keyword search. If v is small, no passage holds much of the

@@ -55,18 +55,18 @@ def test_standard_by_hand() -> None:
     """Two candidates are one deviation above and below the mean, whatever their scores."""
     by_words = Evidence(WORDS, {1: 8.0, 2: 2.0}, [1, 2], covered={1: 1.0, 2: 1.0})
     parts = fuse([by_words, meaning({1: 0.3, 2: 0.7})], Fusion())
-    weight = 0.2 / math.sqrt(2 * math.log(3))
+    weight = 0.21 / math.sqrt(2 * math.log(3))
     assert fused(parts[1]) == pytest.approx(weight - (1 - weight))
     assert fused(parts[2]) == pytest.approx((1 - weight) - weight)
 
 
 def test_the_weight_of_words_by_hand() -> None:
     chance = math.sqrt(2 * math.log(150))
-    assert weight_of_words(1.0, chance, 150, Fusion()) == pytest.approx(0.2)
-    assert weight_of_words(0.4, chance, 150, Fusion()) == pytest.approx(0.2)
-    assert weight_of_words(0.1, chance, 150, Fusion()) == pytest.approx(0.2 / 4)
+    assert weight_of_words(1.0, chance, 150, Fusion()) == pytest.approx(0.21)
+    assert weight_of_words(0.4, chance, 150, Fusion()) == pytest.approx(0.21)
+    assert weight_of_words(0.1, chance, 150, Fusion()) == pytest.approx(0.21 / 4)
     assert weight_of_words(0.0, chance, 150, Fusion()) == 0.0
-    assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.2 * 2)
+    assert weight_of_words(1.0, 2 * chance, 150, Fusion()) == pytest.approx(0.21 * 2)
     assert weight_of_words(1.0, 10 * chance, 150, Fusion()) == 0.6
 
 
