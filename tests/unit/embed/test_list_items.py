@@ -70,5 +70,5 @@ def test_one_item_answers(workspace: Path, write: Write, monkeypatch: pytest.Mon
     write("other.md", "Wild animals live in the forest.\n")
     with Memory() as memory:
         memory.index(workspace)
-        first = memory.search("when is the animal fed", mode="meaning").hits[0]
+        first = memory.search("when do we feed the pet", mode="meaning").hits[0]
         assert first.path == "list.md"
