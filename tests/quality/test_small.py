@@ -76,6 +76,6 @@ def test_hits_are_in_the_order_of_the_scores_that_they_show(small: Memory) -> No
 
 
 def test_hits_are_different_notes_unless_passages_are_asked_for(small: Memory) -> None:
-    by_note = [hit.path for hit in small.search("Ines", k=20).hits]
+    by_note = [hit.path for hit in small.search("Ines", k=10).hits]
     assert len(by_note) == len({*by_note})
-    assert len(small.search("Ines", k=20, group="passages").hits) > len(by_note)
+    assert len(small.search("Ines", k=10, group="passages").hits) > len(by_note)

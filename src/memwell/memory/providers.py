@@ -97,8 +97,8 @@ class ProviderChain:
             raise ProviderUnavailable(f"{space.provider} is no longer in embedding.chain")
         if space.fingerprint not in (embedder.fingerprint, without_items(embedder.fingerprint)):
             raise ProviderUnavailable(
-                f"The vectors are of an earlier version of {embedder.model}",
-                "Run `memwell index` to embed with the new version",
+                f"The vectors are of an earlier model ({space.model})",
+                f"Run `memwell index` to embed with {embedder.model}",
             )
         return embedder
 

@@ -298,7 +298,7 @@ class VectorIndex:
             try:
                 asked = self._embed_in(text, space, reader, begun if number == 0 else None)
             except EmbeddingError as error:
-                reasons.append(f"{space.provider}: {error.what}")
+                reasons.append(f"{space.provider}: {error}")
                 continue
             if asked is None:
                 reasons.append(f"{space.model} does not know the language of the query")

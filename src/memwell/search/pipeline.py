@@ -43,7 +43,7 @@ from memwell.search.retrieve import (
     Retrieval,
     no_vectors,
 )
-from memwell.search.spelling import find_nearest
+from memwell.search.spelling import distance, find_nearest
 from memwell.search.superseded import FindSuccessors, raise_successors
 from memwell.search.time_expressions import Period
 from memwell.search.time_filter import TimedQuery, apply_time
@@ -312,4 +312,5 @@ def _known_words(unknown: str, edits: int, query: WordQuery, reader: Reader) -> 
     words = reader.keywords
     tokens = find_nearest(stem, words.vocabulary, words.document_frequency, most_edits=edits)
     forms = (reader.keywords.surface_form(token, unknown, query.filters) for token in tokens)
-    return [form for form in forms if form]
+    # Stems may be nearer than words: "último" and "ultimate" are "ultimo" and "ultim".
+    return [form for form in forms if form and (edits > 1 or distance(unknown, form, 1) == 1)]

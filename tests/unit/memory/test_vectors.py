@@ -79,6 +79,20 @@ def test_both_legs_answer_and_the_result_says_so(chained: Chain, notes: Path) ->
     assert result.freshness.unembedded == 0
 
 
+def test_a_provider_with_a_new_model_says_what_to_do(chained: Chain, notes: Path) -> None:
+    with chained(mine=Faulty("first")) as memory:
+        memory.index(notes)
+    with chained(mine=Faulty("second")) as memory:
+        result = memory.search("cat")
+        assert leg(result, "words").answered
+        assert leg(result, "meaning").reason == (
+            "mine: The vectors are of an earlier model (first)."
+            " Run `memwell index` to embed with second"
+        )
+        memory.index(notes)
+        assert leg(memory.search("cat"), "meaning").answered
+
+
 def test_the_mode_chooses_the_legs(chained: Chain, notes: Path) -> None:
     provider = Faulty()
     with chained(mine=provider) as memory:

@@ -163,6 +163,15 @@ def test_a_misspelt_word_gets_a_suggestion_though_another_word_is_found(pets: Me
     assert pets.search("the cat sits").suggestions == ()  # it may be what was meant
 
 
+def test_a_word_of_another_language_is_not_replaced_by_one_of_a_similar_stem(
+    memory: Memory, workspace: object, write: Write
+) -> None:
+    write("a.md", "The ultimate commit.\n")
+    memory.index(str(workspace))
+    assert memory.search("el último commit").suggestions == ()
+    assert memory.search("the ultimate commmit").suggestions == ("the ultimate commit",)
+
+
 def test_an_expression_that_nothing_matches_falls_back_to_its_words(pets: Memory) -> None:
     result = pets.search("miso AND rex")
     assert {hit.path for hit in result.hits} == {"cat.md", "dog.md"}
